@@ -1,0 +1,105 @@
+"""Embedding calls as steps, and the check that a model is the one that an index was built with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.ragkit.driver import Steps, call
+from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
+
+__all__ = ["PROBE_TEXT", "as_matrix", "check_model", "describe_model", "embed_query", "embed_texts"]
+
+PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
+_PROBE_TOLERANCE = 1e-3  # 1 - cosine; float16 and other batch sizes stay far below it
+
+
+def embed_texts(model: BaseEmbedding, texts: Sequence[str], show_progress: bool = False) -> Steps[NDArray[np.float32]]:
+    """Vectors of texts, shape (len(texts), dimension), float32.
+
+    Raises
+    ------
+    EmbeddingError
+        If the model returns another number of vectors, vectors of different lengths, or NaN or infinity.
+    """
+    if not texts:
+        return np.zeros((0, 0), dtype=np.float32)
+    vectors = yield from call(
+        model.get_text_embedding_batch, model.aget_text_embedding_batch, list(texts), show_progress=show_progress
+    )
+    return as_matrix(vectors, texts)
+
+
+def as_matrix(
+    vectors: Sequence[Sequence[float] | NDArray[np.float32]], texts: Sequence[str], dimension: int | None = None
+) -> NDArray[np.float32]:
+    """Check vectors and stack them; `texts` names the culprits in the error."""
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"The embedding model returned {len(vectors)} vectors for {len(texts)} texts.")
+    lengths = sorted({len(vector) for vector in vectors})
+    if len(lengths) > 1 or lengths == [0]:
+        raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must have one, above 0.")
+    if dimension is not None and lengths != [dimension]:
+        raise EmbeddingError(f"Vectors of length {lengths[0]} do not fit the index, whose vectors have {dimension}.")
+    matrix = np.asarray(vectors, dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if bad.size:
+        shown = ", ".join(repr(texts[i][:60]) for i in bad[:3])
+        raise EmbeddingError(f"The embedding model returned NaN or infinity for {bad.size} texts, among them {shown}.")
+    return matrix
+
+
+def embed_query(model: BaseEmbedding, query: str, dimension: int | None) -> Steps[NDArray[np.float32]]:
+    """Vector of a question, shape (dimension,), float32.
+
+    `QueryBundle.embedding` is not read: a retriever beside ours may have filled it with a vector of
+    another model.
+
+    Raises
+    ------
+    EmbeddingModelMismatchError
+        If the vector has not the length of the index's vectors (`dimension`, None when it has none yet).
+    EmbeddingError
+        If it holds NaN or infinity.
+    """
+    vector = yield from call(model.get_query_embedding, model.aget_query_embedding, query)
+    row = as_matrix([vector], [query])[0]
+    if dimension is not None and len(row) != dimension:
+        raise EmbeddingModelMismatchError(
+            f"The embedding model {model.model_name!r} gives vectors of length {len(row)}, "
+            f"but the index was built with vectors of length {dimension}. Pass embed_model= of the build."
+        )
+    return row
+
+
+def describe_model(model: BaseEmbedding) -> Steps[dict[str, Any]]:
+    """What an index remembers of its embedding model: name, dimension, and the vector of a fixed text."""
+    probe = yield from embed_texts(model, [PROBE_TEXT])
+    return {"name": model.model_name, "dimension": probe.shape[1], "probe": [float(x) for x in probe[0]]}
+
+
+def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:
+    """Refuse an embedding model that is not the one described by `known` (of :func:`describe_model`).
+
+    The same name passes without a call. Another name passes if the model embeds the probe text to the
+    same vector: one model has many names (a hub name, a folder, a server's alias).
+
+    Raises
+    ------
+    EmbeddingModelMismatchError
+        If the model's vectors differ from those of the index.
+    """
+    if not known or model.model_name == known["name"]:
+        return
+    probe = (yield from embed_texts(model, [PROBE_TEXT]))[0].astype(np.float64)
+    old = np.asarray(known["probe"], dtype=np.float64)
+    if len(probe) == len(old):
+        norms = float(np.linalg.norm(probe) * np.linalg.norm(old))
+        if norms == 0 or 1 - float(probe @ old) / norms <= _PROBE_TOLERANCE:
+            return
+    raise EmbeddingModelMismatchError(
+        f"The index was built with the embedding model {known['name']!r} ({len(old)} dimensions); "
+        f"{model.model_name!r} ({len(probe)} dimensions) gives other vectors. Pass embed_model= of the build."
+    )

@@ -1,0 +1,90 @@
+"""Every error that these packages raise on purpose, in one tree.
+
+RagKitError
+├── ConfigurationError (ValueError)    a parameter or a component cannot work; nothing was changed
+├── StorageError                       what is stored does not fit what is asked of it
+│   ├── FormatVersionError             written by another version of the format
+│   ├── MissingSpaceError              a vector space that the index needs is not in the storage context
+│   ├── HalfWrittenError               the parts of a persisted index come from different moments
+│   └── UnsupportedStoreError          a store lacks an operation that the method needs
+├── EmbeddingError (ValueError)        vectors of the wrong length, or not finite
+│   └── EmbeddingModelMismatchError    not the model that the index was built with
+├── ExtractorMismatchError             not the extractor or summarizer that the index was built with
+├── ExtractionError                    an LLM step failed for a node after all retries
+│   └── ParseError (ValueError)        the model's output could not be read
+├── CacheRequiredError                 a delete must also clear the cache, and the cache was not given
+└── ConcurrentWriteError               a synchronous write would wait for an asynchronous one on its own loop
+"""
+
+__all__ = [
+    "CacheRequiredError",
+    "ConcurrentWriteError",
+    "ConfigurationError",
+    "EmbeddingError",
+    "EmbeddingModelMismatchError",
+    "ExtractionError",
+    "ExtractorMismatchError",
+    "FormatVersionError",
+    "HalfWrittenError",
+    "MissingSpaceError",
+    "ParseError",
+    "RagKitError",
+    "StorageError",
+    "UnsupportedStoreError",
+]
+
+
+class RagKitError(Exception):
+    """Base of every error that these packages raise on purpose."""
+
+
+class ConfigurationError(RagKitError, ValueError):
+    """A parameter or a component cannot work; nothing was changed."""
+
+
+class StorageError(RagKitError):
+    """What is stored does not fit what is asked of it."""
+
+
+class FormatVersionError(StorageError):
+    """The index was written by another version of the storage format."""
+
+
+class MissingSpaceError(StorageError):
+    """A vector space that the index needs is not in the storage context."""
+
+
+class HalfWrittenError(StorageError):
+    """The parts of a persisted index come from different moments."""
+
+
+class UnsupportedStoreError(StorageError):
+    """A store lacks an operation that the method needs."""
+
+
+class EmbeddingError(RagKitError, ValueError):
+    """Vectors of the wrong length, or with values that are not finite."""
+
+
+class EmbeddingModelMismatchError(EmbeddingError):
+    """The embedding model is not the one that the index was built with."""
+
+
+class ExtractorMismatchError(RagKitError):
+    """The extractor or summarizer is not the one that the index was built with."""
+
+
+class ExtractionError(RagKitError):
+    """An LLM step failed for a node after all retries."""
+
+
+class ParseError(ExtractionError, ValueError):
+    """The output of a model could not be read."""
+
+
+class CacheRequiredError(RagKitError):
+    """A delete must also clear the extraction cache, and the cache was not given."""
+
+
+class ConcurrentWriteError(RagKitError):
+    """A synchronous write would wait for an asynchronous one that its own event loop is running."""

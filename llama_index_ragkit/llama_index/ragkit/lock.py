@@ -1,0 +1,84 @@
+"""One writer at a time, whether it runs in a thread or on an event loop."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from llama_index.ragkit.driver import Request, Steps
+from llama_index.ragkit.errors import ConcurrentWriteError
+
+__all__ = ["WriterLock"]
+
+
+class WriterLock:
+    """A lock that steps may hold across their requests, under either driver.
+
+    A thread lock blocks an event loop, and an asyncio lock belongs to one loop. This one is a thread
+    lock that asynchronous writers poll, so that it serves threads and any number of loops, and a
+    cancelled waiter leaves nothing behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None  # the loop of the writer, if it is asynchronous
+
+    def acquire(self) -> Steps["_Held"]:
+        """Wait for the lock; use the answer in a `with` statement.
+
+        Raises
+        ------
+        ConcurrentWriteError
+            If a synchronous write is made from a coroutine while another coroutine of the same loop is
+            writing: waiting would block the loop that must finish that write.
+        """
+        held: _Held = yield _Acquire(self)
+        return held
+
+    @contextmanager
+    def _held(self, loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+        self._loop = loop
+        try:
+            yield
+        finally:
+            self._loop = None
+            self._lock.release()
+
+
+class _Held:
+    """The acquired lock: releases when the `with` block ends or the steps are closed."""
+
+    def __init__(self, lock: WriterLock, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._context = lock._held(loop)
+        self._context.__enter__()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._context.__exit__(None, None, None)
+
+
+class _Acquire(Request):
+    def __init__(self, lock: WriterLock) -> None:
+        self._lock = lock
+
+    def run(self) -> _Held:
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        while not self._lock._lock.acquire(timeout=0.1):
+            if loop is not None and self._lock._loop is loop:
+                raise ConcurrentWriteError(
+                    "Another coroutine of this event loop is writing to the index, and a synchronous write "
+                    "would block the loop that must finish it. Await the asynchronous method instead."
+                )
+        return _Held(self._lock, None)
+
+    async def arun(self) -> _Held:
+        wait = 0.001
+        while not self._lock._lock.acquire(blocking=False):
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, 0.05)
+        return _Held(self._lock, asyncio.get_running_loop())

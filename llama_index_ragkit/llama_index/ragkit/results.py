@@ -1,0 +1,80 @@
+"""Ranked ids into results: fresh nodes, cut by count and by tokens."""
+
+from collections.abc import Callable, Iterable
+
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.utils import get_tokenizer
+from llama_index.ragkit.driver import Steps
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["check_budget", "count_tokens", "fit_tokens", "fresh", "take_nodes"]
+
+
+def check_budget(similarity_top_k: int, token_budget: int | None) -> None:
+    """Refuse a result size that cannot be meant.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    if similarity_top_k < 1:
+        raise ConfigurationError(f"similarity_top_k must be at least 1, not {similarity_top_k}.")
+    if token_budget is not None and token_budget < 1:
+        raise ConfigurationError(f"token_budget must be at least 1 token or None, not {token_budget}.")
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of a text, by the tokenizer of LlamaIndex's `Settings`."""
+    return len(get_tokenizer()(text))
+
+
+def fresh(node: BaseNode, score: float) -> NodeWithScore:
+    """A result that shares nothing with the store: core's docstores hand out nested metadata by reference."""
+    return NodeWithScore(node=node.model_copy(deep=True), score=float(score))
+
+
+def fit_tokens(results: Iterable[NodeWithScore], token_budget: int | None) -> list[NodeWithScore]:
+    """Results in order as long as they fit; one that is too long is passed over, and the next is tried.
+
+    The published RAPTOR stops at the first that does not fit, so that one long node near the top ends
+    the context early.
+    """
+    if token_budget is None:
+        return list(results)
+    kept, left = [], token_budget
+    for result in results:
+        tokens = count_tokens(result.node.get_content(metadata_mode=MetadataMode.LLM))
+        if tokens <= left:
+            kept.append(result)
+            left -= tokens
+    return kept
+
+
+def take_nodes(
+    ranking: Iterable[tuple[str, float]],
+    fetch: Callable[[str], Steps[BaseNode | None]],
+    top_k: int,
+    token_budget: int | None = None,
+) -> Steps[list[NodeWithScore]]:
+    """The best `top_k` nodes of a ranking that can be fetched and fit the token budget.
+
+    Parameters
+    ----------
+    ranking : ids with scores, best first, each once
+    fetch : a node by id; None for one that another index has deleted from the shared docstore
+    """
+    kept: list[NodeWithScore] = []
+    left = token_budget
+    for node_id, score in ranking:
+        if len(kept) == top_k or left == 0:
+            break
+        node = yield from fetch(node_id)
+        if node is None:
+            continue
+        if left is not None:
+            tokens = count_tokens(node.get_content(metadata_mode=MetadataMode.LLM))
+            if tokens > left:
+                continue
+            left -= tokens
+        kept.append(fresh(node, score))
+    return kept

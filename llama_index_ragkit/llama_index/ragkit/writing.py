@@ -1,0 +1,314 @@
+"""The writes of an index, as steps: what is stored when, so that nothing is lost or left behind.
+
+A write reads and buys what it needs (embeddings, extractions) before it changes anything. Then it
+announces itself (the struct is stored, marked as building), stores, derives, forgets, and seals: hashes
+of documents, the generation in every part, the struct. A process that dies between leaves a struct that
+says so and documents without a hash, which `refresh_ref_docs` takes up again.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode, Document
+from llama_index.ragkit.cache import ExtractionCache
+from llama_index.ragkit.driver import Steps, call
+from llama_index.ragkit.embedding import as_matrix, check_model, describe_model, embed_texts
+from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
+from llama_index.ragkit.extraction import NodeExtractor
+from llama_index.ragkit.ledger import Entry
+from llama_index.ragkit.lock import WriterLock
+from llama_index.ragkit.node_ids import embed_text, sort_key
+from llama_index.ragkit.parts import Parts
+from llama_index.ragkit.records import Record
+
+__all__ = ["Change", "Writer"]
+
+logger = logging.getLogger(__name__)
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a method must bring its derived things up to date with.
+
+    Attributes
+    ----------
+    added : new nodes with text, in canonical order; their rows are in the space `chunks` already
+    vectors : one row for each of `added`
+    records : what the extractor read, by node id; nodes that it failed at are missing
+    removed : ids of nodes whose rows are gone from the space `chunks`; a node that changed is in both
+    """
+
+    added: Sequence[BaseNode] = ()
+    vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    records: dict[str, Record] = field(default_factory=dict)
+    removed: Sequence[str] = ()
+
+
+class Writer(Generic[State], ABC):
+    """The writing half of :class:`~llama_index.ragkit.DerivedIndex`."""
+
+    _parts: Parts
+    _state: State
+    _lock: WriterLock
+    _cache: ExtractionCache
+    _cache_given: bool
+    _extractor: NodeExtractor | None
+    _num_workers: int
+    _on_error: str
+    _show_progress: bool
+    _model_checked = False
+
+    if TYPE_CHECKING:  # supplied by DerivedIndex
+
+        @property
+        def llm(self) -> LLM: ...
+        @property
+        def embed_model(self) -> BaseEmbedding: ...
+
+    # -- what a method supplies ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _derive(self, change: Change) -> Steps[State]:
+        """Bring derived records and spaces up to date; return the new immutable state."""
+
+    @abstractmethod
+    def _read_state(self) -> Steps[State]:
+        """Build the immutable state from records and spaces."""
+
+    def _components(self) -> dict[str, dict[str, str]]:
+        """Fingerprints of what must stay the same for what is added later to fit."""
+        return {"extractor": self._extractor.fingerprint} if self._extractor is not None else {}
+
+    # -- checks before anything is changed ----------------------------------------------------------
+
+    def _check_model(self) -> Steps[None]:
+        """Refuse another embedding model; asked before the first search and the first write."""
+        if not self._model_checked:
+            known = self._parts.struct.embedding
+            yield from check_model(self.embed_model, known)
+            self._model_checked = bool(known)
+
+    def _check_components(self) -> None:
+        struct = self._parts.struct
+        for role, fingerprint in self._components().items():
+            stored = struct.components.setdefault(role, fingerprint)
+            if stored != fingerprint:
+                raise ExtractorMismatchError(
+                    f"The index was built with the {role} {stored}; a write with {fingerprint} would mix two kinds of "
+                    f"results. Pass {role}= of the build, or build a new index."
+                )
+        if struct.params.get("mirrored") and self._parts.mirror is None:
+            raise UnsupportedStoreError(
+                "The index also writes its chunks to a vector store of yours, which this storage context lacks. "
+                "Pass vector_store= of the build."
+            )
+
+    def _require_cache(self) -> None:
+        if self._parts.struct.cached and not self._cache_given:
+            raise CacheRequiredError(
+                "The index was built with cache=, and what is deleted must be forgotten there too. Pass cache= of the "
+                "build. Nothing was changed."
+            )
+
+    # -- writes -------------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        nodes: Sequence[BaseNode],
+        documents: Sequence[Document] = (),
+        replace: bool = False,
+        again: Collection[str] = (),
+    ) -> Steps[None]:
+        """Store nodes.
+
+        Parameters
+        ----------
+        documents : those that the nodes are all of; they get their hash at the end
+        replace : whether other nodes of `documents` go
+        again : ids to extract again although they did not change
+        """
+        parts = self._parts
+        with (yield from self._lock.acquire()):
+            self._check_components()
+            nodes, given = self._plain(nodes)
+            known = yield from parts.ledger.entries_of(node.node_id for node in nodes)
+            rows = parts.chunks.store.snapshot()
+            fresh = [
+                node
+                for node in nodes
+                if node.node_id in again
+                or node.node_id not in known
+                or known[node.node_id].key != sort_key(node)
+                or (node.node_id not in rows and embed_text(node))
+            ]
+            changed = {node.node_id: known[node.node_id] for node in fresh if node.node_id in known}
+            obsolete = (yield from self._obsolete(documents, nodes)) if replace else {}
+            if changed or obsolete:
+                self._require_cache()
+            vectors = yield from self._embed(fresh)
+            entries = yield from self._extract(fresh, given)
+
+            parts.struct.cached |= self._cache_given
+            yield from parts.announce()
+            yield from parts.ledger.begin(documents)
+            yield from parts.add_to_docstore(nodes)
+            yield from parts.remove_chunks({**obsolete, **changed})
+            yield from parts.ledger.add(entries, {node.node_id: node.metadata for node in fresh})
+            added = sorted((node for node in fresh if node.node_id in vectors), key=sort_key)
+            matrix = np.stack([vectors[node.node_id] for node in added]) if added else Change().vectors
+            yield from parts.put_chunks(added, matrix)
+            records = {node_id: entry.record for node_id, entry in entries.items() if entry.record is not None}
+            change = Change(added, matrix, records, [*obsolete, *changed])
+            yield from self._finish(change, obsolete, changed, documents=documents, from_docstore=list(obsolete))
+
+    def _delete(self, node_ids: Sequence[str], from_docstore: bool, ref_doc_ids: Sequence[str] = ()) -> Steps[None]:
+        """Forget nodes, and whole documents."""
+        parts = self._parts
+        with (yield from self._lock.acquire()):
+            entries = yield from parts.ledger.entries_of(node_ids)
+            if entries:
+                self._require_cache()
+            yield from parts.announce()
+            yield from parts.remove_chunks(entries)
+            yield from self._finish(
+                Change(removed=list(entries)),
+                entries,
+                whole=ref_doc_ids,
+                from_docstore=list(node_ids) if from_docstore else None,
+            )
+
+    def _delete_document(self, ref_doc_id: str, from_docstore: bool) -> Steps[None]:
+        node_ids = yield from self._parts.ledger.nodes_of(ref_doc_id)
+        docstore = self._parts.context.docstore
+        shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
+        if node_ids is None and (shared is None or not from_docstore):
+            logger.warning("ref_doc_id %s not found, nothing deleted.", ref_doc_id)
+        else:
+            yield from self._delete(node_ids or [], from_docstore, [ref_doc_id])
+
+    def _finish(
+        self,
+        change: Change,
+        gone: dict[str, Entry],
+        changed: dict[str, Entry] | None = None,
+        *,
+        documents: Sequence[Document] = (),
+        whole: Sequence[str] = (),
+        from_docstore: Sequence[str] | None = None,
+    ) -> Steps[None]:
+        """Derive, forget for good, and seal.
+
+        The ledger forgets last, so that a delete that was killed can be repeated. When the derivation
+        fails, what was stored stays and is sealed as an unfinished write: `documents` get no hash, so
+        that `refresh_ref_docs` writes them again.
+
+        Parameters
+        ----------
+        gone, changed : entries of nodes that go, and the old entries of nodes that stay
+        whole : documents that go, whatever nodes they have
+        from_docstore : nodes to delete there too; None leaves the docstore alone
+        """
+        failure: Exception | None = None
+        try:
+            self._state = yield from self._derive(change)
+        except Exception as error:
+            failure = error
+            self._state = yield from self._read_state()
+        parts = self._parts
+        for node_id, entry in {**gone, **(changed or {})}.items():
+            now = yield from parts.ledger.entries_of([node_id] if changed and node_id in changed else [])
+            used = set(now[node_id].cache_keys) if now else set()
+            yield from self._cache.release(self._user(node_id), [key for key in entry.cache_keys if key not in used])
+        yield from parts.ledger.remove(gone, whole)
+        if from_docstore is not None:
+            yield from parts.forget_in_docstore(from_docstore, whole)
+        if failure is None:
+            yield from parts.finish(documents)
+        yield from parts.seal(building=failure is not None)
+        if failure is not None:
+            raise failure
+
+    def _retry_failed(self) -> Steps[int]:
+        entries = yield from self._parts.ledger.entries()
+        failed = [node_id for node_id, entry in entries.items() if entry.error is not None]
+        nodes = []
+        for node_id in failed:
+            node = yield from self._parts.get_node(node_id)
+            nodes += [] if node is None else [node]
+        if nodes:
+            yield from self._write(nodes, again=set(failed))
+        entries = yield from self._parts.ledger.entries()
+        return sum(entry.error is not None for entry in entries.values())
+
+    # -- what a write needs -------------------------------------------------------------------------
+
+    def _plain(self, nodes: Sequence[BaseNode]) -> tuple[list[BaseNode], dict[str, Record]]:
+        """Nodes as the docstore shall hold them, the last of each id, and the extractions they carried."""
+        given: dict[str, Record] = {}
+        plain: dict[str, BaseNode] = {}
+        for node in nodes:
+            if self._extractor is not None and self._extractor.record_key in node.metadata:
+                node = node.model_copy(deep=True)
+                record = self._extractor.take_record(node)
+                if record is not None:
+                    given[node.node_id] = record
+            plain[node.node_id] = node
+        return list(plain.values()), given
+
+    def _obsolete(self, documents: Sequence[Document], nodes: Sequence[BaseNode]) -> Steps[dict[str, Entry]]:
+        """Stored nodes of the documents that are not among `nodes`."""
+        kept = {node.node_id for node in nodes}
+        old: list[str] = []
+        for document in documents:
+            old += (yield from self._parts.ledger.nodes_of(document.id_)) or []
+        return (yield from self._parts.ledger.entries_of(i for i in old if i not in kept))
+
+    def _embed(self, nodes: Sequence[BaseNode]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """Vectors by node id; nodes without text have none, those that carry an embedding keep it."""
+        with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
+        if not with_text:
+            return {}
+        yield from self._check_model()
+        struct = self._parts.struct
+        if not struct.embedding:
+            struct.embedding = yield from describe_model(self.embed_model)
+        bare = [node for node in with_text if node.embedding is None]
+        bought = yield from embed_texts(self.embed_model, [embed_text(node) for node in bare], self._show_progress)
+        vectors = {node.node_id: vector for node, vector in zip(bare, bought, strict=True)}
+        vectors.update({node.node_id: node.get_embedding() for node in with_text if node.embedding is not None})
+        ordered = [vectors[node.node_id] for node in with_text]
+        matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])
+        return {node.node_id: row for node, row in zip(with_text, matrix, strict=True)}
+
+    def _extract(self, nodes: Sequence[BaseNode], given: dict[str, Record]) -> Steps[dict[str, Entry]]:
+        """Ledger entries by node id, with what the extractor read."""
+        entries = {node.node_id: Entry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
+        todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
+        if self._extractor is None or not todo:
+            return entries
+        extractions = yield from self._extractor.extract(
+            todo,
+            cache=self._cache,
+            user_prefix=self._user(""),
+            llm=self.llm if self._extractor.needs_llm else None,
+            num_workers=self._num_workers,
+            show_progress=self._show_progress,
+            on_error=self._on_error,
+        )
+        for found in extractions:
+            old = entries[found.node_id]
+            keys = found.cache_keys if self._cache_given else []
+            entries[found.node_id] = Entry(old.ref_doc_id, old.key, found.record, found.error, keys)
+        return entries
+
+    def _user(self, node_id: str) -> str:
+        return f"{self._parts.struct.uid}:{node_id}"

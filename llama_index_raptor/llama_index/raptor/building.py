@@ -1,0 +1,274 @@
+"""How the tree grows: layers of summaries over chunks, written from the bottom up.
+
+The procedure of the paper (its sections on clustering and summarisation), with these rules where paper
+and published code are silent or do not end:
+
+- A layer of at most `max_root_children` nodes gets one root; a layer that would shrink by less than 30 %
+  is not built; at most `max_layers` layers.
+- A cluster of more than `max_cluster_tokens` tokens is split, always to an end.
+- A cluster of one is not summarised: the node itself goes on to the next layer.
+- Children are summarised in reading order (document, position), not in the order of an array.
+- A summary that the summarizer failed at stays in the tree as unwritten; in the layers above, the mean of
+  its children stands for it. It is tried again at the next write and by `retry_failed`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.driver import Steps, gather, offload
+from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.node_ids import reading_key, sort_key
+from llama_index.ragkit.parts import Parts
+from llama_index.ragkit.records import BaseNode, derived_node, node_from_record, node_to_record, plain_text
+from llama_index.ragkit.results import count_tokens
+from llama_index.ragkit.spaces import Rows
+from llama_index.raptor.clustering import Clustering, limit_weight
+from llama_index.raptor.tree import Summary, Tree, summary_id
+
+__all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_summary", "load_tree"]
+
+LEVEL_KEY = "raptor_level"
+_TREE = "tree"
+_SUMMARIES = "summaries"
+_MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one below
+
+Summarize = Callable[[list[str], str], Steps[tuple[str, list[str]]]]
+Embed = Callable[[list[str]], Steps[NDArray[np.float32]]]
+Release = Callable[[str, Sequence[str]], Steps[None]]
+
+
+@dataclass(frozen=True)
+class Layering:
+    """Parameters of the layers; see :class:`~llama_index.raptor.RaptorIndex`."""
+
+    max_layers: int = 5
+    max_cluster_tokens: int = 8192
+    max_root_children: int = 12
+
+
+def load_tree(parts: Parts) -> Steps[Tree]:
+    """The tree as it was stored; rows of summaries that it does not know (from a killed write) are dropped."""
+    records = yield from parts.records.get_all(_TREE)
+    tree = Tree.of({name: Summary(int(r["level"]), tuple(r["children"])) for name, r in records.items()})
+    space = parts.spaces[_SUMMARIES]
+    yield from space.remove([name for name in space.store.snapshot().ids if name not in tree.summaries])
+    return tree
+
+
+def load_summary(parts: Parts, name: str) -> Steps[BaseNode | None]:
+    """The node of a summary, or None if it is not written."""
+    record = yield from parts.records.get(_SUMMARIES, name)
+    return None if record is None else node_from_record(record["node"])
+
+
+class TreeWriter:
+    """Brings the stored tree to a wanted structure and writes the summaries that are missing.
+
+    Parameters
+    ----------
+    parts : where things are stored
+    stored : the tree that is stored now
+    clustering, layering : how layers are made
+    summarize : (texts, id of the summary) -> steps of (summary text, cache keys)
+    embed : texts -> steps of their vectors
+    release : (id of a summary, cache keys) -> steps that give the cache entries back
+    num_workers, show_progress : for the summaries of a layer
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        stored: Tree,
+        clustering: Clustering,
+        layering: Layering,
+        summarize: Summarize,
+        embed: Embed,
+        release: Release,
+        num_workers: int,
+        show_progress: bool,
+    ) -> None:
+        self._parts = parts
+        self._stored = stored
+        self._clustering = clustering
+        self._layering = layering
+        self._summarize = summarize
+        self._embed = embed
+        self._release = release
+        self._num_workers = num_workers
+        self._show_progress = show_progress
+        self._texts: dict[str, str] = {}
+        self.failed: dict[str, Exception] = {}
+
+    # -- structure ----------------------------------------------------------------------------------
+
+    def save(self, tree: Tree) -> Steps[None]:
+        """Store the structure; summaries that are not in it go, with text, vector and cache entries."""
+        yield from self._store(tree)
+        yield from self.unwrite([name for name in self._written.ids if name not in tree.summaries])
+        gone = [name for name in self._stored.summaries if name not in tree.summaries]
+        yield from self._parts.records.delete(_TREE, gone)
+        self._stored = tree
+
+    def _store(self, tree: Tree) -> Steps[None]:
+        known = self._stored.summaries
+        new = [(name, asdict(summary)) for name, summary in tree.summaries.items() if known.get(name) != summary]
+        yield from self._parts.records.put(_TREE, new)
+        self._stored = Tree({**known, **tree.summaries})
+
+    def unwrite(self, names: Sequence[str]) -> Steps[None]:
+        """Drop the texts of summaries; those that stay in the tree are then written anew."""
+        for name in names:
+            record = yield from self._parts.records.get(_SUMMARIES, name)
+            if record is not None:
+                yield from self._release(name, record["cache_keys"])
+        yield from self._parts.spaces[_SUMMARIES].remove(names)
+        yield from self._parts.records.delete(_SUMMARIES, names)
+
+    def write(self, tree: Tree) -> Steps[Tree]:
+        """Write every summary that is missing, layer by layer, then grow the tree up to its root.
+
+        What is in the stored tree already is kept until the end, so that a rebuild that comes to the same
+        clusters finds their summaries.
+
+        Returns
+        -------
+        The tree that is stored at the end. Summaries that failed are in `failed`.
+        """
+        if self._layering.max_layers == 0:
+            return tree
+        while True:
+            missing = [name for name in tree.summaries if name not in self._written and name not in self.failed]
+            grown: Tree | None
+            if missing:
+                lowest = min(tree.level(name) for name in missing)
+                layer = sorted(name for name in missing if tree.level(name) == lowest)
+                grown = yield from self._split_overfull(tree, layer)
+                if grown is None:
+                    yield from self._store(tree)
+                    yield from self._write_layer(tree, layer, lowest)
+                    continue
+            else:
+                grown = yield from self._add_layer(tree)
+                if grown is None:
+                    yield from self.save(tree)
+                    return tree
+            tree = grown
+
+    def _add_layer(self, tree: Tree) -> Steps[Tree | None]:
+        """The tree with a layer of summaries above its roots, or None when it is complete."""
+        roots = self._in_reading_order(tree, tree.roots(self._leaves.ids))
+        if len(roots) < 2 or tree.height >= self._layering.max_layers:
+            return None
+        groups = yield from self._groups(tree, roots, whole=len(roots) <= self._layering.max_root_children)
+        above = [group for group in groups if len(group) > 1]
+        alone = set(roots).difference(*above)
+        if not above or len(above) + len(alone) > (1 - _MIN_SHRINK) * len(roots):
+            return None
+        return tree.join(above)
+
+    def _split_overfull(self, tree: Tree, layer: Sequence[str]) -> Steps[Tree | None]:
+        """The tree with the first cluster of a layer that is over the token limit split; None if none is."""
+        for name in layer:
+            children = self._in_reading_order(tree, tree.children(name))
+            weights = yield from self._weights(children)
+            if weights.sum() > self._layering.max_cluster_tokens:
+                groups = yield from self._groups(tree, children, whole=True)
+                tops = [group[0] if len(group) == 1 else summary_id(group) for group in groups]
+                if tops != [name]:
+                    return tree.join(groups).replace({name: tops})
+        return None
+
+    def _groups(self, tree: Tree, nodes: Sequence[str], whole: bool) -> Steps[list[list[str]]]:
+        """Clusters of nodes, each within the token limit; `whole` starts from a single one."""
+        vectors = self._vectors(tree, nodes)
+        weights = yield from self._weights(nodes)
+        if whole:
+            rows = [np.arange(len(nodes))]
+        else:
+            rows = yield from offload(self._clustering.cluster, vectors, weights)
+        limit = self._layering.max_cluster_tokens
+        rows = yield from offload(limit_weight, rows, vectors, weights, limit, self._clustering)
+        return [[nodes[i] for i in group] for group in rows]
+
+    # -- summaries ----------------------------------------------------------------------------------
+
+    def _write_layer(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
+        jobs = [partial(self._write_one, tree, name) for name in layer]
+        outcomes = yield from gather(jobs, self._num_workers, f"Summaries of layer {level}", self._show_progress)
+        texts: dict[str, tuple[str, list[str]]] = {}
+        for name, outcome in zip(layer, outcomes, strict=True):
+            if outcome.error is not None:
+                self.failed[name] = outcome.error
+            else:
+                texts[name] = outcome.unwrap()
+        if not texts:
+            return
+        vectors = yield from self._embed([text for text, _ in texts.values()])
+        nodes = [
+            derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()
+        ]
+        pairs = zip(nodes, texts.values(), strict=True)
+        records = [(n.node_id, {"node": node_to_record(n), "cache_keys": keys}) for n, (_, keys) in pairs]
+        yield from self._parts.records.put(_SUMMARIES, records)
+        rows = Rows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
+        yield from self._parts.spaces[_SUMMARIES].put(rows)
+
+    def _write_one(self, tree: Tree, name: str) -> Steps[tuple[str, list[str]]]:
+        texts = []
+        for child in self._in_reading_order(tree, tree.children(name)):
+            text = yield from self._text(child)
+            if text.strip():
+                texts.append(text)
+        if not texts:
+            raise ExtractionError(f"None of the {len(tree.children(name))} children of a summary has a text.")
+        return (yield from self._summarize(texts, name))
+
+    # -- what is known of nodes ---------------------------------------------------------------------
+
+    @property
+    def _leaves(self) -> Snapshot:
+        return self._parts.chunks.store.snapshot()
+
+    @property
+    def _written(self) -> Snapshot:
+        return self._parts.spaces[_SUMMARIES].store.snapshot()
+
+    def _text(self, node: str) -> Steps[str]:
+        """The text of a node; empty for a summary that failed and for a chunk that is gone from the docstore."""
+        if node not in self._texts:
+            if node in self._leaves:
+                found = yield from self._parts.get_node(node)
+            else:
+                found = yield from load_summary(self._parts, node)
+            self._texts[node] = plain_text(found) if found is not None else ""
+        return self._texts[node]
+
+    def _weights(self, nodes: Sequence[str]) -> Steps[NDArray[np.float64]]:
+        """Tokens of each node."""
+        weights = np.zeros(len(nodes))
+        for i, node in enumerate(nodes):
+            weights[i] = count_tokens((yield from self._text(node)))
+        return weights
+
+    def _vectors(self, tree: Tree, nodes: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([self._vector(tree, node) for node in nodes])
+
+    def _vector(self, tree: Tree, node: str) -> NDArray[np.float32]:
+        for part in (self._leaves, self._written):
+            if node in part:
+                return part.vectors_of([node])[0]
+        mean: NDArray[np.float32] = self._vectors(tree, tree.children(node)).mean(axis=0)
+        return mean
+
+    def _in_reading_order(self, tree: Tree, nodes: Iterable[str]) -> list[str]:
+        """Nodes by the first of their chunks: document, then position."""
+
+        def first(node: str) -> tuple[str, ...]:
+            return min(reading_key(self._leaves.record_of(leaf).key) for leaf in tree.leaves(node))
+
+        return sorted(nodes, key=lambda node: (first(node), node))

@@ -1,0 +1,317 @@
+"""`RaptorIndex`: a tree of summaries over chunks (Sarthi et al., ICLR 2024, arXiv 2401.18059)."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.ingestion import run_transformations
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+from llama_index.core.settings import Settings
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, LLMSummarizer, Summarizer, register_index
+from llama_index.ragkit.driver import Steps, arun_steps, run_steps
+from llama_index.ragkit.embedding import embed_texts
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.html import write
+from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.results import count_tokens
+from llama_index.ragkit.writing import Change
+from llama_index.raptor.building import Layering, TreeWriter, load_summary, load_tree
+from llama_index.raptor.clustering import Clustering
+from llama_index.raptor.graph_clustering import GraphClustering
+from llama_index.raptor.placing import place
+from llama_index.raptor.state import RaptorState, Scored
+from llama_index.raptor.tree import Tree
+
+__all__ = ["RaptorIndex", "RaptorStruct"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class RaptorStruct(DerivedStruct):
+    """The struct of a :class:`RaptorIndex`."""
+
+    @classmethod
+    def get_type(cls) -> str:  # type: ignore[override]
+        """The import path: core's error for an unknown type then names what to import."""
+        return "llama_index.raptor"
+
+
+class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
+    """Chunks, summaries of clusters of chunks, summaries of clusters of those, up to a root.
+
+    Questions about one place are answered by chunks, questions about the whole by summaries; both are
+    found by one search over all layers (`mode="collapsed"`) or by a walk down the tree
+    (`mode="tree_traversal"`).
+
+    Parameters
+    ----------
+    summarizer : writes the summaries; default :class:`~llama_index.ragkit.LLMSummarizer`.
+        :class:`~llama_index.ragkit.ExtractiveSummarizer` needs no LLM.
+    clustering : groups the nodes of a layer; default :class:`GraphClustering`.
+        :class:`UMAPGMMClustering` is the paper's.
+    max_layers : layers of summaries at most; 0 builds none [5, as published]
+    max_cluster_tokens : tokens that one summary is made from at most; larger clusters are split [8192;
+        published 3500]
+    summary_tokens : length that a summary is asked for [200; published 100, cut in mid-sentence]
+    max_root_children : a layer of at most so many nodes gets one root and is not clustered [12;
+        published: such a layer ends the tree without a root]
+    summaries : what follows a delete. "deferred": summaries that saw what was deleted go at once and are
+        written again at the next insert or by :meth:`write_summaries`, so that a delete needs no LLM;
+        "eager": they are written again within the delete.
+    kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
+
+    Parameters of the tree are stored with the index; those given when it is loaded replace them.
+    Deviations from paper and published code are listed in the documentation of the package.
+    """
+
+    index_struct_cls = RaptorStruct
+    method: ClassVar[str] = "raptor"
+    space_names: ClassVar[tuple[str, ...]] = ("chunks", "summaries")
+
+    def __init__(
+        self,
+        nodes: Sequence[BaseNode] | None = None,
+        objects: Sequence[IndexNode] | None = None,
+        index_struct: RaptorStruct | None = None,
+        storage_context: StorageContext | None = None,
+        *,
+        summarizer: Summarizer | None = None,
+        clustering: Clustering | None = None,
+        max_layers: int | None = None,
+        max_cluster_tokens: int | None = None,
+        summary_tokens: int | None = None,
+        max_root_children: int | None = None,
+        summaries: Literal["deferred", "eager"] | None = None,
+        transformations: list[TransformComponent] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._summarizer = summarizer or LLMSummarizer()
+        self._clustering = clustering or GraphClustering()
+        given = {
+            "max_layers": max_layers,
+            "max_cluster_tokens": max_cluster_tokens,
+            "max_root_children": max_root_children,
+            "summary_tokens": summary_tokens,
+            "summaries": summaries,
+        }
+        stored = index_struct.params.get("raptor", {}) if index_struct is not None else {}
+        defaults = {**asdict(Layering()), "summary_tokens": 200, "summaries": "deferred"}
+        self._params = {**defaults, **stored, **{k: v for k, v in given.items() if v is not None}}
+        _check_params(self._params)
+        self._last_query: tuple[str, list[Scored]] | None = None
+        super().__init__(
+            nodes=nodes,
+            objects=objects,
+            index_struct=index_struct,
+            storage_context=storage_context,
+            transformations=transformations,
+            **kwargs,
+        )
+
+    # -- what DerivedIndex asks ---------------------------------------------------------------------
+
+    def _components(self) -> dict[str, dict[str, str]]:
+        return {"summarizer": self._summarizer.fingerprint, "clustering": self._clustering.fingerprint}
+
+    def _read_state(self) -> Steps[RaptorState]:
+        return self._state_of((yield from load_tree(self._parts)))
+
+    def _state_of(self, tree: Tree) -> RaptorState:
+        stores = {name: space.store.snapshot() for name, space in self._parts.spaces.items()}
+        return RaptorState(chunks=stores["chunks"], summaries=stores["summaries"], tree=tree)
+
+    def _derive(self, change: Change) -> Steps[RaptorState]:
+        self._parts.struct.params["raptor"] = self._params
+        old = self._state.tree
+        tree = old.replace({leaf: () for leaf in change.removed if leaf in old.parents})
+        writer = self._writer(old)
+        yield from writer.save(tree)  # what saw a deleted chunk goes before anything else is done
+        if change.added and self._params["max_layers"]:
+            chunks = self._parts.chunks.store.snapshot()
+            tree = place(tree, chunks, [node.node_id for node in change.added], change.vectors)
+        if change.added or self._params["summaries"] == "eager":
+            tree = yield from self._write_tree(writer, tree)
+        return self._state_of(tree)
+
+    def _write_tree(self, writer: TreeWriter, tree: Tree) -> Steps[Tree]:
+        tree = yield from writer.write(tree)
+        chunks, written = (self._parts.spaces[name].store.snapshot() for name in self.space_names)
+        self._parts.struct.counters = {"chunks": len(chunks), "summaries": len(written), "failed": len(writer.failed)}
+        if writer.failed:
+            name, error = next(iter(writer.failed.items()))
+            logger.warning(
+                "%d of %d summaries failed, among them %s: %s. index.retry_failed() tries them again.",
+                len(writer.failed), len(tree.summaries), name, error,
+            )  # fmt: skip
+            if self._on_error == "raise":
+                raise error
+        return tree
+
+    def _writer(self, stored: Tree) -> TreeWriter:
+        layering = Layering(**{field.name: self._params[field.name] for field in fields(Layering)})
+        workers = self._num_workers if self._summarizer.needs_llm else 1
+        return TreeWriter(
+            self._parts,
+            stored,
+            self._clustering,
+            layering,
+            summarize=self._summarize,
+            embed=lambda texts: embed_texts(self.embed_model, texts, self._show_progress),
+            release=lambda name, keys: self._cache.release(self._user(name), keys),
+            num_workers=workers,
+            show_progress=self._show_progress,
+        )
+
+    def _summarize(self, texts: list[str], name: str) -> Steps[tuple[str, list[str]]]:
+        text, keys = yield from self._summarizer.summarize(
+            texts,
+            max_tokens=self._params["summary_tokens"],
+            embed_model=self.embed_model,
+            llm=self.llm if self._summarizer.needs_llm else None,
+            cache=self._cache,
+            user=self._user(name),
+        )
+        return text, keys if self._cache_given else []
+
+    def _update_tree(self, change: Callable[[Tree], Tree], unwrite: Callable[[Tree], Iterable[str]]) -> Steps[int]:
+        """Write what is missing after a change of the structure; returns how many summaries are still missing."""
+        with (yield from self._lock.acquire()):
+            self._check_components()
+            yield from self._check_model()
+            yield from self._parts.announce()
+            old = self._state.tree
+            writer = self._writer(old)
+            failure: Exception | None = None
+            try:
+                yield from writer.unwrite(sorted(unwrite(old)))
+                tree = yield from self._write_tree(writer, change(old))
+                self._state = self._state_of(tree)
+            except Exception as error:
+                failure = error
+                self._state = yield from self._read_state()
+            yield from self._parts.seal(building=False)
+            if failure is not None:
+                raise failure
+            return len(self._state.unwritten)
+
+    def _retry_failed(self) -> Steps[int]:
+        # What stands above a summary that failed was written without it.
+        return (yield from self._update_tree(lambda tree: tree, lambda tree: tree.ancestors(self._state.unwritten)))
+
+    # -- public -------------------------------------------------------------------------------------
+
+    def write_summaries(self) -> int:
+        """Write the summaries that a delete or a failure left out; returns how many are still missing."""
+        return self.retry_failed()
+
+    async def awrite_summaries(self) -> int:
+        """Write the summaries that a delete or a failure left out; returns how many are still missing."""
+        return await self.aretry_failed()
+
+    def rebuild(self) -> int:
+        """Cluster everything anew, as a build from all documents at once would.
+
+        Clusters that come out as they were keep their summaries and cost nothing.
+
+        Returns
+        -------
+        How many summaries failed.
+        """
+        return run_steps(self._update_tree(lambda tree: Tree(), lambda tree: ()))
+
+    async def arebuild(self) -> int:
+        """Cluster everything anew; see :meth:`rebuild`."""
+        return await arun_steps(self._update_tree(lambda tree: Tree(), lambda tree: ()))
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as it is now: ids and levels of summaries, parents and children."""
+        return self._state.tree
+
+    def leaves_of(self, node_id: str) -> list[str]:
+        """Ids of the chunks below a node, sorted; a chunk is its own."""
+        return sorted(self._state.tree.leaves(node_id))
+
+    def as_retriever(self, **kwargs: Any) -> BaseRetriever:
+        """A :class:`RaptorRetriever` over this index."""
+        from llama_index.raptor.retriever import RaptorRetriever
+
+        return RaptorRetriever(self, **kwargs)
+
+    def visualize(self, path: str | Path) -> Path:
+        """Write the tree as one HTML page: a node's text on click, the nodes of the last query lit.
+
+        Returns
+        -------
+        The path of the page; it needs no network.
+        """
+        from llama_index.raptor.view import page_of
+
+        return write(page_of(self._state, run_steps(self._texts()), self._last_query), path)
+
+    @classmethod
+    def estimate(
+        cls,
+        documents: Sequence[Document],
+        summarizer: Summarizer | None = None,
+        transformations: list[TransformComponent] | None = None,
+        summary_tokens: int = 200,
+        cluster_size: float = 10,
+    ) -> Estimate:
+        """What building over documents would cost in LLM calls and tokens; calls nothing.
+
+        Each layer is taken to be `cluster_size` times smaller than the one below; a summary reads its
+        children once and writes `summary_tokens`. With a summarizer that needs no LLM the cost is zero.
+        """
+        if not (summarizer or LLMSummarizer()).needs_llm:
+            return Estimate(0, 0, 0)
+        nodes = run_transformations(list(documents), transformations or Settings.transformations)
+        below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
+        calls = prompt = 0.0
+        while below > 1:
+            layer = max(1.0, below / cluster_size)
+            calls, prompt = calls + layer, prompt + tokens
+            below, tokens = layer, layer * summary_tokens
+        return Estimate(round(calls), round(prompt), round(calls * summary_tokens))
+
+    # -- nodes --------------------------------------------------------------------------------------
+
+    def _fetch(self, node_id: str) -> Steps[BaseNode | None]:
+        """A chunk from the docstore or a summary from the records; None if it is gone."""
+        if node_id in self._state.tree.summaries:
+            return (yield from load_summary(self._parts, node_id))
+        return (yield from self._parts.get_node(node_id))
+
+    def _texts(self) -> Steps[dict[str, str]]:
+        texts = {}
+        for node_id in [*self._state.chunks.ids, *self._state.summaries.ids]:
+            node = yield from self._fetch(node_id)
+            if node is not None:
+                texts[node_id] = plain_text(node)
+        return texts
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {"summarizer": self._summarizer}
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        """The prompts are the summarizer's, reached as `summarizer:...`."""
+
+
+def _check_params(params: dict[str, Any]) -> None:
+    for name, least in {"max_layers": 0, "max_cluster_tokens": 1, "summary_tokens": 1, "max_root_children": 2}.items():
+        if not isinstance(params[name], int) or params[name] < least:
+            raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {params[name]!r}.")
+    if params["summaries"] not in ("deferred", "eager"):
+        raise ConfigurationError(f"summaries must be 'deferred' or 'eager', not {params['summaries']!r}.")
+
+
+register_index(RaptorIndex)

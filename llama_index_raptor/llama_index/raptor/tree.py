@@ -1,0 +1,169 @@
+"""The tree of summaries: who was summarised into what. Pure bookkeeping on ids, no text and no vectors.
+
+Leaves are chunks. A summary is named by the set of its children, so that the same set always gives the
+same id: a rebuild recognises what it has, and a change below a summary shows as a new id, up to the root.
+A node may have several parents (soft clusters); a summary never has fewer than two children.
+"""
+
+import heapq
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Summary", "Tree", "summary_id"]
+
+_NAMESPACE = uuid.UUID("0c6a8a52-5c0e-5f0b-8d53-6a2f5f5d9b0e")
+
+
+def summary_id(children: Iterable[str]) -> str:
+    """The id of the summary of a set of nodes: a UUID (version 5) of their sorted ids."""
+    return str(uuid.uuid5(_NAMESPACE, "\n".join(sorted(set(children)))))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A node above the leaves.
+
+    Attributes
+    ----------
+    level : 1 + the highest level among the children; leaves have level 0
+    children : ids of leaves and lower summaries, sorted, at least two
+    """
+
+    level: int
+    children: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """An immutable tree (a directed acyclic graph, with soft clusters); every change returns a new one.
+
+    Attributes
+    ----------
+    summaries : summary id -> :class:`Summary`
+    parents : child id -> ids of its parents, sorted; nodes without a parent are missing
+    """
+
+    summaries: Mapping[str, Summary] = field(default_factory=dict)
+    parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, summaries: Mapping[str, Summary]) -> "Tree":
+        """The tree of these summaries; parents are derived."""
+        parents: dict[str, set[str]] = {}
+        for name, summary in summaries.items():
+            for child in summary.children:
+                parents.setdefault(child, set()).add(name)
+        return cls(dict(summaries), {child: tuple(sorted(above)) for child, above in parents.items()})
+
+    @property
+    def height(self) -> int:
+        """The level of the highest summary; 0 without summaries."""
+        return max((summary.level for summary in self.summaries.values()), default=0)
+
+    def level(self, node: str) -> int:
+        """Level of a node; 0 for a leaf, and for any id that is no summary."""
+        summary = self.summaries.get(node)
+        return 0 if summary is None else summary.level
+
+    def children(self, node: str) -> tuple[str, ...]:
+        """Children of a node; none for a leaf."""
+        summary = self.summaries.get(node)
+        return () if summary is None else summary.children
+
+    def roots(self, leaves: Iterable[str] = ()) -> list[str]:
+        """Nodes without a parent, sorted: summaries, and those of `leaves`."""
+        return sorted(node for node in {*self.summaries, *leaves} if node not in self.parents)
+
+    def ancestors(self, nodes: Iterable[str]) -> set[str]:
+        """All summaries above the nodes."""
+        found: set[str] = set()
+        todo = list(nodes)
+        while todo:
+            for parent in self.parents.get(todo.pop(), ()):
+                if parent not in found:
+                    found.add(parent)
+                    todo.append(parent)
+        return found
+
+    def descendants(self, node: str) -> set[str]:
+        """All nodes below a node, leaves and summaries."""
+        found: set[str] = set()
+        todo = [node]
+        while todo:
+            for child in self.children(todo.pop()):
+                if child not in found:
+                    found.add(child)
+                    todo.append(child)
+        return found
+
+    def leaves(self, node: str) -> set[str]:
+        """The leaves below a node; a leaf is its own."""
+        return {below for below in self.descendants(node) | {node} if below not in self.summaries}
+
+    def join(self, groups: Iterable[Collection[str]]) -> "Tree":
+        """Add one summary above each group of nodes.
+
+        A group of one needs no summary: it is passed over.
+        """
+        summaries = dict(self.summaries)
+        for group in groups:
+            children = tuple(sorted(set(group)))
+            if len(children) > 1:
+                level = 1 + max(self.level(child) for child in children)
+                summaries[summary_id(children)] = Summary(level, children)
+        return Tree.of(summaries)
+
+    def replace(
+        self, changes: Mapping[str, Collection[str]], additions: Mapping[str, Collection[str]] | None = None
+    ) -> "Tree":
+        """Put other nodes in the place of nodes, below all their parents, and add children to summaries.
+
+        Summaries above get new ids, since their sets of children change, and so on up to the roots. A
+        summary left without children goes; one left with a single child goes too and the child takes its
+        place.
+
+        Parameters
+        ----------
+        changes : node -> what takes its place; nothing deletes it. Replacements that are summaries must
+            be in the tree already (:meth:`join`); replaced summaries go
+        additions : summary -> leaves that it gets as further children
+
+        Examples
+        --------
+        >>> tree = Tree().join([["a", "b", "c"]])
+        >>> tree.replace({"c": ["d"]}).roots() == [summary_id(["a", "b", "d"])]
+        True
+        >>> tree.replace({"a": [], "b": []}).summaries
+        {}
+        >>> tree.replace({}, {tree.roots()[0]: ["d"]}).roots() == [summary_id("abcd")]
+        True
+        """
+        summaries = dict(self.summaries)
+        into: dict[str, tuple[str, ...]] = {node: tuple(new) for node, new in changes.items()}
+        more = additions or {}
+        todo = {parent for node in into for parent in self.parents.get(node, ())} | set(more)
+        heap = [(self.level(name), name) for name in todo]
+        heapq.heapify(heap)
+        while heap:  # bottom-up, so that all changes below a summary are known when its turn comes
+            _, name = heapq.heappop(heap)
+            if name in into:
+                continue
+            old = self.summaries[name].children
+            children = tuple(sorted({new for child in old for new in into.get(child, (child,))}.union(more.get(name, ()))))
+            if len(children) > 1:
+                new_id = summary_id(children)
+                level = 1 + max(summaries[child].level if child in summaries else 0 for child in children)
+                summaries[new_id] = Summary(level, children)
+                into[name] = (new_id,)
+            else:
+                into[name] = children
+            for parent in self.parents.get(name, ()):
+                if parent not in todo:
+                    todo.add(parent)
+                    heapq.heappush(heap, (self.level(parent), parent))
+        kept = {new for news in into.values() for new in news}
+        for name in into:
+            if name not in kept:
+                summaries.pop(name, None)
+        return Tree.of(summaries)

@@ -1,0 +1,77 @@
+"""The tree as a page in the browser."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.raptor.state import RaptorState, Scored
+
+__all__ = ["page_of"]
+
+_LABEL = 60
+
+
+def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequence[Scored]] | None) -> Page:
+    """The tree, with the nodes of the last query and the ways up from them lit.
+
+    Parameters
+    ----------
+    texts : the text of every node that has one
+    query : a question and the nodes that answered it with their scores, best first
+    """
+    question, found = query or ("", [])
+    found = [(node, score) for node, score in found if node in texts]
+    scores = dict(found)
+    lit = set(scores) | state.tree.ancestors(scores)
+    tree = state.tree
+
+    def details(name: str) -> dict[str, Any]:
+        children = tree.children(name)
+        return {"level": tree.level(name), "children": len(children), "chunks below": len(tree.leaves(name))}
+
+    nodes = [
+        Node(
+            id=name,
+            label=texts.get(name, "")[:_LABEL] or "(not written yet)",
+            text=texts.get(name, "This summary is not written yet."),
+            group="summary",
+            level=tree.level(name),
+            score=scores.get(name),
+            lit=name in lit,
+            details=details(name),
+        )
+        for name in sorted(tree.summaries, key=lambda name: (-tree.level(name), name))
+    ]
+    nodes += [
+        Node(
+            id=record.id,
+            label=texts.get(record.id, "")[:_LABEL],
+            text=texts.get(record.id, ""),
+            group="chunk",
+            score=scores.get(record.id),
+            lit=record.id in lit,
+            details={"document": record.ref_doc_id or "none", **record.metadata},
+        )
+        for record in state.chunks.records
+    ]
+    edges = [
+        Edge(name, child, lit=name in lit and child in lit)
+        for name, summary in sorted(tree.summaries.items())
+        for child in summary.children
+        if child in tree.summaries or child in state.chunks
+    ]
+    facts = {"chunks": len(state.chunks), "summaries": len(state.summaries), "layers of summaries": tree.height}
+    if state.unwritten:
+        facts["summaries not written yet"] = len(state.unwritten)
+    panels: list[Facts | Results] = []
+    if query is not None:
+        items = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=n) for n, score in found]
+        panels.append(Results(f"Answer to: {question}", items))
+    panels.append(Facts("The tree", facts))
+    groups = [Group("summary", "Summary"), Group("chunk", "Chunk of a document")]
+    return Page(
+        title="RAPTOR tree",
+        subtitle="Chunks at the bottom, summaries of clusters above them. Click a node to read it.",
+        view=Graph(nodes=nodes, edges=edges, groups=groups, layout="tree"),
+        panels=panels,
+    )
