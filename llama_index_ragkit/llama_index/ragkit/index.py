@@ -15,7 +15,7 @@ from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import arun_transformations, run_transformations
 from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import LLMType, resolve_llm
-from llama_index.core.prompts.mixin import PromptMixin
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.docstore.types import RefDocInfo
@@ -147,6 +147,17 @@ class DerivedIndex(Writer[State], BaseIndex[S], PromptMixin):
         if self._embed_model is None:
             self._embed_model = Settings.embed_model
         return self._embed_model
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        """The prompts are those of the components."""
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        """Components whose prompts `get_prompts` shows as `<role>:<name>` and `update_prompts` replaces."""
+        parts = {role: getattr(self, f"_{role}", None) for role in ("extractor", "summarizer")}
+        return {role: part for role, part in parts.items() if isinstance(part, PromptMixin)}
 
     # -- building -----------------------------------------------------------------------------------
 

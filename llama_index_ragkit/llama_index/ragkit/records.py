@@ -12,7 +12,6 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
-from llama_index.core.storage.kvstore.types import BaseInMemoryKVStore
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.errors import UnsupportedStoreError
 
@@ -78,7 +77,8 @@ class Records:
     @property
     def outlives_the_process(self) -> bool:
         """Whether the key-value store is a server or file that every write reaches at once."""
-        return not isinstance(self._kv, BaseInMemoryKVStore)
+        # Stores that live in memory have a persist method, by whatever class they derive from in this core.
+        return not callable(getattr(self._kv, "persist", None))
 
     def _name(self, collection: str) -> str:
         return f"{self._namespace}/{collection}"

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.ingestion import run_transformations
-from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
@@ -295,15 +294,6 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
             if node is not None:
                 texts[node_id] = plain_text(node)
         return texts
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        return {"summarizer": self._summarizer}
-
-    def _get_prompts(self) -> PromptDictType:
-        return {}
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        """The prompts are the summarizer's, reached as `summarizer:...`."""
 
 
 def _check_params(params: dict[str, Any]) -> None:

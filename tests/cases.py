@@ -1,0 +1,71 @@
+"""Every index of the project, ready to be put through what all of them must do."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llama_index.core import StorageContext, load_index_from_storage
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
+from llama_index.raptor import RaptorIndex
+
+from tests.models import HashEmbedding
+from tests.toy import ToyIndex, WordExtractor
+
+TEXTS = [
+    "Ada Byron met Charles Babbage in London.",
+    "Babbage drew the Analytical Engine.",
+    "The Analytical Engine used punched cards.",
+    "Punched cards came from the Jacquard loom.",
+    "The Jacquard loom wove silk in Lyon.",
+    "Lyon lies on the Rhone.",
+]
+QUESTION = "Which engine used punched cards?"
+
+
+@dataclass(frozen=True)
+class Case:
+    """An index class and the offline components that it is built and loaded with."""
+
+    name: str
+    cls: type[DerivedIndex]
+    components: Callable[[], dict[str, Any]] = field(default=dict)
+
+    def options(self, **kwargs: Any) -> dict[str, Any]:
+        return {"embed_model": HashEmbedding(), **self.components(), **kwargs}
+
+    def build(self, nodes: Sequence[TextNode] = (), **kwargs: Any) -> DerivedIndex:
+        return self.cls(nodes=list(nodes), **self.options(**kwargs))
+
+    def from_documents(self, documents: Sequence[Any], **kwargs: Any) -> DerivedIndex:
+        return self.cls.from_documents(documents, **self.options(**kwargs))
+
+    def load(self, context: StorageContext, index_id: str | None = None, **kwargs: Any) -> Any:
+        return load_index_from_storage(context, index_id=index_id, **self.options(**kwargs))
+
+
+CASES = [
+    Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
+    Case("raptor", RaptorIndex, lambda: {"summarizer": ExtractiveSummarizer(), "summary_tokens": 30}),
+]
+
+
+def chunks(document: str, count: int, start: int = 0) -> list[TextNode]:
+    """Nodes of a document, with ids and texts that follow from its name."""
+    return [
+        TextNode(
+            id_=f"{document}-{i}",
+            text=f"{TEXTS[i % 6]} {document} {i}",
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)},
+        )
+        for i in range(start, start + count)
+    ]
+
+
+def told(results: Sequence[NodeWithScore]) -> list[tuple[str, float]]:
+    """What a retrieval said: texts and scores, without ids."""
+    return [(result.node.get_content(), round(result.get_score(), 6)) for result in results]
+
+
+def ask(index: Any, question: str = QUESTION, top_k: int = 10, **kwargs: Any) -> list[tuple[str, float]]:
+    return told(index.as_retriever(similarity_top_k=top_k, **kwargs).retrieve(question))
