@@ -6,7 +6,7 @@ document there before this one is told to forget it.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from llama_index.core.schema import Document
@@ -31,6 +31,7 @@ class Entry:
     record : what the extractor read from it; None without an extractor or after a failure
     error : why the extractor failed
     cache_keys : entries of the extraction cache that the node uses
+    done : whether the write that brought the node came to its end
     """
 
     ref_doc_id: str | None
@@ -38,6 +39,7 @@ class Entry:
     record: Record | None = None
     error: str | None = None
     cache_keys: list[str] = field(default_factory=list)
+    done: bool = False
 
 
 class Ledger:
@@ -92,6 +94,11 @@ class Ledger:
             documents.append((ref_doc_id, {**old, "node_ids": list(dict.fromkeys([*old["node_ids"], *node_ids]))}))
         yield from self._records.put(_DOCUMENTS, documents)
         yield from self._records.put(_NODES, [(node_id, asdict(entry)) for node_id, entry in entries.items()])
+
+    def complete(self, entries: dict[str, Entry]) -> Steps[None]:
+        """Mark nodes as written to their end."""
+        done = [(node_id, asdict(replace(entry, done=True))) for node_id, entry in entries.items()]
+        yield from self._records.put(_NODES, done)
 
     def remove(self, entries: dict[str, Entry], whole: Sequence[str] = ()) -> Steps[None]:
         """Forget nodes; a document goes with its last node, and those of `whole` go in any case."""

@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError
 from llama_index.ragkit.extraction import NodeExtractor
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.lock import WriterLock
+from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import embed_text, sort_key
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.records import Record
@@ -41,16 +42,19 @@ class Change:
 
     Attributes
     ----------
-    added : new nodes with text, in canonical order; their rows are in the space `chunks` already
+    added : nodes with text to derive from, in canonical order; their rows are in the space `chunks`
     vectors : one row for each of `added`
     records : what the extractor read, by node id; nodes that it failed at are missing
     removed : ids of nodes whose rows are gone from the space `chunks`; a node that changed is in both
+    again : ids of `added` that did not change: an earlier write, which did not end, may have derived
+        something from them already
     """
 
     added: Sequence[BaseNode] = ()
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     records: dict[str, Record] = field(default_factory=dict)
     removed: Sequence[str] = ()
+    again: Collection[str] = ()
 
 
 class Writer(Generic[State], ABC):
@@ -134,7 +138,7 @@ class Writer(Generic[State], ABC):
         ----------
         documents : those that the nodes are all of; they get their hash at the end
         replace : whether other nodes of `documents` go
-        again : ids to extract again although they did not change
+        again : ids to read again although they did not change
         """
         parts = self._parts
         with (yield from self._lock.acquire()):
@@ -142,33 +146,31 @@ class Writer(Generic[State], ABC):
             nodes, given = self._plain(nodes)
             known = yield from parts.ledger.entries_of(node.node_id for node in nodes)
             rows = parts.chunks.store.snapshot()
-            fresh = [
-                node
-                for node in nodes
-                if node.node_id in again
-                or node.node_id not in known
-                or known[node.node_id].key != sort_key(node)
-                or (node.node_id not in rows and embed_text(node))
-            ]
-            changed = {node.node_id: known[node.node_id] for node in fresh if node.node_id in known}
+            same = {i: known[i] for i in self._unchanged(nodes, known, rows)}
+            repeat = {i for i, entry in same.items() if i in again or not entry.done}
+            todo = [node for node in nodes if node.node_id not in same or node.node_id in repeat]
+            changed = {n.node_id: known[n.node_id] for n in todo if n.node_id in known and n.node_id not in repeat}
             obsolete = (yield from self._obsolete(documents, nodes)) if replace else {}
             if changed or obsolete:
                 self._require_cache()
-            vectors = yield from self._embed(fresh)
-            entries = yield from self._extract(fresh, given)
+            vectors = yield from self._embed(todo, rows, repeat)
+            # What an unfinished write has read is not bought again.
+            old = {i: same[i] for i in repeat if i not in again and same[i].record is not None}
+            entries = {**(yield from self._extract([n for n in todo if n.node_id not in old], given)), **old}
 
             parts.struct.cached |= self._cache_given
             yield from parts.announce()
             yield from parts.ledger.begin(documents)
             yield from parts.add_to_docstore(nodes)
             yield from parts.remove_chunks({**obsolete, **changed})
-            yield from parts.ledger.add(entries, {node.node_id: node.metadata for node in fresh})
-            added = sorted((node for node in fresh if node.node_id in vectors), key=sort_key)
-            matrix = np.stack([vectors[node.node_id] for node in added]) if added else Change().vectors
-            yield from parts.put_chunks(added, matrix)
+            yield from parts.ledger.add(entries, {node.node_id: node.metadata for node in todo})
+            added = sorted((node for node in todo if node.node_id in vectors), key=sort_key)
+            new = [node for node in added if node.node_id not in repeat]
+            yield from parts.put_chunks(new, _stacked(new, vectors))
             records = {node_id: entry.record for node_id, entry in entries.items() if entry.record is not None}
-            change = Change(added, matrix, records, [*obsolete, *changed])
-            yield from self._finish(change, obsolete, changed, documents=documents, from_docstore=list(obsolete))
+            change = Change(added, _stacked(added, vectors), records, [*obsolete, *changed], repeat)
+            before = {**changed, **{i: same[i] for i in repeat}}
+            yield from self._finish(change, obsolete, before, entries, documents, from_docstore=list(obsolete))
 
     def _delete(self, node_ids: Sequence[str], from_docstore: bool, ref_doc_ids: Sequence[str] = ()) -> Steps[None]:
         """Forget nodes, and whole documents."""
@@ -199,9 +201,10 @@ class Writer(Generic[State], ABC):
         self,
         change: Change,
         gone: dict[str, Entry],
-        changed: dict[str, Entry] | None = None,
-        *,
+        before: dict[str, Entry] | None = None,
+        entries: dict[str, Entry] | None = None,
         documents: Sequence[Document] = (),
+        *,
         whole: Sequence[str] = (),
         from_docstore: Sequence[str] | None = None,
     ) -> Steps[None]:
@@ -213,7 +216,8 @@ class Writer(Generic[State], ABC):
 
         Parameters
         ----------
-        gone, changed : entries of nodes that go, and the old entries of nodes that stay
+        gone : entries of nodes that go
+        before, entries : old and new entries of nodes that were written
         whole : documents that go, whatever nodes they have
         from_docstore : nodes to delete there too; None leaves the docstore alone
         """
@@ -224,14 +228,15 @@ class Writer(Generic[State], ABC):
             failure = error
             self._state = yield from self._read_state()
         parts = self._parts
-        for node_id, entry in {**gone, **(changed or {})}.items():
-            now = yield from parts.ledger.entries_of([node_id] if changed and node_id in changed else [])
-            used = set(now[node_id].cache_keys) if now else set()
+        entries = entries or {}
+        for node_id, entry in {**gone, **(before or {})}.items():
+            used = entries[node_id].cache_keys if node_id in entries else []
             yield from self._cache.release(self._user(node_id), [key for key in entry.cache_keys if key not in used])
         yield from parts.ledger.remove(gone, whole)
         if from_docstore is not None:
             yield from parts.forget_in_docstore(from_docstore, whole)
         if failure is None:
+            yield from parts.ledger.complete(entries)
             yield from parts.finish(documents)
         yield from parts.seal(building=failure is not None)
         if failure is not None:
@@ -272,8 +277,20 @@ class Writer(Generic[State], ABC):
             old += (yield from self._parts.ledger.nodes_of(document.id_)) or []
         return (yield from self._parts.ledger.entries_of(i for i in old if i not in kept))
 
-    def _embed(self, nodes: Sequence[BaseNode]) -> Steps[dict[str, NDArray[np.float32]]]:
-        """Vectors by node id; nodes without text have none, those that carry an embedding keep it."""
+    def _unchanged(self, nodes: Sequence[BaseNode], known: dict[str, Entry], rows: Snapshot) -> list[str]:
+        """Ids of the nodes that are stored with the content that they have."""
+        return [
+            node.node_id
+            for node in nodes
+            if node.node_id in known
+            and known[node.node_id].key == sort_key(node)
+            and (node.node_id in rows or not embed_text(node))
+        ]
+
+    def _embed(
+        self, nodes: Sequence[BaseNode], rows: Snapshot, stored: Collection[str]
+    ) -> Steps[dict[str, NDArray[np.float32]]]:
+        """Vectors by node id. Nodes without text have none; those that carry one, or have one stored, keep it."""
         with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
         if not with_text:
             return {}
@@ -281,10 +298,11 @@ class Writer(Generic[State], ABC):
         struct = self._parts.struct
         if not struct.embedding:
             struct.embedding = yield from describe_model(self.embed_model)
-        bare = [node for node in with_text if node.embedding is None]
+        vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
+        vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
+        bare = [node for node in with_text if node.node_id not in vectors]
         bought = yield from embed_texts(self.embed_model, [embed_text(node) for node in bare], self._show_progress)
-        vectors = {node.node_id: vector for node, vector in zip(bare, bought, strict=True)}
-        vectors.update({node.node_id: node.get_embedding() for node in with_text if node.embedding is not None})
+        vectors.update({node.node_id: vector for node, vector in zip(bare, bought, strict=True)})
         ordered = [vectors[node.node_id] for node in with_text]
         matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])
         return {node.node_id: row for node, row in zip(with_text, matrix, strict=True)}
@@ -312,3 +330,7 @@ class Writer(Generic[State], ABC):
 
     def _user(self, node_id: str) -> str:
         return f"{self._parts.struct.uid}:{node_id}"
+
+
+def _stacked(nodes: Sequence[BaseNode], vectors: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+    return np.stack([vectors[node.node_id] for node in nodes]) if nodes else Change().vectors

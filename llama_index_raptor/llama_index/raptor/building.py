@@ -12,7 +12,7 @@ and published code are silent or do not end:
   its children stands for it. It is tried again at the next write and by `retry_failed`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -24,13 +24,13 @@ from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import reading_key, sort_key
 from llama_index.ragkit.parts import Parts
-from llama_index.ragkit.records import BaseNode, derived_node, node_from_record, node_to_record, plain_text
+from llama_index.ragkit.records import BaseNode, Record, derived_node, node_from_record, node_to_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
 from llama_index.raptor.clustering import Clustering, limit_weight
 from llama_index.raptor.tree import Summary, Tree, summary_id
 
-__all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_summary", "load_tree"]
+__all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_tree", "summary_node"]
 
 LEVEL_KEY = "raptor_level"
 _TREE = "tree"
@@ -51,19 +51,22 @@ class Layering:
     max_root_children: int = 12
 
 
-def load_tree(parts: Parts) -> Steps[Tree]:
-    """The tree as it was stored; rows of summaries that it does not know (from a killed write) are dropped."""
-    records = yield from parts.records.get_all(_TREE)
-    tree = Tree.of({name: Summary(int(r["level"]), tuple(r["children"])) for name, r in records.items()})
+def load_tree(parts: Parts) -> Steps[tuple[Tree, dict[str, Record]]]:
+    """The tree as it was stored, and the records of its written summaries.
+
+    Rows of summaries that the tree does not know, left by a killed write, are dropped.
+    """
+    stored = yield from parts.records.get_all(_TREE)
+    tree = Tree.of({name: Summary(int(r["level"]), tuple(r["children"])) for name, r in stored.items()})
     space = parts.spaces[_SUMMARIES]
     yield from space.remove([name for name in space.store.snapshot().ids if name not in tree.summaries])
-    return tree
+    records = yield from parts.records.get_all(_SUMMARIES)
+    return tree, {name: records[name] for name in space.store.snapshot().ids if name in records}
 
 
-def load_summary(parts: Parts, name: str) -> Steps[BaseNode | None]:
-    """The node of a summary, or None if it is not written."""
-    record = yield from parts.records.get(_SUMMARIES, name)
-    return None if record is None else node_from_record(record["node"])
+def summary_node(record: Record) -> BaseNode:
+    """The node of a written summary."""
+    return node_from_record(record["node"])
 
 
 class TreeWriter:
@@ -72,7 +75,7 @@ class TreeWriter:
     Parameters
     ----------
     parts : where things are stored
-    stored : the tree that is stored now
+    stored, written : the tree that is stored now, and the records of its summaries
     clustering, layering : how layers are made
     summarize : (texts, id of the summary) -> steps of (summary text, cache keys)
     embed : texts -> steps of their vectors
@@ -84,6 +87,7 @@ class TreeWriter:
         self,
         parts: Parts,
         stored: Tree,
+        written: Mapping[str, Record],
         clustering: Clustering,
         layering: Layering,
         summarize: Summarize,
@@ -94,6 +98,7 @@ class TreeWriter:
     ) -> None:
         self._parts = parts
         self._stored = stored
+        self.written = dict(written)
         self._clustering = clustering
         self._layering = layering
         self._summarize = summarize
@@ -109,7 +114,7 @@ class TreeWriter:
     def save(self, tree: Tree) -> Steps[None]:
         """Store the structure; summaries that are not in it go, with text, vector and cache entries."""
         yield from self._store(tree)
-        yield from self.unwrite([name for name in self._written.ids if name not in tree.summaries])
+        yield from self.unwrite([name for name in self.written if name not in tree.summaries])
         gone = [name for name in self._stored.summaries if name not in tree.summaries]
         yield from self._parts.records.delete(_TREE, gone)
         self._stored = tree
@@ -123,9 +128,8 @@ class TreeWriter:
     def unwrite(self, names: Sequence[str]) -> Steps[None]:
         """Drop the texts of summaries; those that stay in the tree are then written anew."""
         for name in names:
-            record = yield from self._parts.records.get(_SUMMARIES, name)
-            if record is not None:
-                yield from self._release(name, record["cache_keys"])
+            if name in self.written:
+                yield from self._release(name, self.written.pop(name)["cache_keys"])
         yield from self._parts.spaces[_SUMMARIES].remove(names)
         yield from self._parts.records.delete(_SUMMARIES, names)
 
@@ -142,7 +146,7 @@ class TreeWriter:
         if self._layering.max_layers == 0:
             return tree
         while True:
-            missing = [name for name in tree.summaries if name not in self._written and name not in self.failed]
+            missing = [name for name in tree.summaries if name not in self.written and name not in self.failed]
             grown: Tree | None
             if missing:
                 lowest = min(tree.level(name) for name in missing)
@@ -213,10 +217,11 @@ class TreeWriter:
             derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()
         ]
         pairs = zip(nodes, texts.values(), strict=True)
-        records = [(n.node_id, {"node": node_to_record(n), "cache_keys": keys}) for n, (_, keys) in pairs]
-        yield from self._parts.records.put(_SUMMARIES, records)
+        records = {n.node_id: {"node": node_to_record(n), "cache_keys": keys} for n, (_, keys) in pairs}
+        yield from self._parts.records.put(_SUMMARIES, list(records.items()))
         rows = Rows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
         yield from self._parts.spaces[_SUMMARIES].put(rows)
+        self.written.update(records)
 
     def _write_one(self, tree: Tree, name: str) -> Steps[tuple[str, list[str]]]:
         texts = []
@@ -234,17 +239,13 @@ class TreeWriter:
     def _leaves(self) -> Snapshot:
         return self._parts.chunks.store.snapshot()
 
-    @property
-    def _written(self) -> Snapshot:
-        return self._parts.spaces[_SUMMARIES].store.snapshot()
-
     def _text(self, node: str) -> Steps[str]:
         """The text of a node; empty for a summary that failed and for a chunk that is gone from the docstore."""
         if node not in self._texts:
             if node in self._leaves:
                 found = yield from self._parts.get_node(node)
             else:
-                found = yield from load_summary(self._parts, node)
+                found = summary_node(self.written[node]) if node in self.written else None
             self._texts[node] = plain_text(found) if found is not None else ""
         return self._texts[node]
 
@@ -259,9 +260,10 @@ class TreeWriter:
         return np.stack([self._vector(tree, node) for node in nodes])
 
     def _vector(self, tree: Tree, node: str) -> NDArray[np.float32]:
-        for part in (self._leaves, self._written):
-            if node in part:
-                return part.vectors_of([node])[0]
+        if node in self._leaves:
+            return self._leaves.vectors_of([node])[0]
+        if node in self.written:
+            return self._parts.spaces[_SUMMARIES].store.snapshot().vectors_of([node])[0]
         mean: NDArray[np.float32] = self._vectors(tree, tree.children(node)).mean(axis=0)
         return mean
 

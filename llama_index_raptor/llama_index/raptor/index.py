@@ -1,7 +1,7 @@
 """`RaptorIndex`: a tree of summaries over chunks (Sarthi et al., ICLR 2024, arXiv 2401.18059)."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,10 +16,10 @@ from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
-from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.records import Record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.writing import Change
-from llama_index.raptor.building import Layering, TreeWriter, load_summary, load_tree
+from llama_index.raptor.building import Layering, TreeWriter, load_tree, summary_node
 from llama_index.raptor.clustering import Clustering
 from llama_index.raptor.graph_clustering import GraphClustering
 from llama_index.raptor.placing import place
@@ -119,29 +119,31 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
         return {"summarizer": self._summarizer.fingerprint, "clustering": self._clustering.fingerprint}
 
     def _read_state(self) -> Steps[RaptorState]:
-        return self._state_of((yield from load_tree(self._parts)))
+        return self._state_of(*(yield from load_tree(self._parts)))
 
-    def _state_of(self, tree: Tree) -> RaptorState:
-        stores = {name: space.store.snapshot() for name, space in self._parts.spaces.items()}
-        return RaptorState(chunks=stores["chunks"], summaries=stores["summaries"], tree=tree)
+    def _state_of(self, tree: Tree, written: Mapping[str, Record]) -> RaptorState:
+        chunks, summaries = (self._parts.spaces[name].store.snapshot() for name in self.space_names)
+        return RaptorState(chunks, summaries, tree, written)
 
     def _derive(self, change: Change) -> Steps[RaptorState]:
         self._parts.struct.params["raptor"] = self._params
         old = self._state.tree
         tree = old.replace({leaf: () for leaf in change.removed if leaf in old.parents})
-        writer = self._writer(old)
+        writer = self._writer(self._state)
         yield from writer.save(tree)  # what saw a deleted chunk goes before anything else is done
         if change.added and self._params["max_layers"]:
             chunks = self._parts.chunks.store.snapshot()
-            tree = place(tree, chunks, [node.node_id for node in change.added], change.vectors)
+            rows = [i for i, node in enumerate(change.added) if node.node_id not in tree.parents]
+            tree = place(tree, chunks, [change.added[i].node_id for i in rows], change.vectors[rows])
         if change.added or self._params["summaries"] == "eager":
             tree = yield from self._write_tree(writer, tree)
-        return self._state_of(tree)
+        return self._state_of(tree, writer.written)
 
     def _write_tree(self, writer: TreeWriter, tree: Tree) -> Steps[Tree]:
         tree = yield from writer.write(tree)
-        chunks, written = (self._parts.spaces[name].store.snapshot() for name in self.space_names)
-        self._parts.struct.counters = {"chunks": len(chunks), "summaries": len(written), "failed": len(writer.failed)}
+        chunks = len(self._parts.chunks.store.snapshot())
+        counters = {"chunks": chunks, "summaries": len(writer.written), "failed": len(writer.failed)}
+        self._parts.struct.counters = counters
         if writer.failed:
             name, error = next(iter(writer.failed.items()))
             logger.warning(
@@ -152,12 +154,13 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
                 raise error
         return tree
 
-    def _writer(self, stored: Tree) -> TreeWriter:
+    def _writer(self, state: RaptorState) -> TreeWriter:
         layering = Layering(**{field.name: self._params[field.name] for field in fields(Layering)})
         workers = self._num_workers if self._summarizer.needs_llm else 1
         return TreeWriter(
             self._parts,
-            stored,
+            state.tree,
+            state.written,
             self._clustering,
             layering,
             summarize=self._summarize,
@@ -185,12 +188,12 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
             yield from self._check_model()
             yield from self._parts.announce()
             old = self._state.tree
-            writer = self._writer(old)
+            writer = self._writer(self._state)
             failure: Exception | None = None
             try:
                 yield from writer.unwrite(sorted(unwrite(old)))
                 tree = yield from self._write_tree(writer, change(old))
-                self._state = self._state_of(tree)
+                self._state = self._state_of(tree, writer.written)
             except Exception as error:
                 failure = error
                 self._state = yield from self._read_state()
@@ -281,16 +284,16 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
 
     # -- nodes --------------------------------------------------------------------------------------
 
-    def _fetch(self, node_id: str) -> Steps[BaseNode | None]:
-        """A chunk from the docstore or a summary from the records; None if it is gone."""
-        if node_id in self._state.tree.summaries:
-            return (yield from load_summary(self._parts, node_id))
+    def _fetch(self, state: RaptorState, node_id: str) -> Steps[BaseNode | None]:
+        """A summary of a state, or a chunk from the docstore; None if it is gone."""
+        if node_id in state.written:
+            return summary_node(state.written[node_id])
         return (yield from self._parts.get_node(node_id))
 
     def _texts(self) -> Steps[dict[str, str]]:
-        texts = {}
-        for node_id in [*self._state.chunks.ids, *self._state.summaries.ids]:
-            node = yield from self._fetch(node_id)
+        texts, state = {}, self._state
+        for node_id in [*state.chunks.ids, *state.written]:
+            node = yield from self._fetch(state, node_id)
             if node is not None:
                 texts[node_id] = plain_text(node)
         return texts

@@ -28,6 +28,8 @@ def place(tree: Tree, chunks: Snapshot, new: Sequence[str], vectors: NDArray[np.
     chunks : vectors of all chunks, the new ones among them
     new, vectors : ids of the new chunks and their vectors, shape (len(new), d)
     """
+    if tree.summaries and not new:
+        return tree
     if not tree.summaries or len(new) > REBUILD_SHARE * (len(chunks) - len(new)):
         return Tree()
     rows = chunks.rows_of([child for child in tree.parents if child not in tree.summaries])
@@ -38,6 +40,6 @@ def place(tree: Tree, chunks: Snapshot, new: Sequence[str], vectors: NDArray[np.
         votes: dict[str, float] = defaultdict(float)
         for neighbour, cosine in zip(hits.ids, hits.scores, strict=True):
             for parent in tree.parents[neighbour]:
-                votes[parent] += cosine
+                votes[parent] += max(cosine, 1e-9)  # on the far side it is still among the nearest
         joining[max(votes, key=lambda parent: (votes[parent], parent))].append(node)
     return tree.replace({}, joining)

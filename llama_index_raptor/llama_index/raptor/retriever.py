@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -81,7 +82,7 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
 
     def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
         state, _, ranking = yield from self._rank(query_bundle)
-        nodes = yield from take_nodes(ranking, self._index._fetch, self.similarity_top_k, self.token_budget)
+        nodes = yield from take_nodes(ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget)
         self._index._last_query = (query_bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes])
         return nodes
 
@@ -120,7 +121,7 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
     def _explain(self, query: QueryType) -> Steps[list[RaptorExplanation]]:
         bundle = QueryBundle(query) if isinstance(query, str) else query
         state, vector, ranking = yield from self._rank(bundle)
-        nodes = yield from take_nodes(ranking, self._index._fetch, self.similarity_top_k, self.token_budget)
+        nodes = yield from take_nodes(ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget)
         allowed = self._allowed(state)
         hidden = _hidden(state, allowed)
         found = []

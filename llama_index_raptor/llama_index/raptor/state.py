@@ -1,8 +1,9 @@
 """What a query sees of the tree: an immutable state, and the two searches over it (pure arrays)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,14 @@ class RaptorState:
     ----------
     chunks, summaries : vectors of the leaves and of the summaries that are written
     tree : the structure; a summary may be in it that is not written yet (after a delete or a failure)
+    written : the records of the written summaries by id, so that a query that began before a write still
+        finds the texts that it ranked
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
     summaries: Snapshot = field(default_factory=Snapshot.empty)
     tree: Tree = field(default_factory=Tree)
+    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def leaf_rows(self) -> dict[str, NDArray[np.intp]]:
@@ -49,7 +53,7 @@ class RaptorState:
     @cached_property
     def unwritten(self) -> list[str]:
         """Summaries of the tree that have no text yet, sorted."""
-        return sorted(name for name in self.tree.summaries if name not in self.summaries)
+        return sorted(name for name in self.tree.summaries if name not in self.written)
 
     def summary_mask(self, allowed: Mask | None) -> Mask | None:
         """Which summaries may be shown: those of which every leaf may be."""

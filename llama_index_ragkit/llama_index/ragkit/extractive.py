@@ -1,0 +1,148 @@
+"""`ExtractiveSummarizer`: the sentences that say most of what a group of texts says, without an LLM."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from math import fsum
+from typing import Any, ClassVar
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.embedding import embed_texts
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.results import count_tokens
+from llama_index.ragkit.selection import check_selection, select_sentences
+from llama_index.ragkit.sentences import sentence_spans
+from llama_index.ragkit.summarizers import Summarizer
+
+__all__ = ["ExtractiveSummarizer"]
+
+
+class ExtractiveSummarizer(Summarizer):
+    """Picks sentences that lie centrally among all sentences and do not repeat each other.
+
+    The choice is :func:`~llama_index.ragkit.selection.select_sentences` in the space of the index's own
+    embedding model; there the formula, its source and the deviations are given. A text weighs with the
+    square root of its sentences, so that a long one does not speak for all. Sentences that are the same up
+    to white space are one. The summary lists the chosen ones in the order of the texts. Same texts, same
+    summary: there is nothing random in it, and the order of the texts decides nothing but the order printed.
+
+    Parameters
+    ----------
+    max_sentences : how many sentences at most; None for as many as fit the tokens
+    redundancy : 0..1, how far what chosen sentences cover counts no more. 1 is facility location, 0
+        ranks by centrality alone.
+    language : ISO 639-1 code for the sentence rules; None to go by the script of each text
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of range.
+    """
+
+    needs_llm: ClassVar[bool] = False
+
+    def __init__(self, max_sentences: int | None = None, redundancy: float = 1.0, language: str | None = None) -> None:
+        check_selection(max_sentences, redundancy)
+        self._max_sentences = max_sentences
+        self._redundancy = float(redundancy)
+        self._language = language
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """What decides the summaries: an index that was built with another one says so."""
+        return {
+            "class": type(self).__name__,
+            "version": "1",
+            "max_sentences": str(self._max_sentences),
+            "redundancy": repr(self._redundancy),
+            "language": str(self._language),
+        }
+
+    def summarize(
+        self,
+        texts: Sequence[str],
+        *,
+        max_tokens: int,
+        embed_model: BaseEmbedding,
+        llm: Any = None,
+        cache: Any = None,
+        user: str = "",
+    ) -> Steps[tuple[str, list[str]]]:
+        """Summarise texts in at most `max_tokens` tokens (by the tokenizer of `Settings`).
+
+        `llm`, `cache` and `user` are not used. Every distinct sentence is embedded once, in one batch.
+
+        Returns
+        -------
+        summary : at least one sentence, cut at a word if not even one fits; "" if the texts hold no text
+        cache_keys : none
+        """
+        if max_tokens < 1:
+            raise ConfigurationError(f"max_tokens must be at least 1, not {max_tokens}.")
+        weights, places = _read(texts, self._language)
+        sentences = sorted(weights)  # the batches of the model do not depend on the order of the texts
+        if not sentences:
+            return "", []
+        vectors = yield from embed_texts(embed_model, sentences)
+        chosen = yield from offload(
+            select_sentences,
+            vectors,
+            [count_tokens(" " + sentence) for sentence in sentences],
+            max_tokens,
+            weights=[weights[sentence] for sentence in sentences],
+            redundancy=self._redundancy,
+            max_sentences=self._max_sentences,
+        )
+        picked = [sentences[i] for i in chosen]
+        summary = _join(sorted(picked, key=places.__getitem__))
+        while len(picked) > 1 and count_tokens(summary) > max_tokens:  # tokens of parts need not add up
+            picked.pop()
+            summary = _join(sorted(picked, key=places.__getitem__))
+        return _cut(summary, max_tokens), []
+
+
+def _read(texts: Sequence[str], language: str | None) -> tuple[dict[str, float], dict[str, tuple[int, int]]]:
+    """Distinct sentences with their weight and the place where they first stand.
+
+    A text of n sentences gives each of them ``1 / sqrt(n)``; a sentence of several texts has the sum.
+    Pieces without a letter or digit (rules, bullets) are left out unless there is nothing else.
+    """
+    shares: dict[str, list[float]] = {}
+    places: dict[str, tuple[int, int]] = {}
+    split = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
+    if any(_says_something(sentence) for sentences in split for sentence in sentences):
+        split = [[sentence for sentence in sentences if _says_something(sentence)] for sentences in split]
+    for i, sentences in enumerate(split):
+        for j, sentence in enumerate(sentences):
+            shares.setdefault(sentence, []).append(len(sentences) ** -0.5)
+            places.setdefault(sentence, (i, j))
+    return {sentence: fsum(parts) for sentence, parts in shares.items()}, places  # fsum: the same in any order
+
+
+def _says_something(sentence: str) -> bool:
+    return any(character.isalnum() for character in sentence)
+
+
+def _join(sentences: Sequence[str]) -> str:
+    """One text; no space between two sentences of a script that is written in full width."""
+    parts = list(sentences[:1])
+    for before, after in pairwise(sentences):
+        wide = all(unicodedata.east_asian_width(c) in "WF" for c in (before[-1], after[0]))
+        parts.append(after if wide else " " + after)
+    return "".join(parts)
+
+
+def _cut(text: str, max_tokens: int) -> str:
+    """The longest beginning that fits: of whole words, or of characters if not even one word does."""
+    if count_tokens(text) <= max_tokens:
+        return text
+    for pattern in (r"\S+", r"\S"):
+        ends = [match.end() for match in re.finditer(pattern, text)]
+        fitting = bisect_right(ends, max_tokens, key=lambda end: count_tokens(text[:end]))
+        if fitting:
+            return text[: ends[fitting - 1]]
+    return text[:1]

@@ -1,0 +1,156 @@
+"""Exact cosine search over the rows of one float32 matrix: a fast product first, exact scores after.
+
+For a query q and rows x_i of length d:
+
+1. a = (X u) * w in float32, by BLAS, with u = q / |q| and w_i = 1 / |x_i| (0 for a row of zeros).
+2. |a_i - cos(x_i, q)| <= e = (d + 16) * 2**-24: the forward error bound of a dot product of length d
+   in any order of summation (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1),
+   with room for the roundings of u, w and their products. So every row of the true top k has
+   a_i >= a_(k) - 2e, where a_(k) is the k-th largest.
+3. These candidates are scored again in float64. Products of two float32 are exact there and each row is
+   summed by itself, so a score depends on two vectors and on nothing else: not on the place of the row,
+   the other rows, the BLAS or its threads.
+4. They are sorted by (-score, order of the row), the order being the caller's: content, not position.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["cosines", "mmr", "squared_norms", "top_k", "weights"]
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+Order = Callable[[int], Any]
+
+_BLOCK = 1 << 24  # scores held at once by a search with many queries: 64 MiB of float32
+_ROWS = 256  # rows widened to float64 at once: stays in the processor's cache
+_GATHER = 4  # copying the chosen rows beats multiplying all of them below one row in four
+_SAFE = (1e-15, 1e15)  # norms between which float32 products of unit vectors neither over- nor underflow
+
+
+def _sums(matrix: Floats, vector: Floats | None = None) -> Doubles:
+    """Sum over each row of `matrix * vector` (or `matrix * matrix`), exact products, in float64."""
+    sums = np.empty(len(matrix))
+    other = None if vector is None else vector.astype(np.float64)
+    for start in range(0, len(matrix), _ROWS):
+        block = matrix[start : start + _ROWS].astype(np.float64, order="C")  # the order of summation
+        sums[start : start + _ROWS] = (block * (block if other is None else other)).sum(axis=1)
+    return sums
+
+
+def squared_norms(matrix: Floats) -> Doubles:
+    """Squared length of each row, shape (n,); finite exactly where the row is."""
+    return _sums(matrix)
+
+
+def weights(squares: Doubles) -> Floats:
+    """1 / norm of each row: 0 for a zero row, NaN where float32 could not multiply the row safely."""
+    norms = np.sqrt(squares)
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    inverse[(norms > 0) & ((norms < _SAFE[0]) | (norms > _SAFE[1]))] = np.nan
+    return inverse.astype(np.float32)
+
+
+def cosines(matrix: Floats, vector: Floats) -> Doubles:
+    """Exact cosine of each row with the vector, shape (n,), in [-1, 1]; 0 where either is zero.
+
+    A row equal to the vector scores exactly 1.
+    """
+    scale = np.sqrt(squared_norms(matrix) * squared_norms(vector[np.newaxis])[0])
+    scores = np.divide(_sums(matrix, vector), scale, out=np.zeros(len(matrix)), where=scale > 0)
+    return np.asarray(np.clip(scores, -1.0, 1.0) + 0.0)  # no negative zero
+
+
+def _slack(dim: int) -> float:
+    return (dim + 16) * float(np.finfo(np.float32).eps)  # 2e of the module's docstring
+
+
+def _approximate(matrix: Floats, inverse: Floats, queries: Floats, rows: Rows | None) -> Iterator[Floats]:
+    """Cosines of each query with the chosen rows, within e of the truth: one array a query."""
+    norms = np.sqrt(squared_norms(queries))[:, np.newaxis]
+    units = np.divide(queries, norms, out=np.zeros(queries.shape), where=norms > 0).astype(np.float32)
+    gathered = rows is not None and rows.size * _GATHER < len(matrix)
+    factor, scale = (matrix[rows], inverse[rows]) if gathered else (matrix, inverse)
+    step = max(1, _BLOCK // max(1, len(factor)))
+    for start in range(0, len(units), step):
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = units[start : start + step] @ factor.T
+            block *= scale
+        for scores, query in zip(block, queries[start : start + step], strict=True):
+            chosen = scores if rows is None or gathered else scores[rows]
+            wild = np.flatnonzero(np.isnan(chosen))
+            if wild.size:
+                chosen[wild] = cosines(matrix[wild if rows is None else rows[wild]], query)
+            yield chosen
+
+
+def _at(positions: Rows, rows: Rows | None) -> Rows:
+    return positions if rows is None else rows[positions]
+
+
+def top_k(
+    matrix: Floats, inverse: Floats, queries: Floats, k: int, rows: Rows | None, order: Order
+) -> Iterator[tuple[Rows, Doubles]]:
+    """The k rows nearest to each query by cosine, best first.
+
+    Parameters
+    ----------
+    matrix : shape (n, d), finite
+    inverse : shape (n,), the :func:`weights` of its rows
+    queries : shape (q, d), finite
+    k : at least 0; more than there are rows gives all of them
+    rows : the rows to search, or None for all
+    order : what breaks ties between rows of one score, for a row of the matrix
+
+    Yields
+    ------
+    Rows of the matrix and their cosines, shapes (min(k, rows),), for each query.
+    """
+    for query, near in zip(queries, _approximate(matrix, inverse, queries, rows), strict=True):
+        size = min(k, near.size)
+        if size == 0:
+            yield np.empty(0, np.intp), np.empty(0)
+            continue
+        if size < near.size:
+            floor = np.partition(near, near.size - size)[near.size - size] - _slack(matrix.shape[1])
+            found = _at(np.flatnonzero(near >= floor), rows)
+        else:
+            found = _at(np.arange(near.size), rows)
+        scores = cosines(matrix[found], query)
+        if size < found.size:
+            kept = scores >= np.partition(scores, found.size - size)[found.size - size]
+            found, scores = found[kept], scores[kept]
+        best = sorted(range(found.size), key=lambda i: (-scores[i], order(int(found[i]))))[:size]
+        yield found[best], scores[best]
+
+
+def mmr(
+    matrix: Floats, inverse: Floats, query: Floats, k: int, threshold: float, rows: Rows | None, order: Order
+) -> tuple[Rows, Doubles]:
+    """Up to k rows by maximal marginal relevance, in the order in which they were picked.
+
+    Each pick has the highest `threshold * cos(row, query) - (1 - threshold) * cos(row, last pick)`, which
+    is its score. As in llama-index-core, and unlike Carbonell and Goldstein (1998), who take the maximum
+    over all earlier picks, only the pick just before counts.
+    """
+    relevance = next(_approximate(matrix, inverse, query[np.newaxis], rows))
+    overlap = np.zeros_like(relevance)
+    picked: list[int] = []  # positions in `relevance`
+    scores: list[float] = []
+    last = np.zeros_like(query)
+    while len(picked) < min(k, relevance.size):
+        near = threshold * relevance - (1 - threshold) * overlap
+        near[picked] = -np.inf
+        positions = np.flatnonzero(near >= near.max() - _slack(matrix.shape[1]))
+        found = _at(positions, rows)
+        exact = threshold * cosines(matrix[found], query) - (1 - threshold) * cosines(matrix[found], last)
+        best = min(range(found.size), key=lambda i: (-exact[i], order(int(found[i]))))
+        picked.append(int(positions[best]))
+        scores.append(float(exact[best]))
+        last = matrix[found[best]]
+        overlap = next(_approximate(matrix, inverse, last[np.newaxis], rows))
+    return _at(np.array(picked, np.intp), rows), np.array(scores)

@@ -1,0 +1,118 @@
+"""Which errors of a language model's client are worth another attempt, and after what wait.
+
+Clients have no error classes in common, so this goes by what they do share: an HTTP status, a response
+with headers, and telling names of classes.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["RetryPolicy", "is_transient", "redact"]
+
+_TRANSIENT_4XX = (408, 409, 425, 429)
+_PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|BadRequest|InvalidRequest|NotFound")
+_SECRET_FIELDS = re.compile("key|token$|secret|password|headers|authorization", re.IGNORECASE)
+_SECRET_TEXTS = re.compile(r"\b(?:sk|pk|gsk|hf|xai)[-_][\w*-]{8,}|(?<=Bearer )\S+")
+_SHORTEST_SECRET = 6  # what people write where a server asks for a key that it ignores is shorter: "none", "fake"
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often an LLM call is tried, and the waits between.
+
+    Attributes
+    ----------
+    max_attempts : calls in all, at least 1
+    min_wait : seconds before the second call; each further wait is twice as long. Waits are shortened at
+        random by up to a half, so that workers that failed together do not come back together
+    max_wait : the longest wait in seconds, also where a server asks for more (`Retry-After`)
+    """
+
+    max_attempts: int = 3
+    min_wait: float = 1.0
+    max_wait: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1 or not 0 <= self.min_wait <= self.max_wait:
+            raise ConfigurationError(f"{self}: needed are max_attempts >= 1 and 0 <= min_wait <= max_wait.")
+
+    def wait(self, attempt: int, error: BaseException | None) -> float:
+        """Seconds to wait after the `attempt`-th call (from 1) ended in `error`."""
+        backoff = self.min_wait * 2.0 ** min(attempt - 1, 64) * random.uniform(0.5, 1.0)
+        return min(self.max_wait, max(backoff, _asked_wait(error)))
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same call may succeed a moment later.
+
+    It may after a lost connection, a time-out, HTTP 408, 409, 425, 429 and 5xx, and after a reply that the
+    client could not read, which comes as any error at all; not after another 4xx, or where the class of
+    the error says that the request or its credentials were refused.
+    """
+    if isinstance(error, ConfigurationError | NotImplementedError | ImportError):
+        return False
+    for link in _chain(error):
+        status = _status(link)
+        if status is not None:
+            return not 400 <= status < 500 or status in _TRANSIENT_4XX
+    # openai raises its bare base class for a key that is missing
+    return not any(_PERMANENT.search(kind.__name__) for kind in type(error).__mro__) and (
+        type(error).__name__ != "OpenAIError"
+    )
+
+
+def redact(message: str, llm: object) -> str:
+    """A message without the keys that the fields of an LLM hold, and without what looks like one."""
+    secrets = [
+        secret
+        for name, value in vars(llm).items()
+        if _SECRET_FIELDS.search(name)
+        for secret in (value.values() if isinstance(value, dict) else [value])
+    ]
+    texts = [s.get_secret_value() if hasattr(s, "get_secret_value") else s for s in secrets]
+    for text in sorted((t for t in texts if isinstance(t, str)), key=len, reverse=True):
+        if len(text) >= _SHORTEST_SECRET:
+            message = message.replace(text, "***")
+    return _SECRET_TEXTS.sub("***", message)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(5):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__
+
+
+def _status(error: BaseException) -> int | None:
+    response = getattr(error, "response", None)
+    for owner, name in ((error, "status_code"), (response, "status_code"), (error, "status"), (error, "code")):
+        status: Any = getattr(owner, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return int(status)
+    return None
+
+
+def _asked_wait(error: BaseException | None) -> float:
+    """Seconds that the server asked to wait (`Retry-After`: seconds or a date), else 0."""
+    for link in _chain(error):
+        headers = getattr(getattr(link, "response", None), "headers", None)
+        asked = headers.get("retry-after") if headers is not None else None
+        if asked is None:
+            continue
+        try:
+            return max(0.0, float(asked))
+        except ValueError:
+            pass
+        try:
+            return max(0.0, (parsedate_to_datetime(asked) - datetime.now(timezone.utc)).total_seconds())
+        except (ValueError, TypeError):  # not a date, or one without a time zone
+            return 0.0
+    return 0.0

@@ -1,0 +1,75 @@
+"""Vectors as directions: unit rows, and the distinct ones in an order of their own."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from llama_index.ragkit.errors import EmbeddingError
+
+__all__ = ["Distinct", "content", "unit_rows"]
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Scale rows to length one, as float32; zero rows stay zero.
+
+    Raises
+    ------
+    EmbeddingError
+        If they are not an array of shape (n, d), d >= 1, of finite numbers.
+    """
+    vectors = np.asarray(vectors)
+    if vectors.ndim != 2 or not vectors.shape[1]:
+        raise EmbeddingError(f"Vectors must be an array of shape (n, d) with d >= 1, not {vectors.shape}.")
+    wide = vectors.astype(np.float64)  # squares of float32 can overflow float32
+    bad = np.flatnonzero(~np.isfinite(wide).all(axis=1))
+    if len(bad):
+        raise EmbeddingError(f"{len(bad)} of {len(wide)} vectors have NaN or infinite values, the first at row {bad[0]}.")
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    unit: np.ndarray = (wide / np.where(norms > 0, norms, 1)).astype(np.float32) + np.float32(0)  # no negative zero
+    return unit
+
+
+def content(rows: np.ndarray) -> np.ndarray:
+    """One opaque value a row, shape (n,), that sorts by the bytes of the row."""
+    rows = np.ascontiguousarray(rows)
+    opaque: np.ndarray = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    return opaque
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The different directions among vectors, in an order that does not depend on the order of the vectors.
+
+    Clustering these rows makes a partition independent of the input order, and equal texts one point.
+
+    rows : float32, shape (u, d), unit length, no two equal, ordered by their bytes
+    copies : for each row, the positions that have it
+    empty : the positions of zero vectors, which have no direction
+    """
+
+    rows: np.ndarray
+    copies: list[np.ndarray]
+    empty: np.ndarray
+
+    @classmethod
+    def of(cls, vectors: np.ndarray) -> "Distinct":
+        """Normalise, check and sort ``vectors``, shape (n, d); errors as :func:`unit_rows`."""
+        unit = unit_rows(vectors)
+        filled = unit.any(axis=1)
+        positions, empty = np.flatnonzero(filled), np.flatnonzero(~filled)
+        if not len(positions):
+            return cls(unit[:0], [], empty)
+        _, first, inverse = np.unique(content(unit[positions]), return_index=True, return_inverse=True)
+        ends = np.cumsum(np.bincount(inverse))
+        copies = np.split(positions[np.argsort(inverse, kind="stable")], ends[:-1])
+        return cls(unit[positions[first]], copies, empty)
+
+    def clusters(self, parts: Iterable[np.ndarray]) -> list[np.ndarray]:
+        """Translate clusters of rows into clusters of positions; the empty ones join the smallest cluster."""
+        clusters = [np.concatenate([self.copies[row] for row in part]) for part in parts]
+        if not clusters:
+            return [self.empty] if len(self.empty) else []
+        smallest = min(range(len(clusters)), key=lambda i: len(clusters[i]))
+        clusters[smallest] = np.concatenate([clusters[smallest], self.empty])
+        return clusters

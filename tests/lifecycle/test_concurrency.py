@@ -1,0 +1,106 @@
+"""Readers beside a writer, and writers beside each other, in threads and on event loops."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from llama_index.core import Document
+from llama_index.ragkit.driver import arun_steps, pause, run_steps
+from llama_index.ragkit.errors import ConcurrentWriteError
+from llama_index.ragkit.lock import WriterLock
+
+from tests.cases import TEXTS, Case, ask, chunks
+
+
+def document(i: int) -> Document:
+    return Document(text=f"{TEXTS[i % 6]} new {i}", id_=f"n{i}")
+
+
+def test_readers_see_a_state_from_before_or_after_a_write(case: Case):
+    index = case.build(chunks("d", 6))
+    states = {tuple(ask(index))}
+    twin = case.build(chunks("d", 6))
+    for i in range(5):
+        twin.insert(document(i))
+        states.add(tuple(ask(twin)))
+    with ThreadPoolExecutor(4) as pool:
+        stop = threading.Event()
+
+        def read() -> set:
+            seen = set()
+            while not stop.is_set():
+                seen.add(tuple(ask(index)))
+            return seen
+
+        readers = [pool.submit(read) for _ in range(3)]
+        for i in range(5):
+            index.insert(document(i))
+        stop.set()
+        for reader in readers:
+            assert reader.result() <= states
+
+
+def test_two_threads_write_one_after_the_other(case: Case):
+    index = case.build(chunks("d", 3))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: index.insert(document(i)), range(8)))
+    assert set(index.ref_doc_info) == {"d", *(f"n{i}" for i in range(8))}
+    assert index.index_struct.generation == 9
+
+
+def test_writers_on_one_loop_take_turns(case: Case):
+    index = case.build(chunks("d", 3))
+
+    async def work() -> None:
+        await asyncio.gather(*(index.ainsert(document(i)) for i in range(6)))
+
+    asyncio.run(work())
+    asyncio.run(work())  # a second loop, as in a notebook or a web server's threads
+    assert set(index.ref_doc_info) == {"d", *(f"n{i}" for i in range(6))}
+
+
+def hold(lock: WriterLock, seconds: float):
+    with (yield from lock.acquire()):
+        yield from pause(seconds)
+
+
+def test_a_synchronous_write_that_would_deadlock_its_loop_is_refused():
+    lock = WriterLock()
+
+    async def work() -> None:
+        slow = asyncio.create_task(arun_steps(hold(lock, 0.5)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConcurrentWriteError, match="Await"):
+            run_steps(hold(lock, 0))
+        await slow
+        run_steps(hold(lock, 0))
+
+    asyncio.run(work())
+
+
+def test_a_cancelled_writer_leaves_the_lock_free():
+    lock = WriterLock()
+
+    async def work() -> None:
+        holder = asyncio.create_task(arun_steps(hold(lock, 10)))
+        waiter = asyncio.create_task(arun_steps(hold(lock, 10)))
+        await asyncio.sleep(0.05)
+        for task in (holder, waiter):
+            task.cancel()
+        await asyncio.gather(holder, waiter, return_exceptions=True)
+        await asyncio.wait_for(arun_steps(hold(lock, 0)), 1)
+
+    asyncio.run(work())
+
+
+def test_an_error_leaves_the_lock_free():
+    lock = WriterLock()
+
+    def fail():
+        with (yield from lock.acquire()):
+            raise OSError("disk full")
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="disk full"):
+            run_steps(fail())

@@ -1,0 +1,58 @@
+"""Summarizers whose output says what they saw."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.ragkit import Summarizer
+from llama_index.ragkit.driver import Steps, pause
+from llama_index.ragkit.errors import ExtractionError
+
+
+class FirstWords(Summarizer):
+    """The first three words of each text. Counts its calls; fails where it is told to."""
+
+    needs_llm: ClassVar[bool] = False
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.calls: list[list[str]] = []
+        self.fail_on = "\0"
+        self.most_at_once = 0
+        self._running = 0
+        self._lock = threading.Lock()
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        return {"class": "FirstWords"}
+
+    def summarize(self, texts: Sequence[str], *, max_tokens: int, **kwargs: Any) -> Steps[tuple[str, list[str]]]:
+        with self._lock:
+            self.calls.append(list(texts))
+            self._running += 1
+            self.most_at_once = max(self.most_at_once, self._running)
+        try:
+            if self.seconds:
+                yield from pause(self.seconds)
+        finally:
+            with self._lock:
+                self._running -= 1
+        if any(self.fail_on in text for text in texts):
+            raise ExtractionError(f"asked to fail on {self.fail_on!r}")
+        return " / ".join(" ".join(text.split()[:3]) for text in texts), []
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        pass
+
+
+class FirstWordsSlowly(FirstWords):
+    """The same, at the pace of a language model."""
+
+    needs_llm: ClassVar[bool] = True

@@ -1,0 +1,267 @@
+"""RaptorIndex: what is built, what a change rewrites, what a failure leaves."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from llama_index.core import Document, StorageContext, load_index_from_storage
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.raptor import RaptorIndex
+from llama_index.raptor.tree import Tree
+
+from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
+
+TOPICS = ["loom silk weaver thread", "engine cards gears wheels", "river bridge boats harbour", "bread oven flour yeast"]
+
+
+def corpus(per_topic: int = 12) -> list[TextNode]:
+    nodes = []
+    for t, topic in enumerate(TOPICS):
+        for i in range(per_topic):
+            source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"doc{t}-{i % 3}")}
+            text = f"{topic} number{i} {topic.split()[i % 4]}"
+            nodes.append(TextNode(id_=f"n{t}-{i:02d}", text=text, relationships=source, metadata={"topic": t}))
+            nodes[-1].excluded_embed_metadata_keys = ["topic"]
+    return nodes
+
+
+def check(index: RaptorIndex) -> None:
+    """What holds for every finished tree."""
+    state = index._state
+    assert set(state.written) == set(state.summaries.ids) == set(index.tree.summaries)
+    covered = {leaf for root in state.roots for leaf in index.leaves_of(root)}
+    assert covered == set(state.chunks.ids)
+    assert Tree.of(index.tree.summaries) == index.tree
+
+
+def test_every_chunk_is_below_one_root_and_layers_shrink():
+    summarizer = FirstWords()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer)
+    check(index)
+    assert len(index._state.roots) == 1
+    sizes = [sum(s.level == level for s in index.tree.summaries.values()) for level in range(1, index.tree.height + 1)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] < 0.7 * 48
+    assert len(summarizer.calls) == len(index.tree.summaries)
+
+
+def test_no_layer_for_one_chunk_one_summary_for_a_few():
+    assert RaptorIndex(nodes=corpus(1)[:1], summarizer=FirstWords()).tree.summaries == {}
+    index = RaptorIndex(nodes=corpus(1), summarizer=FirstWords())
+    assert len(index.tree.summaries) == 1
+    assert index.leaves_of(index._state.roots[0]) == ["n0-00", "n1-00", "n2-00", "n3-00"]
+
+
+def test_max_layers_limits_the_height_and_zero_builds_none():
+    assert RaptorIndex(nodes=corpus(), summarizer=FirstWords(), max_layers=1).tree.height == 1
+    summarizer = FirstWords()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer, max_layers=0)
+    index.insert(Document(text="more"))
+    assert summarizer.calls == []
+    assert len(index.as_retriever(similarity_top_k=99).retrieve("loom")) == 49
+
+
+def test_no_summary_reads_more_tokens_than_allowed():
+    summarizer = FirstWords()
+    RaptorIndex(nodes=corpus(), summarizer=summarizer, max_cluster_tokens=40)
+    from llama_index.ragkit.results import count_tokens
+
+    assert all(sum(map(count_tokens, texts)) <= 40 for texts in summarizer.calls)
+
+
+def test_the_order_and_the_ids_of_the_nodes_do_not_matter():
+    nodes = corpus()
+    shuffled = [nodes[i].model_copy(update={"id_": f"other{i}"}) for i in np.random.default_rng(0).permutation(48)]
+    one, other = (RaptorIndex(nodes=n, summarizer=FirstWords()) for n in (nodes, shuffled))
+    found = [
+        [(n.node.get_content(), n.score) for n in index.as_retriever(similarity_top_k=60).retrieve("silk bread")]
+        for index in (one, other)
+    ]
+    assert found[0] == found[1]
+
+
+def test_an_insert_rewrites_the_way_up_from_one_cluster_and_nothing_else():
+    summarizer = FirstWords()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer)
+    before = set(index.tree.summaries)
+    summarizer.calls.clear()
+    index.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
+    check(index)
+    rewritten = set(index.tree.summaries) - before
+    assert rewritten == index.tree.ancestors(["new"])
+    assert len(summarizer.calls) == len(rewritten) <= index.tree.height
+    parent = index.tree.parents["new"][0]
+    assert {leaf[:2] for leaf in index.leaves_of(parent)} == {"n3", "ne"}
+
+
+def test_a_delete_asks_for_nothing_and_takes_what_saw_the_document():
+    summarizer = FirstWords()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer)
+    saw = index.tree.ancestors(["n0-00", "n0-03", "n0-06", "n0-09"])
+    kept = set(index.tree.summaries) - saw
+    summarizer.calls.clear()
+    index.embed_model.texts.clear()
+    index.delete_ref_doc("doc0-0", delete_from_docstore=True)
+    assert summarizer.calls == []
+    assert index.embed_model.texts == []
+    assert set(index._state.written) == kept
+    assert not any("number0" in n.node.text for n in index.as_retriever(similarity_top_k=99).retrieve("number0") if "loom" in n.node.text)
+    assert index.write_summaries() == 0
+    check(index)
+    assert len(summarizer.calls) == len(set(index.tree.summaries) - kept)
+
+
+def test_eager_deletes_write_again_at_once():
+    index = RaptorIndex(nodes=corpus(), summarizer=FirstWords(), summaries="eager")
+    index.delete_ref_doc("doc0-0")
+    check(index)
+
+
+def test_the_next_insert_writes_what_a_delete_left_out():
+    index = RaptorIndex(nodes=corpus(), summarizer=FirstWords())
+    index.delete_ref_doc("doc1-1")
+    assert index._state.unwritten
+    asyncio.run(index.ainsert(Document(text="engine gears")))
+    check(index)
+
+
+def test_a_rebuild_of_what_did_not_change_is_free():
+    summarizer = FirstWords()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer)
+    tree = index.tree
+    summarizer.calls.clear()
+    assert index.rebuild() == 0
+    assert summarizer.calls == []
+    assert index.tree == tree
+
+
+def test_many_new_chunks_are_clustered_anew_and_known_clusters_cost_nothing():
+    summarizer = FirstWords()
+    index = RaptorIndex(nodes=corpus()[:24], summarizer=summarizer)
+    old = set(index.tree.summaries)
+    summarizer.calls.clear()
+    index.insert_nodes(corpus()[24:])
+    check(index)
+    assert len(summarizer.calls) == len(set(index.tree.summaries) - old)
+    assert asyncio.run(index.arebuild()) == 0
+    assert index.tree == RaptorIndex(nodes=corpus(), summarizer=FirstWords()).tree
+
+
+def test_failed_summaries_are_counted_left_out_and_tried_again(caplog):
+    summarizer = FirstWords()
+    summarizer.fail_on = "river bridge boats harbour number3"
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer)
+    assert index.index_struct.counters["failed"] == 1
+    assert "retry_failed" in caplog.text
+    assert len(index._state.unwritten) == 1
+    assert len(index._state.roots) == 1  # the layers above were built all the same
+    failed = index._state.unwritten[0]
+    assert all(n.score is not None for n in index.as_retriever(similarity_top_k=99).retrieve("river"))
+    assert index.retry_failed() == 1
+    summarizer.fail_on = "\0"
+    above = index.tree.ancestors([failed])
+    summarizer.calls.clear()
+    assert asyncio.run(index.aretry_failed()) == 0
+    check(index)
+    assert len(summarizer.calls) == 1 + len(above)  # those above were written without it
+
+
+def test_on_error_raise_ends_the_write_and_keeps_what_was_written():
+    summarizer = FirstWords()
+    summarizer.fail_on = "river bridge boats harbour number3"
+    with pytest.raises(ExtractionError, match="number3"):
+        RaptorIndex(nodes=corpus(), summarizer=summarizer, on_error="raise")
+    index = RaptorIndex(nodes=corpus()[:4], summarizer=summarizer, on_error="raise")
+    with pytest.raises(ExtractionError, match="number3"):
+        index.insert(Document(text=summarizer.fail_on, id_="bad"))
+    assert index.index_struct.building
+    summarizer.fail_on = "\0"
+    assert index.refresh_ref_docs([Document(text="river bridge boats harbour number3", id_="bad")]) == [True]
+    check(index)
+
+
+def test_summaries_of_a_layer_are_written_many_at_a_time():
+    for build in (
+        lambda s: RaptorIndex(nodes=corpus(), summarizer=s, num_workers=4),
+        lambda s: asyncio.run(RaptorIndex.afrom_documents(
+            [Document(text=n.text, id_=n.node_id) for n in corpus()], summarizer=s, num_workers=4, transformations=[]
+        )),
+    ):  # fmt: skip
+        summarizer = FirstWordsSlowly(0.05)
+        build(summarizer)
+        assert summarizer.most_at_once == 4
+
+
+def test_parameters_are_stored_and_may_be_replaced(tmp_path):
+    index = RaptorIndex(nodes=corpus(), summarizer=FirstWords(), max_layers=1, summary_tokens=77)
+    index.storage_context.persist(str(tmp_path))
+    context = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    loaded = load_index_from_storage(context, summarizer=FirstWords())
+    assert loaded._params == index._params
+    assert load_index_from_storage(context, summarizer=FirstWords(), max_layers=3)._params["max_layers"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_layers", -1), ("max_cluster_tokens", 0), ("summary_tokens", 0), ("max_root_children", 1), ("summaries", "x")],
+)
+def test_parameters_out_of_range_are_refused(name, value):
+    with pytest.raises(ConfigurationError, match=name):
+        RaptorIndex(nodes=[], summarizer=FirstWords(), **{name: value})
+
+
+def test_a_filter_hides_every_summary_that_has_a_hidden_chunk():
+    index = RaptorIndex(nodes=corpus(), summarizer=FirstWords())
+    filters = MetadataFilters(filters=[MetadataFilter(key="topic", value=0)])
+    for mode in ("collapsed", "tree_traversal"):
+        retriever = index.as_retriever(similarity_top_k=99, filters=filters, mode=mode)
+        found = retriever.retrieve("engine cards gears wheels")
+        assert found
+        for result in found:
+            assert {leaf[:2] for leaf in index.leaves_of(result.node.node_id)} == {"n0"}
+        for explanation in retriever.explain("engine cards gears wheels"):
+            for path in explanation.paths:
+                assert {leaf[:2] for node, _ in path for leaf in index.leaves_of(node)} == {"n0"}
+
+
+def test_the_nodes_come_back_as_they_were_given_and_summaries_are_marked():
+    nodes = corpus()
+    index = RaptorIndex(nodes=nodes, summarizer=FirstWords())
+    by_id = {node.node_id: node for node in nodes}
+    for result in index.as_retriever(similarity_top_k=99).retrieve("silk"):
+        node = result.node
+        if node.node_id in by_id:
+            assert node.hash == by_id[node.node_id].hash
+            assert node.metadata == by_id[node.node_id].metadata
+        else:
+            assert node.metadata["raptor_level"] == index.tree.level(node.node_id)
+            assert [c.node_id for c in node.child_nodes] == list(index.tree.children(node.node_id))
+            assert "raptor_level" not in node.get_content(metadata_mode="all" and "llm")
+
+
+def test_two_parents_are_kept_through_inserts_and_deletes():
+    class Overlapping:
+        fingerprint = {"class": "Overlapping"}
+
+        def cluster(self, vectors, weights=None):
+            return [np.arange(i, min(i + 6, len(vectors))) for i in range(0, len(vectors), 4)]
+
+    index = RaptorIndex(nodes=corpus(), summarizer=FirstWords(), clustering=Overlapping())
+    assert any(len(parents) > 1 for parents in index.tree.parents.values())
+    check(index)
+    index.insert(Document(text="bread oven"))
+    index.delete_ref_doc("doc2-1", delete_from_docstore=True)
+    index.write_summaries()
+    check(index)
+    ids = [n.node.node_id for n in index.as_retriever(similarity_top_k=99).retrieve("bread")]
+    assert len(ids) == len(set(ids))
+
+
+def test_an_estimate_counts_calls_before_paying():
+    documents = [Document(text=node.text, id_=node.node_id) for node in corpus()]
+    estimate = RaptorIndex.estimate(documents)
+    assert 4 <= estimate.calls <= 8
+    assert estimate.prompt_tokens > 0
+    assert RaptorIndex.estimate(documents, summarizer=FirstWords()).calls == 0
