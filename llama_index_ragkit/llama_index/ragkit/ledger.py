@@ -6,7 +6,7 @@ document there before this one is told to forget it.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.schema import Document
@@ -93,11 +93,11 @@ class Ledger:
             old = old or {"hash": None, "node_ids": [], "metadata": metadata[node_ids[0]]}
             documents.append((ref_doc_id, {**old, "node_ids": list(dict.fromkeys([*old["node_ids"], *node_ids]))}))
         yield from self._records.put(_DOCUMENTS, documents)
-        yield from self._records.put(_NODES, [(node_id, asdict(entry)) for node_id, entry in entries.items()])
+        yield from self._records.put(_NODES, [(node_id, dict(vars(entry))) for node_id, entry in entries.items()])
 
     def complete(self, entries: dict[str, Entry]) -> Steps[None]:
         """Mark nodes as written to their end."""
-        done = [(node_id, asdict(replace(entry, done=True))) for node_id, entry in entries.items()]
+        done = [(node_id, {**vars(entry), "done": True}) for node_id, entry in entries.items()]
         yield from self._records.put(_NODES, done)
 
     def remove(self, entries: dict[str, Entry], whole: Sequence[str] = ()) -> Steps[None]:

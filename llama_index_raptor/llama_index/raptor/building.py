@@ -13,7 +13,7 @@ and published code are silent or do not end:
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.driver import Steps, gather, offload
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import reading_key, sort_key
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.records import BaseNode, Record, derived_node, node_from_record, node_to_record, plain_text
@@ -97,7 +96,7 @@ class TreeWriter:
         show_progress: bool,
     ) -> None:
         self._parts = parts
-        self._stored = stored
+        self._stored = dict(stored.summaries)
         self.written = dict(written)
         self._clustering = clustering
         self._layering = layering
@@ -106,7 +105,9 @@ class TreeWriter:
         self._release = release
         self._num_workers = num_workers
         self._show_progress = show_progress
+        self._leaves = parts.chunks.store.snapshot()
         self._texts: dict[str, str] = {}
+        self._firsts: dict[str, tuple[str, ...]] = {}
         self.failed: dict[str, Exception] = {}
 
     # -- structure ----------------------------------------------------------------------------------
@@ -115,15 +116,17 @@ class TreeWriter:
         """Store the structure; summaries that are not in it go, with text, vector and cache entries."""
         yield from self._store(tree)
         yield from self.unwrite([name for name in self.written if name not in tree.summaries])
-        gone = [name for name in self._stored.summaries if name not in tree.summaries]
+        gone = [name for name in self._stored if name not in tree.summaries]
         yield from self._parts.records.delete(_TREE, gone)
-        self._stored = tree
+        for name in gone:
+            del self._stored[name]
 
     def _store(self, tree: Tree) -> Steps[None]:
-        known = self._stored.summaries
-        new = [(name, asdict(summary)) for name, summary in tree.summaries.items() if known.get(name) != summary]
-        yield from self._parts.records.put(_TREE, new)
-        self._stored = Tree({**known, **tree.summaries})
+        # The id of a summary says what its children are.
+        new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
+        pairs = [(name, {"level": s.level, "children": list(s.children)}) for name, s in new.items()]
+        yield from self._parts.records.put(_TREE, pairs)
+        self._stored.update(new)
 
     def unwrite(self, names: Sequence[str]) -> Steps[None]:
         """Drop the texts of summaries; those that stay in the tree are then written anew."""
@@ -217,7 +220,10 @@ class TreeWriter:
             derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()
         ]
         pairs = zip(nodes, texts.values(), strict=True)
-        records = {n.node_id: {"node": node_to_record(n), "cache_keys": keys} for n, (_, keys) in pairs}
+        records: dict[str, Record] = {
+            n.node_id: {"node": node_to_record(n), "cache_keys": keys, "first": list(self._first(tree, n.node_id))}
+            for n, (_, keys) in pairs
+        }
         yield from self._parts.records.put(_SUMMARIES, list(records.items()))
         rows = Rows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
         yield from self._parts.spaces[_SUMMARIES].put(rows)
@@ -234,10 +240,6 @@ class TreeWriter:
         return (yield from self._summarize(texts, name))
 
     # -- what is known of nodes ---------------------------------------------------------------------
-
-    @property
-    def _leaves(self) -> Snapshot:
-        return self._parts.chunks.store.snapshot()
 
     def _text(self, node: str) -> Steps[str]:
         """The text of a node; empty for a summary that failed and for a chunk that is gone from the docstore."""
@@ -269,8 +271,15 @@ class TreeWriter:
 
     def _in_reading_order(self, tree: Tree, nodes: Iterable[str]) -> list[str]:
         """Nodes by the first of their chunks: document, then position."""
+        return sorted(nodes, key=lambda node: (self._first(tree, node), node))
 
-        def first(node: str) -> tuple[str, ...]:
-            return min(reading_key(self._leaves.record_of(leaf).key) for leaf in tree.leaves(node))
-
-        return sorted(nodes, key=lambda node: (first(node), node))
+    def _first(self, tree: Tree, node: str) -> tuple[str, ...]:
+        """The reading key of the first chunk below a node."""
+        if node not in self._firsts:
+            if node in self._leaves:
+                self._firsts[node] = reading_key(self._leaves.record_of(node).key)
+            elif node in self.written:
+                self._firsts[node] = tuple(self.written[node]["first"])
+            else:
+                self._firsts[node] = min(self._first(tree, child) for child in tree.children(node))
+        return self._firsts[node]

@@ -106,13 +106,31 @@ class Tree:
 
         A group of one needs no summary: it is passed over.
         """
-        summaries = dict(self.summaries)
+        new: dict[str, Summary] = {}
         for group in groups:
             children = tuple(sorted(set(group)))
             if len(children) > 1:
                 level = 1 + max(self.level(child) for child in children)
-                summaries[summary_id(children)] = Summary(level, children)
-        return Tree.of(summaries)
+                new[summary_id(children)] = Summary(level, children)
+        return self._edited((), new)
+
+    def _edited(self, gone: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
+        """Without some summaries and with others; one that is in both stays."""
+        summaries = dict(self.summaries)
+        parents: dict[str, tuple[str, ...]] = dict(self.parents)
+        for name in gone:
+            for child in summaries.pop(name).children:
+                left = tuple(parent for parent in parents[child] if parent != name)
+                if left:
+                    parents[child] = left
+                else:
+                    del parents[child]
+        for name, summary in new.items():
+            if name not in summaries:
+                summaries[name] = summary
+                for child in summary.children:
+                    parents[child] = tuple(sorted((*parents.get(child, ()), name)))
+        return Tree(summaries, parents)
 
     def replace(
         self, changes: Mapping[str, Collection[str]], additions: Mapping[str, Collection[str]] | None = None
@@ -139,9 +157,9 @@ class Tree:
         >>> tree.replace({}, {tree.roots()[0]: ["d"]}).roots() == [summary_id("abcd")]
         True
         """
-        summaries = dict(self.summaries)
-        into: dict[str, tuple[str, ...]] = {node: tuple(new) for node, new in changes.items()}
+        into: dict[str, tuple[str, ...]] = {node: tuple(news) for node, news in changes.items()}
         more = additions or {}
+        made: dict[str, Summary] = {}
         todo = {parent for node in into for parent in self.parents.get(node, ())} | set(more)
         heap = [(self.level(name), name) for name in todo]
         heapq.heapify(heap)
@@ -149,21 +167,16 @@ class Tree:
             _, name = heapq.heappop(heap)
             if name in into:
                 continue
-            old = self.summaries[name].children
-            children = tuple(sorted({new for child in old for new in into.get(child, (child,))}.union(more.get(name, ()))))
+            kept = {new for child in self.summaries[name].children for new in into.get(child, (child,))}
+            children = tuple(sorted(kept.union(more.get(name, ()))))
+            into[name] = children
             if len(children) > 1:
-                new_id = summary_id(children)
-                level = 1 + max(summaries[child].level if child in summaries else 0 for child in children)
-                summaries[new_id] = Summary(level, children)
-                into[name] = (new_id,)
-            else:
-                into[name] = children
+                level = 1 + max(made[child].level if child in made else self.level(child) for child in children)
+                into[name] = (summary_id(children),)
+                made[summary_id(children)] = Summary(level, children)
             for parent in self.parents.get(name, ()):
                 if parent not in todo:
                     todo.add(parent)
                     heapq.heappush(heap, (self.level(parent), parent))
-        kept = {new for news in into.values() for new in news}
-        for name in into:
-            if name not in kept:
-                summaries.pop(name, None)
-        return Tree.of(summaries)
+        staying = {new for news in into.values() for new in news}
+        return self._edited([name for name in into if name in self.summaries and name not in staying], made)
