@@ -93,13 +93,14 @@ def normal(name: str) -> str:
 
 
 def project_files() -> list[Path]:
-    """What git knows or would add; every file where there is no git."""
+    """What git knows or would add; without git, every file outside hidden folders."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True
     )
     if listed.returncode == 0:
         return [path for line in listed.stdout.decode().split("\0") if line and (path := ROOT / line).is_file()]
-    return [path for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
+    inside = (path for path in ROOT.rglob("*") if not any(part[0] == "." for part in path.relative_to(ROOT).parts))
+    return [path for path in inside if path.is_file()]
 
 
 def test_there_are_packages_to_check() -> None:

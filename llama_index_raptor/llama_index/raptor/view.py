@@ -50,7 +50,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
             group="chunk",
             score=scores.get(record.id),
             lit=record.id in lit,
-            details={"document": record.ref_doc_id or "none", **record.metadata},
+            details={"document": record.ref_doc_id or "none", **state.chunks.metadata_of(record.id)},
         )
         for record in state.chunks.records
     ]

@@ -1,0 +1,218 @@
+"""`ExtractiveSummarizer`: what it prints, what it embeds, and that nothing else changes its mind."""
+
+import asyncio
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.utils import get_tokenizer
+
+from llama_index.ragkit.driver import arun_steps, run_steps
+from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
+from llama_index.ragkit.extractive import ExtractiveSummarizer
+from llama_index.ragkit.sentences import split_sentences
+
+WORDS = ["tea", "hot", "cup", "rice", "white", "bowl", "salt", "sea", "ship"]
+
+
+class WordEmbedding(BaseEmbedding):
+    """Counts of a few words, and a little of a hash so that no two texts are alike."""
+
+    batches: list[list[str]] = Field(default_factory=list)
+    used: set[str] = Field(default_factory=set)
+    broken: bool = False
+
+    def _vector(self, text):
+        if self.broken:
+            return [float("nan")] * 3
+        counts = [float(text.lower().count(word)) for word in WORDS]
+        noise = np.frombuffer(hashlib.sha256(text.encode()).digest()[:4], dtype=np.uint8) / 2550
+        return [*counts, *noise.tolist()]
+
+    def _get_text_embeddings(self, texts):
+        self.batches.append(list(texts))
+        self.used.add("sync")
+        return [self._vector(text) for text in texts]
+
+    async def _aget_text_embeddings(self, texts):
+        self.batches.append(list(texts))
+        self.used.add("async")
+        return [self._vector(text) for text in texts]
+
+    def _get_text_embedding(self, text):
+        return self._vector(text)
+
+    def _get_query_embedding(self, query):
+        return self._vector(query)
+
+    async def _aget_query_embedding(self, query):
+        return self._vector(query)
+
+
+def embedding(**kwargs):
+    return WordEmbedding(embed_batch_size=1000, **kwargs)
+
+
+def summarize(texts, max_tokens=30, model=None, **kwargs):
+    summarizer = ExtractiveSummarizer(**kwargs)
+    steps = summarizer.summarize(
+        texts, max_tokens=max_tokens, embed_model=model or embedding(), llm=None, cache=None, user=""
+    )
+    return run_steps(steps)
+
+
+def tokens(text):
+    return len(get_tokenizer()(text))
+
+
+TEXTS = [
+    "Tea is hot. The cup of tea is hot tea. Dr. Lee paid 3.50 for tea in a cup.",
+    "Rice is white. A bowl of white rice is rice.",
+    "The ship is at sea. Tea is hot.",
+]
+
+
+def test_sentences_are_printed_whole_in_document_order():
+    summary, keys = summarize(TEXTS, max_tokens=40)
+    assert keys == []
+    pieces = ["Tea is hot.", "The cup of tea is hot tea.", "Dr. Lee paid 3.50 for tea in a cup."]
+    pieces += ["Rice is white.", "A bowl of white rice is rice.", "The ship is at sea."]
+    found = sorted((summary.index(piece), piece) for piece in pieces if piece in summary)
+    assert " ".join(piece for _, piece in found) == summary
+    places = [pieces.index(piece) for _, piece in found]
+    assert places == sorted(places)
+    assert len(places) > 1
+
+
+def test_each_theme_is_told_before_one_is_told_twice():
+    summary, _ = summarize(TEXTS, max_sentences=3)
+    assert [any(word in summary for word in theme) for theme in (("tea", "Tea"), ("rice", "Rice"), ("ship",))] == [
+        True
+    ] * 3
+
+
+def test_every_distinct_sentence_is_embedded_once_in_one_call():
+    model = embedding()
+    summarize([*TEXTS, TEXTS[0], "Tea   is\nhot."], model=model)
+    assert len(model.batches) == 1
+    assert len(model.batches[0]) == len(set(model.batches[0])) == 6
+
+
+def test_order_of_the_texts_changes_only_the_order_printed():
+    forward, _ = summarize(TEXTS, max_tokens=25)
+    backward, _ = summarize(TEXTS[::-1], max_tokens=25)
+    assert forward != backward
+    assert sorted(forward.split()) == sorted(backward.split())
+
+
+def test_a_sentence_of_two_texts_is_said_once():
+    summary, _ = summarize(["Tea is hot.", "Tea is hot.", "Tea  is\n hot. Tea is hot."], max_tokens=100)
+    assert summary == "Tea is hot."
+
+
+@pytest.mark.parametrize("max_tokens", [1, 3, 5, 8, 15, 40, 1000])
+def test_the_token_budget_is_kept(max_tokens):
+    summary, _ = summarize(TEXTS, max_tokens=max_tokens)
+    assert summary
+    assert tokens(summary) <= max_tokens
+
+
+def test_a_sentence_longer_than_the_budget_is_cut_at_a_word():
+    summary, _ = summarize(["Tea and rice and salt and ships and bowls and cups are here."], max_tokens=5)
+    assert "Tea and rice and salt and ships".startswith(summary)
+    assert 0 < tokens(summary) <= 5
+
+
+def test_a_budget_below_one_word_cuts_within_it():
+    summary, _ = summarize(["Donaudampfschifffahrtsgesellschaftskapitän"], max_tokens=2)
+    assert "Donaudampfschifffahrtsgesellschaftskapitän".startswith(summary)
+    assert 0 < tokens(summary) <= 2
+
+
+def test_max_sentences_is_kept():
+    for limit in (1, 2, 3):
+        assert len(split_sentences(summarize(TEXTS, max_tokens=1000, max_sentences=limit)[0])) == limit
+    assert len(split_sentences(summarize(TEXTS, max_tokens=1000)[0])) == 6
+
+
+def test_full_width_scripts_are_joined_without_spaces():
+    summary, _ = summarize(["今天天气很好。我们去公园吧！", "Tea is hot."], max_tokens=200)
+    assert summary == "今天天气很好。我们去公园吧！ Tea is hot."
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "  \n", "\u3000"]])
+def test_texts_without_text_have_an_empty_summary(texts):
+    model = embedding()
+    assert summarize(texts, model=model) == ("", [])
+    assert not model.batches
+
+
+def test_rules_and_bullets_are_no_sentences_unless_there_is_nothing_else():
+    assert summarize(["Tea is hot.\n\n***\n\n---"], max_tokens=100)[0] == "Tea is hot."
+    assert summarize(["***"])[0] == "***"
+
+
+def test_one_text_of_one_sentence_is_its_own_summary():
+    assert summarize(["Tea is hot."])[0] == "Tea is hot."
+
+
+def test_a_long_text_does_not_outvote_the_others():
+    long = " ".join(f"Tea number {i} is hot tea in a cup." for i in range(60))
+    shorts = ["Rice is white rice in a bowl.", "Rice is white.", "The rice bowl is white."]
+    assert "ice" in summarize([long, *shorts], max_sentences=2)[0]
+
+
+def test_async_gives_the_same_through_the_async_methods():
+    model = embedding()
+    steps = ExtractiveSummarizer().summarize(TEXTS, max_tokens=25, embed_model=model, llm=None, cache=None, user="")
+    assert asyncio.run(arun_steps(steps)) == summarize(TEXTS, max_tokens=25)
+    assert model.used == {"async"}
+
+
+def test_vectors_that_are_not_finite_are_an_error():
+    with pytest.raises(EmbeddingError, match="NaN"):
+        summarize(TEXTS, model=embedding(broken=True))
+
+
+@pytest.mark.parametrize("kwargs", [{"redundancy": -0.1}, {"redundancy": 2}, {"max_sentences": 0}])
+def test_parameters_out_of_range_are_refused_at_once(kwargs):
+    with pytest.raises(ConfigurationError, match=next(iter(kwargs))):
+        ExtractiveSummarizer(**kwargs)
+
+
+def test_a_budget_below_one_token_is_refused():
+    with pytest.raises(ConfigurationError, match="max_tokens"):
+        summarize(TEXTS, max_tokens=0)
+
+
+def test_the_fingerprint_tells_parameters_apart():
+    made = [
+        ExtractiveSummarizer(),
+        ExtractiveSummarizer(3),
+        ExtractiveSummarizer(redundancy=0.5),
+        ExtractiveSummarizer(language="de"),
+    ]
+    prints = [tuple(sorted(summarizer.fingerprint.items())) for summarizer in made]
+    assert len(set(prints)) == 4
+    assert ExtractiveSummarizer(3).fingerprint == ExtractiveSummarizer(3).fingerprint
+    assert all(isinstance(value, str) for summarizer in made for value in summarizer.fingerprint.values())
+    assert not ExtractiveSummarizer.needs_llm
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([f"{a} is {b}." for a in WORDS for b in WORDS]), max_size=5).map(" ".join), max_size=5
+    ),
+    st.integers(1, 40),
+)
+def test_any_texts_give_their_own_sentences_within_the_budget(texts, max_tokens):
+    summary, _ = summarize(texts, max_tokens=max_tokens)
+    assert tokens(summary) <= max_tokens
+    assert bool(summary) == any(texts)
+    whole = [sentence + "." for sentence in summary.split(". ")]
+    assert all(sentence.strip(".") in " ".join(texts) for sentence in whole)

@@ -1,0 +1,118 @@
+"""RaptorRetriever through LlamaIndex's doors."""
+
+import asyncio
+
+import pytest
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.results import count_tokens
+from llama_index.raptor import RaptorIndex, RaptorRetriever
+
+from tests.raptor.summarizers import FirstWords
+from tests.raptor.test_index import corpus
+
+
+@pytest.fixture(scope="module")
+def index() -> RaptorIndex:
+    from tests.models import HashEmbedding
+
+    return RaptorIndex(nodes=corpus(), summarizer=FirstWords(), embed_model=HashEmbedding())
+
+
+MODES = pytest.mark.parametrize("mode", ["collapsed", "tree_traversal"])
+
+
+@MODES
+def test_scores_are_cosines_in_falling_order_and_sync_equals_async(index: RaptorIndex, mode: str):
+    retriever = index.as_retriever(mode=mode, similarity_top_k=7)
+    found = retriever.retrieve("silk bread")
+    assert len(found) == 7
+    scores = [n.score for n in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(type(score) is float and -1 <= score <= 1 for score in scores)
+    assert asyncio.run(retriever.aretrieve("silk bread")) == found
+
+
+def test_collapsed_ranks_chunks_and_summaries_together(index: RaptorIndex):
+    levels = {index.tree.level(n.node.node_id) for n in index.as_retriever(similarity_top_k=60).retrieve("silk")}
+    assert levels == set(range(index.tree.height + 1))
+
+
+def test_one_question_is_embedded_once(index: RaptorIndex):
+    retriever = index.as_retriever(mode="tree_traversal", similarity_top_k=7)
+    index.embed_model.texts.clear()
+    retriever.retrieve("a question")
+    assert index.embed_model.texts == ["a question"]
+
+
+def test_a_vector_that_another_retriever_left_in_the_bundle_is_not_used(index: RaptorIndex):
+    bundle = QueryBundle("silk", embedding=[1.0, 2.0])
+    assert index.as_retriever().retrieve(bundle) == index.as_retriever().retrieve("silk")
+    assert bundle.embedding == [1.0, 2.0]
+
+
+@MODES
+def test_a_token_budget_skips_what_does_not_fit_and_goes_on(index: RaptorIndex, mode: str):
+    left, wanted = 60, []
+    for result in index.as_retriever(mode=mode, similarity_top_k=60).retrieve("silk bread"):
+        tokens = count_tokens(result.node.get_content(metadata_mode=MetadataMode.LLM))
+        if tokens <= left:
+            left -= tokens
+            wanted.append(result.node.node_id)
+    found = index.as_retriever(mode=mode, similarity_top_k=60, token_budget=60).retrieve("silk bread")
+    assert [n.node.node_id for n in found] == wanted
+    assert len(wanted) > 1
+
+
+def test_options_out_of_range_are_refused(index: RaptorIndex):
+    for wrong in ({"mode": "sideways"}, {"beam_width": 0}, {"similarity_top_k": 0}, {"token_budget": 0}):
+        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+            index.as_retriever(**wrong)
+
+
+def test_restrictions_by_node_and_document(index: RaptorIndex):
+    by_node = index.as_retriever(similarity_top_k=60, node_ids=["n0-00", "n1-05", "unknown"]).retrieve("silk")
+    assert {n.node.node_id for n in by_node} == {"n0-00", "n1-05"}
+    by_document = index.as_retriever(similarity_top_k=60, doc_ids=["doc0-0", "doc0-1", "doc0-2"]).retrieve("silk")
+    leaves = {leaf for n in by_document for leaf in index.leaves_of(n.node.node_id)}
+    assert leaves == {f"n0-{i:02d}" for i in range(12)}
+    assert any(n.node.metadata.get("raptor_level") for n in by_document)
+
+
+def test_an_explanation_shows_the_ways_down_from_the_root(index: RaptorIndex):
+    retriever = index.as_retriever(similarity_top_k=5)
+    explained = retriever.explain("silk weaver")
+    assert [e.node_id for e in explained] == [n.node.node_id for n in retriever.retrieve("silk weaver")]
+    assert asyncio.run(retriever.aexplain("silk weaver")) == explained
+    for e in explained:
+        assert e.level == index.tree.level(e.node_id)
+        assert e.sources == index.leaves_of(e.node_id)
+        for path in e.paths:
+            assert path[0][0] in index._state.roots
+            assert path[-1] == (e.node_id, pytest.approx(e.score))
+            for (above, _), (below, _) in zip(path, path[1:], strict=False):
+                assert below in index.tree.children(above)
+
+
+def test_a_page_lights_the_last_query(index: RaptorIndex, tmp_path):
+    index.as_retriever(similarity_top_k=3).retrieve("Where is the silk?")
+    page = index.visualize(tmp_path / "tree.html")
+    html = page.read_text(encoding="utf-8")
+    assert "Where is the silk?" in html
+    assert html.count('"lit":true') >= 3 or html.count('"lit": true') >= 3
+
+
+def test_it_mixes_with_what_users_have(index: RaptorIndex):
+    fusion = QueryFusionRetriever(
+        [index.as_retriever(), index.as_retriever(mode="tree_traversal")], num_queries=1, use_async=False
+    )
+    assert fusion.retrieve("silk")
+    engine = RetrieverQueryEngine.from_args(
+        index.as_retriever(), node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.2)]
+    )
+    assert engine.query("silk").source_nodes
+    assert isinstance(index.as_query_engine(similarity_top_k=3, response_mode="compact")._retriever, RaptorRetriever)
+    assert index.as_chat_engine(chat_mode="context").chat("silk").source_nodes
