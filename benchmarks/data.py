@@ -1,0 +1,178 @@
+"""Read a corpus with its labelled questions: a data folder, recorded questions, or the sample archive.
+
+A *passage* is what rankings are made of. A node is a passage, or a chunk of one: then a passage ranks at
+the place of its best chunk.
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TextNode
+
+from llama_index.ragkit.evaluation import LabelledQuery
+
+__all__ = ["Corpus", "Task", "load"]
+
+ARCHIVE_CHUNK = 128  # tokens
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is indexed.
+
+    Attributes
+    ----------
+    nodes : what every system indexes, with stable ids
+    passage_of : node id -> passage id
+    records : passage id -> the line it was read from, with recorded entities, triples and questions if any
+    label_of : passage id -> topic, where any passage of a topic is a hit; empty elsewhere
+    category_of : passage id -> category, where categories are known
+    """
+
+    nodes: tuple[TextNode, ...]
+    passage_of: Mapping[str, str]
+    records: Mapping[str, Mapping[str, Any]]
+    label_of: Mapping[str, str] = field(default_factory=dict)
+    category_of: Mapping[str, str] = field(default_factory=dict)
+
+    def fresh_nodes(self) -> list[TextNode]:
+        """Copies of the nodes: an index may write into those that it is given."""
+        return [node.model_copy(deep=True) for node in self.nodes]
+
+    def passages(self, node_ids: Sequence[str]) -> list[str]:
+        """Nodes as passages, each at its first place."""
+        return list(dict.fromkeys(self.passage_of[node_id] for node_id in node_ids))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Questions to ask one corpus.
+
+    Attributes
+    ----------
+    group_of : question id -> its kind, for tables by kind; empty where there are no kinds
+    multi_aspect : whether the questions ask for several documents each, so that success ratios are of interest
+    dropped : ids of questions that have no gold left once missing topics are dropped
+    """
+
+    corpus: Corpus
+    queries: tuple[LabelledQuery, ...]
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    multi_aspect: bool = False
+    dropped: tuple[str, ...] = ()
+
+
+def load(folder: Path, queries: Path | None = None) -> list[Task]:
+    """The tasks of a folder: one, or one for every side of recorded questions.
+
+    A folder with `articles/` is the sample archive; one with `corpus.jsonl[.gz]` and no questions of its
+    own, but with questions in the corpus, is asked those: question k of passage c has the id `c#k` and is
+    asked of a corpus that knows only the other questions. `queries` names a file to ask instead.
+    """
+    if (folder / "articles").is_dir():
+        corpus = _archive(folder / "articles")
+        return [_task(corpus, list(_lines(queries or folder / "questions.jsonl")))]
+    records = {str(row.get("id", row.get("doc_id"))): row for row in _lines(_found(folder, "corpus"))}
+    own = queries or _found(folder, "queries", needed=False)
+    if own is None:
+        return list(_recorded(records))
+    return [_task(_corpus(records), list(_lines(own)))]
+
+
+def _recorded(records: Mapping[str, Mapping[str, Any]]) -> Iterator[Task]:
+    sides = max((len(row.get("questions", ())) for row in records.values()), default=0)
+    if sides < 2:
+        raise SystemExit("There is no queries.jsonl[.gz], and the corpus has no two recorded questions a passage.")
+    for side in range(sides):
+        known = {
+            passage: {**row, "questions": [q for k, q in enumerate(row["questions"]) if k != side]}
+            for passage, row in records.items()
+        }
+        asked = [
+            LabelledQuery(f"{passage}#{side}", row["questions"][side], gold=(passage,))
+            for passage, row in records.items()
+            if side < len(row["questions"])
+        ]
+        yield Task(_corpus(known), tuple(asked))
+
+
+def _corpus(records: Mapping[str, Mapping[str, Any]]) -> Corpus:
+    nodes = []
+    for passage, row in records.items():
+        title = row.get("title")
+        nodes.append(TextNode(id_=passage, text=f"{title}\n{row['text']}" if title else row["text"]))
+    return Corpus(
+        nodes=tuple(nodes),
+        passage_of={passage: passage for passage in records},
+        records=records,
+        label_of={passage: row["topic"] for passage, row in records.items() if "topic" in row},
+        category_of={passage: row["category"] for passage, row in records.items() if "category" in row},
+    )
+
+
+def _archive(folder: Path) -> Corpus:
+    splitter = SentenceSplitter(chunk_size=ARCHIVE_CHUNK, chunk_overlap=0)
+    nodes: list[TextNode] = []
+    passage_of, records = {}, {}
+    for path in sorted(folder.glob("*.md")):
+        heading, text = re.match(r"(?:# *(.*)\n)?([\s\S]*)", path.read_text(encoding="utf-8")).groups()  # type: ignore[union-attr]
+        title = heading or path.stem
+        records[path.stem] = {"id": path.stem, "title": title, "text": text}
+        for i, chunk in enumerate(splitter.split_text(text.strip())):
+            node = TextNode(id_=f"{path.stem}#{i}", text=f"{title}\n{chunk}")
+            nodes.append(node)
+            passage_of[node.node_id] = path.stem
+    return Corpus(nodes=tuple(nodes), passage_of=passage_of, records=records)
+
+
+def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
+    queries, group_of, dropped = [], {}, []
+    for row in rows:
+        query_id = str(row["id"])
+        gold = _gold(row)
+        answer = row.get("answer", ())
+        answers = (answer,) if isinstance(answer, str) else tuple(answer)
+        known = corpus.label_of.values() if "gold_topics" in row else corpus.records
+        unknown = sorted(set(gold or ()) - set(known))
+        if unknown:
+            raise SystemExit(f"The gold of question {query_id} is not in the corpus: {unknown[:3]}")
+        if gold == ():
+            dropped.append(query_id)
+            continue
+        queries.append(LabelledQuery(query_id, row["question"], gold or (), answers))
+        if "kind" in row:
+            group_of[query_id] = str(row["kind"])
+        elif "aspects" in row:
+            group_of[query_id] = f"n = {row['aspects']}"
+    return Task(corpus, tuple(queries), group_of, any("aspects" in row for row in rows), tuple(dropped))
+
+
+def _gold(row: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Gold ids; () if all its topics are missing from the corpus; None where the file has no labels."""
+    if "gold_topics" in row:
+        missing = set(row.get("missing_topics", ()))
+        return tuple(topic for topic in row["gold_topics"] if topic not in missing)
+    return tuple(row["gold"]) if row.get("gold") else None
+
+
+def _found(folder: Path, name: str, needed: bool = True) -> Path | None:
+    for path in (folder / f"{name}.jsonl.gz", folder / f"{name}.jsonl"):
+        if path.exists():
+            return path
+    if needed:
+        raise SystemExit(f"{folder} has neither {name}.jsonl.gz nor articles/: it is no data folder.")
+    return None
+
+
+def _lines(path: Path | None) -> Iterator[dict[str, Any]]:
+    if path is None or not path.exists():
+        raise SystemExit(f"There is no file {path}.")
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        yield from (json.loads(line) for line in file if line.strip())

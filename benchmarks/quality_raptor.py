@@ -1,0 +1,37 @@
+"""RAPTOR in the quality benchmark: `raptor` with its defaults, `raptor-off` without any summary."""
+
+import argparse
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from benchmarks.data import Corpus
+from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
+from llama_index.ragkit import ExtractiveSummarizer
+from llama_index.raptor import RaptorIndex
+
+__all__ = ["add_arguments", "build"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the method."""
+    parser.add_argument("--mode", choices=["collapsed", "tree_traversal"], default="collapsed")
+    parser.add_argument("--summary-tokens", type=int, default=None, help="length of a summary; the index's default")
+
+
+def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+    """`raptor` summarises without an LLM; `raptor-off` is the same index with `max_layers=0`."""
+    settings = {} if options.summary_tokens is None else {"summary_tokens": options.summary_tokens}
+
+    def system(**kwargs: int) -> System:
+        index = RaptorIndex(
+            nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=ExtractiveSummarizer(), **settings, **kwargs
+        )
+        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode)
+
+        def rank(question: str) -> Ranking:
+            found = retriever.retrieve(question)
+            return source_passages(corpus, dense, question, found, index.leaves_of)
+
+        return rank
+
+    return {"raptor": system(), "raptor-off": system(max_layers=0)}

@@ -1,0 +1,145 @@
+"""The systems of a quality run: dense, BM25, a method, the method with its structure off, and their fusion."""
+
+import argparse
+import importlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import NodeWithScore
+from llama_index.retrievers.bm25 import BM25Retriever
+from numpy.typing import NDArray
+
+from benchmarks.data import Corpus
+
+__all__ = [
+    "BM25",
+    "DEPTH",
+    "METHODS",
+    "Dense",
+    "Ranking",
+    "System",
+    "adapter",
+    "build",
+    "fill",
+    "fuse",
+    "source_passages",
+]
+
+DEPTH = 100  # passages a ranking has where the system finds as many
+RRF_K = 60
+
+Ranking = list[str]
+System = Callable[[str], Ranking]
+
+# method -> module with `add_arguments(parser)` and `build(corpus, dense, embed_model, options)`, which
+# returns {method: system, f"{method}-off": system, and further rows of its own}.
+METHODS = {"raptor": "benchmarks.quality_raptor"}
+
+
+class Dense:
+    """The ranking of a `VectorStoreIndex` on a `SimpleVectorStore`: cosine of question and node, exact."""
+
+    def __init__(self, corpus: Corpus, embed_model: BaseEmbedding) -> None:
+        self._corpus = corpus
+        self._embed_model = embed_model
+        vectors = np.asarray(embed_model.get_text_embedding_batch([node.get_content() for node in corpus.nodes]))
+        self._rows = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        self._place = {node.node_id: row for row, node in enumerate(corpus.nodes)}
+        self._cosines = lru_cache(maxsize=1)(self._compute)
+
+    def __call__(self, question: str) -> Ranking:
+        order = np.argsort(-self._cosines(question), kind="stable")
+        return self._corpus.passages([self._corpus.nodes[row].node_id for row in order])[:DEPTH]
+
+    def by_cosine(self, question: str, node_ids: Sequence[str]) -> list[str]:
+        """Nodes ordered by their own cosine to the question."""
+        cosines = self._cosines(question)
+        return sorted(node_ids, key=lambda node_id: (-cosines[self._place[node_id]], self._place[node_id]))
+
+    def _compute(self, question: str) -> NDArray[np.float64]:
+        vector = np.asarray(self._embed_model.get_query_embedding(question))
+        scores: NDArray[np.float64] = self._rows @ vector
+        return scores
+
+
+class BM25:
+    """`llama-index-retrievers-bm25` with its defaults; nodes without a word of the question are no answer."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._retriever = BM25Retriever.from_defaults(
+            nodes=list(corpus.nodes), similarity_top_k=node_depth(corpus), verbose=False
+        )
+
+    def __call__(self, question: str) -> Ranking:
+        found = [node.node.node_id for node in self._retriever.retrieve(question) if (node.score or 0) > 0]
+        return self._corpus.passages(found)[:DEPTH]
+
+
+def node_depth(corpus: Corpus) -> int:
+    """How many nodes to ask for so that there are `DEPTH` passages among them, if the corpus has so many."""
+    chunked = len(corpus.nodes) > len(corpus.records)
+    return len(corpus.nodes) if chunked else min(DEPTH, len(corpus.nodes))
+
+
+def source_passages(
+    corpus: Corpus,
+    dense: Dense,
+    question: str,
+    found: Sequence[NodeWithScore],
+    sources_of: Callable[[str], Sequence[str]],
+) -> Ranking:
+    """Passages of a ranking with derived nodes.
+
+    A derived node stands for its source nodes, ordered by their own cosine to the question, at its place.
+    """
+    node_ids: list[str] = []
+    for node in found:
+        node_id = node.node.node_id
+        if node_id in corpus.passage_of:
+            node_ids.append(node_id)
+        else:
+            node_ids.extend(dense.by_cosine(question, sources_of(node_id)))
+    return corpus.passages(node_ids)[:DEPTH]
+
+
+def fuse(rankings: Sequence[Ranking], k: int = RRF_K) -> Ranking:
+    """Reciprocal rank fusion (Cormack et al. 2009): the sum of ``1 / (k + rank)``, rank from 1.
+
+    Ties keep the order in which the passages first come up, list by list.
+    """
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, passage in enumerate(ranking, start=1):
+            scores[passage] = scores.get(passage, 0.0) + 1 / (k + rank)
+    return sorted(scores, key=lambda passage: -scores[passage])[:DEPTH]
+
+
+def fill(ranking: Ranking, dense: Ranking, length: int) -> tuple[Ranking, int]:
+    """The ranking, lengthened to `length` from dense; and how many places were filled."""
+    known = set(ranking)
+    extra = [passage for passage in dense if passage not in known][: max(0, length - len(ranking))]
+    return ranking + extra, len(extra)
+
+
+def adapter(method: str) -> object:
+    """The module that builds the systems of a method."""
+    if method not in METHODS:
+        raise SystemExit(f"Unknown method {method!r}; there are {', '.join(sorted(METHODS))}.")
+    return importlib.import_module(METHODS[method])
+
+
+def build(method: str, corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+    """The systems of a run by name, in the order of the table."""
+    dense = Dense(corpus, embed_model)
+    own = adapter(method).build(corpus, dense, embed_model, options)  # type: ignore[attr-defined]
+    systems: dict[str, System] = {"dense": dense, "bm25": BM25(corpus), **own}
+    # A question goes through all systems before the next: what fusion asks for again was just computed.
+    systems = {name: lru_cache(maxsize=1)(system) for name, system in systems.items()}
+
+    def fusion(question: str) -> Ranking:
+        return fuse([systems[name](question) for name in ("dense", "bm25", method)])
+
+    return {**systems, "fusion": fusion}

@@ -1,0 +1,42 @@
+"""An answer without an LLM: the sentences of the retrieved nodes that are nearest to the question.
+
+A response synthesizer like those of LlamaIndex, so that the query engine, its sources and its events are
+the real ones. An LLM writes better answers; this one shows what was found, word for word.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core import Settings
+from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.ragkit.sentences import split_sentences
+
+
+class ExtractedAnswer(BaseSynthesizer):
+    """Answers with `sentences` sentences, the nearest first."""
+
+    def __init__(self, sentences: int = 2) -> None:
+        super().__init__()
+        self._sentences = sentences
+
+    def get_response(self, query_str: str, text_chunks: Sequence[str], **kwargs: Any) -> str:
+        """The nearest sentences of the chunks."""
+        candidates = list(dict.fromkeys(s for chunk in text_chunks for s in split_sentences(chunk)))
+        if not candidates:
+            return "Nothing was found."
+        vectors = np.array(Settings.embed_model.get_text_embedding_batch(candidates))
+        question = np.array(Settings.embed_model.get_query_embedding(query_str))
+        scores = vectors @ question / np.linalg.norm(vectors, axis=1)
+        return " ".join(candidates[i] for i in np.argsort(-scores)[: self._sentences])
+
+    async def aget_response(self, query_str: str, text_chunks: Sequence[str], **kwargs: Any) -> str:
+        """As :meth:`get_response`."""
+        return self.get_response(query_str, text_chunks, **kwargs)
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        """There are none."""
