@@ -1,9 +1,6 @@
 """Speed of RAPTOR's classes: parallel summaries, queries, builds. One dictionary a measurement."""
 
-import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -75,6 +72,7 @@ def parallel_summaries() -> Iterator[dict[str, Any]]:
     import asyncio
 
     from llama_index.core import MockEmbedding
+
     from llama_index.raptor import RaptorIndex
 
     for how in ("sync", "async"):
@@ -105,6 +103,7 @@ def collapsed_query(n: int = 100_000) -> Iterator[dict[str, Any]]:
     """The retriever over n nodes, against the store's own query over the same vectors."""
     from llama_index.core import MockEmbedding
     from llama_index.core.vector_stores.types import VectorStoreQuery
+
     from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
     from llama_index.raptor import RaptorIndex
 

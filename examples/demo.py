@@ -21,15 +21,20 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from llama_index.core import Document, Settings, SimpleDirectoryReader, StorageContext  # noqa: E402
-from llama_index.core import load_index_from_storage  # noqa: E402
-from llama_index.core.llms import MockLLM  # noqa: E402
-from llama_index.core.node_parser import SentenceSplitter  # noqa: E402
-from llama_index.ragkit import ExtractiveSummarizer, persist  # noqa: E402
-from llama_index.raptor import RaptorIndex  # noqa: E402
-
 from benchmarks.embedding import minilm  # noqa: E402
 from examples.extracted_answer import ExtractedAnswer  # noqa: E402
+from llama_index.core import (  # noqa: E402
+    Document,
+    Settings,
+    SimpleDirectoryReader,
+    StorageContext,
+    load_index_from_storage,
+)
+from llama_index.core.llms import MockLLM  # noqa: E402
+from llama_index.core.node_parser import SentenceSplitter  # noqa: E402
+
+from llama_index.ragkit import ExtractiveSummarizer, persist  # noqa: E402
+from llama_index.raptor import RaptorIndex  # noqa: E402
 
 ARCHIVE = ROOT / "examples" / "archive"
 KINDS = {"fact": "one fact", "chain": "a chain of facts", "aspects": "many aspects", "theme": "a theme"}

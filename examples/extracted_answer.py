@@ -11,6 +11,7 @@ import numpy as np
 from llama_index.core import Settings
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers import BaseSynthesizer
+
 from llama_index.ragkit.sentences import split_sentences
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from llama_index.core import StorageContext, load_index_from_storage
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
-from llama_index.raptor import RaptorIndex
-
 from tests.models import HashEmbedding
 from tests.toy import ToyIndex, WordExtractor
+
+from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
+from llama_index.raptor import RaptorIndex
 
 TEXTS = [
     "Ada Byron met Charles Babbage in London.",

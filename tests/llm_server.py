@@ -1,9 +1,9 @@
 """A scripted OpenAI-compatible server: real sockets, real clients, any answer and any fault.
 
-    with LLMServer(lambda request: Reply('{"a": 1}')) as server:
-        llm = OpenAILike(model="m", api_base=server.url, api_key="none", is_chat_model=True, max_retries=0)
-        ...
-    assert server.answered == [...]
+with LLMServer(lambda request: Reply('{"a": 1}')) as server:
+    llm = OpenAILike(model="m", api_base=server.url, api_key="none", is_chat_model=True, max_retries=0)
+    ...
+assert server.answered == [...]
 """
 
 import json

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, DerivedStruct, NodeExtractor, register_index
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.embedding import embed_query, embed_texts

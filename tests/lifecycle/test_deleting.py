@@ -6,7 +6,6 @@ import pytest
 from llama_index.core import Document, StorageContext, SummaryIndex, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.storage.kvstore import SimpleKVStore
-
 from tests.cases import TEXTS, Case, ask, chunks
 from tests.models import HashEmbedding
 

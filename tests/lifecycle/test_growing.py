@@ -3,7 +3,6 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-
 from tests.cases import CASES, Case, ask
 
 WORDS = ["loom", "silk", "Lyon", "engine", "cards", "漢字", "Ελλάδα", "l'été"]

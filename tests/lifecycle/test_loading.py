@@ -6,6 +6,9 @@ import fsspec
 import pytest
 from llama_index.core import Document, StorageContext, SummaryIndex, VectorStoreIndex, load_index_from_storage
 from llama_index.core.vector_stores.simple import SimpleVectorStore
+from tests.cases import TEXTS, Case, ask, chunks
+from tests.models import HashEmbedding
+
 from llama_index.ragkit import persist
 from llama_index.ragkit.errors import (
     ConfigurationError,
@@ -15,9 +18,6 @@ from llama_index.ragkit.errors import (
     HalfWrittenError,
     MissingSpaceError,
 )
-
-from tests.cases import TEXTS, Case, ask, chunks
-from tests.models import HashEmbedding
 
 
 def reopened(folder, **kwargs) -> StorageContext:

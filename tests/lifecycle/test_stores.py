@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 from llama_index.core import Document, StorageContext, VectorStoreIndex
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
-from llama_index.ragkit import MatrixVectorStore, SQLiteKVStore
-from llama_index.ragkit.errors import UnsupportedStoreError
-
 from tests.cases import TEXTS, Case, ask, chunks
 from tests.models import HashEmbedding
+
+from llama_index.ragkit import MatrixVectorStore, SQLiteKVStore
+from llama_index.ragkit.errors import UnsupportedStoreError
 
 
 class Minimal(BasePydanticVectorStore):
@@ -71,7 +70,9 @@ def test_chunks_are_mirrored_whole_in_the_users_store(case: Case, make, tmp_path
     assert {text for text, _ in ask(core)} == {node.text for node in [*chunks("d", 6), *chunks("e", 2)]}
     index.delete_nodes(["d-0", "d-3"])
     assert ids() == {"d-1", "d-2", "d-4", "d-5", "e-0", "e-1"}
-    index.insert_nodes([chunks("x", 1)[0].model_copy(update={"id_": "d-1", "relationships": chunks("d", 1)[0].relationships})])
+    index.insert_nodes(
+        [chunks("x", 1)[0].model_copy(update={"id_": "d-1", "relationships": chunks("d", 1)[0].relationships})]
+    )
     assert ids() == {"d-1", "d-2", "d-4", "d-5", "e-0", "e-1"}
     asyncio.run(index.adelete_ref_doc("d", delete_from_docstore=True))
     assert ids() == {"e-0", "e-1"}
@@ -195,6 +196,10 @@ def test_builds_killed_at_any_point_resume_with_nothing_lost_and_no_doubles(case
     for document in documents():
         reference.refresh_ref_docs([document])
     assert sorted(index.docstore.docs) == sorted(reference.docstore.docs)
-    everything = [chunk for chunk in ask(index, top_k=200) if chunk[0] in {n.get_content() for n in index.docstore.docs.values()}]
-    wanted = [c for c in ask(reference, top_k=200) if c[0] in {n.get_content() for n in reference.docstore.docs.values()}]
+    everything = [
+        chunk for chunk in ask(index, top_k=200) if chunk[0] in {n.get_content() for n in index.docstore.docs.values()}
+    ]
+    wanted = [
+        c for c in ask(reference, top_k=200) if c[0] in {n.get_content() for n in reference.docstore.docs.values()}
+    ]
     assert everything == wanted

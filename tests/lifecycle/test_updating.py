@@ -6,10 +6,10 @@ import pytest
 from llama_index.core import Document, StorageContext
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode
-from llama_index.ragkit.errors import EmbeddingError
-
 from tests.cases import TEXTS, Case, ask, chunks
 from tests.models import HashEmbedding
+
+from llama_index.ragkit.errors import EmbeddingError
 
 SPLIT = [SentenceSplitter(chunk_size=24, chunk_overlap=0)]
 LONG = " ".join(TEXTS)
@@ -84,7 +84,9 @@ def test_inserting_the_same_again_changes_nothing_and_costs_nothing(case: Case):
 
 def test_a_node_that_comes_again_with_another_text_replaces_the_old(case: Case):
     index = case.build(chunks("d", 3))
-    index.insert_nodes([TextNode(id_="d-1", text="Zanzibar exports cloves.", relationships=chunks("d", 1)[0].relationships)])
+    index.insert_nodes(
+        [TextNode(id_="d-1", text="Zanzibar exports cloves.", relationships=chunks("d", 1)[0].relationships)]
+    )
     texts = [text for text, _ in ask(index, "Zanzibar", top_k=50)]
     assert "Zanzibar exports cloves." in texts
     assert not any(text.endswith("d 1") for text in texts)

@@ -14,6 +14,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, StorageError
+from llama_index.ragkit.matrix_rows import Line
 from llama_index.ragkit.vector_store import MatrixVectorStore
 
 
@@ -205,6 +206,27 @@ def test_a_snapshot_keeps_its_rows_whatever_is_written_later():
         assert kept.matrix.tolist() == expected.matrix.tolist()
         known = [i for i in names if i in kept]
         assert kept.vectors_of(known).tolist() == expected.vectors_of(known).tolist()
+
+
+def test_an_interrupted_write_leaves_no_trace(monkeypatch):
+    store = MatrixVectorStore(stores_text=False)
+    store.put(["a", "b"], [[1.0, 0.0], [0.0, 1.0]])
+    before = store.snapshot()
+    extend = Line.extend
+
+    def interrupted(*arguments):
+        extend(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Line, "extend", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.put(["x", "a"], [[5.0, 5.0], [6.0, 6.0]])
+    monkeypatch.undo()
+    assert store.snapshot() is before
+    store.put(["z"], [[3.0, 4.0]])
+    assert sorted(store.snapshot().ids) == ["a", "b", "z"]
+    assert "x" not in store.snapshot()
+    assert store.snapshot().vectors_of(["a", "z"]).tolist() == [[1.0, 0.0], [3.0, 4.0]]
 
 
 def test_inserts_and_small_deletes_move_no_vectors_and_large_ones_give_the_room_back():

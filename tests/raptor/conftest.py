@@ -3,7 +3,6 @@
 import pytest
 from llama_index.core import Settings
 from llama_index.core.llms import MockLLM
-
 from tests.models import HashEmbedding
 
 

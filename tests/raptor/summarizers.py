@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+
 from llama_index.ragkit import Summarizer
 from llama_index.ragkit.driver import Steps, pause
 from llama_index.ragkit.errors import ExtractionError

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from llama_index.raptor.cover import Choice, condense
 from llama_index.raptor.tree import Tree, summary_id
 

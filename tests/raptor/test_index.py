@@ -7,13 +7,18 @@ import pytest
 from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
+
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.raptor import RaptorIndex
 from llama_index.raptor.tree import Tree
 
-from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
-
-TOPICS = ["loom silk weaver thread", "engine cards gears wheels", "river bridge boats harbour", "bread oven flour yeast"]
+TOPICS = [
+    "loom silk weaver thread",
+    "engine cards gears wheels",
+    "river bridge boats harbour",
+    "bread oven flour yeast",
+]
 
 
 def corpus(per_topic: int = 12) -> list[TextNode]:
@@ -107,7 +112,11 @@ def test_a_delete_asks_for_nothing_and_takes_what_saw_the_document():
     assert summarizer.calls == []
     assert index.embed_model.texts == []
     assert set(index._state.written) == kept
-    assert not any("number0" in n.node.text for n in index.as_retriever(similarity_top_k=99).retrieve("number0") if "loom" in n.node.text)
+    assert not any(
+        "number0" in n.node.text
+        for n in index.as_retriever(similarity_top_k=99).retrieve("number0")
+        if "loom" in n.node.text
+    )
     assert index.write_summaries() == 0
     check(index)
     assert len(summarizer.calls) == len(set(index.tree.summaries) - kept)
@@ -205,7 +214,13 @@ def test_parameters_are_stored_and_may_be_replaced(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("max_layers", -1), ("max_cluster_tokens", 0), ("summary_tokens", 0), ("max_root_children", 1), ("summaries", "x")],
+    [
+        ("max_layers", -1),
+        ("max_cluster_tokens", 0),
+        ("summary_tokens", 0),
+        ("max_root_children", 1),
+        ("summaries", "x"),
+    ],
 )
 def test_parameters_out_of_range_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=name):

@@ -8,13 +8,13 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
-from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.results import count_tokens
-from llama_index.raptor import RaptorIndex, RaptorPostprocessor
-
 from tests.models import HashEmbedding
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.results import count_tokens
+from llama_index.raptor import RaptorIndex, RaptorPostprocessor
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,10 @@ def test_an_ancestor_and_its_descendant_are_not_both_kept(index: RaptorIndex):
 
 def test_nodes_of_another_index_are_known_by_their_text(index: RaptorIndex):
     name, leaves = a_cluster(index)
-    foreign = [NodeWithScore(node=n.node.model_copy(update={"id_": f"f{i}"}), score=n.score) for i, n in enumerate(results(leaves))]
+    foreign = [
+        NodeWithScore(node=n.node.model_copy(update={"id_": f"f{i}"}), score=n.score)
+        for i, n in enumerate(results(leaves))
+    ]
     found = RaptorPostprocessor(index=index).postprocess_nodes(foreign)
     assert [n.node.node_id for n in found] == [name]
 

@@ -7,12 +7,12 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import MetadataMode, QueryBundle
+from tests.raptor.summarizers import FirstWords
+from tests.raptor.test_index import corpus
+
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.results import count_tokens
 from llama_index.raptor import RaptorIndex, RaptorRetriever
-
-from tests.raptor.summarizers import FirstWords
-from tests.raptor.test_index import corpus
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.vector_store import MatrixVectorStore
 from llama_index.raptor.state import RaptorState, beam_descent, collapsed

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from llama_index.raptor.tree import Summary, Tree, summary_id
 
 
@@ -58,7 +59,7 @@ def test_a_summary_with_one_child_left_gives_its_place_to_the_child():
 
 
 def test_a_tree_that_loses_all_but_one_leaf_has_no_summaries():
-    tree = two_layers().replace({leaf: () for leaf in "abcd"})
+    tree = two_layers().replace(dict.fromkeys("abcd", ()))
     assert tree.summaries == {}
     assert tree.roots(["e"]) == ["e"]
 
@@ -109,7 +110,7 @@ def test_random_edits_keep_the_invariants(groups, doomed, random):
         random.shuffle(roots)
         tree = tree.join([roots[i : i + 3] for i in range(0, len(roots), 3)])
     check(tree)
-    smaller = tree.replace({leaf: () for leaf in doomed})
+    smaller = tree.replace(dict.fromkeys(doomed, ()))
     check(smaller)
     assert not {leaf for name in smaller.summaries for leaf in smaller.leaves(name)} & set(doomed)
     untouched = set(tree.summaries) - tree.ancestors(doomed)

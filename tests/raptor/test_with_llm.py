@@ -12,15 +12,20 @@ import pytest
 from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.llms.openai_like import OpenAILike
+from tests.llm_server import Asked, LLMServer, Reply
+from tests.models import HashEmbedding
+
 from llama_index.ragkit import LLMSummarizer
 from llama_index.ragkit.errors import CacheRequiredError
 from llama_index.ragkit.retry import RetryPolicy
 from llama_index.raptor import RaptorIndex
 
-from tests.llm_server import Asked, LLMServer, Reply
-from tests.models import HashEmbedding
-
-TOPICS = ["loom silk weaver thread", "engine cards gears wheels", "river bridge boats harbour", "bread oven flour yeast"]
+TOPICS = [
+    "loom silk weaver thread",
+    "engine cards gears wheels",
+    "river bridge boats harbour",
+    "bread oven flour yeast",
+]
 QUICK = RetryPolicy(max_attempts=2, min_wait=0.0, max_wait=0.0)
 
 
@@ -71,7 +76,9 @@ def test_a_summary_that_the_server_refuses_is_failed_and_bought_later():
     broken.set()
 
     def script(asked: Asked) -> Reply | str:
-        return Reply("no", status=500) if broken.is_set() and "oven flour yeast number3" in asked.prompt else answer(asked)
+        return (
+            Reply("no", status=500) if broken.is_set() and "oven flour yeast number3" in asked.prompt else answer(asked)
+        )
 
     with LLMServer(script) as server:
         index = RaptorIndex.from_documents(documents(), **options(server.url))

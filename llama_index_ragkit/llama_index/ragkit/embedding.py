@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
 
@@ -65,7 +65,7 @@ def embed_query(model: BaseEmbedding, query: str, dimension: int | None) -> Step
         If it holds NaN or infinity.
     """
     vector = yield from call(model.get_query_embedding, model.aget_query_embedding, query)
-    row = as_matrix([vector], [query])[0]
+    row: NDArray[np.float32] = as_matrix([vector], [query])[0]
     if dimension is not None and len(row) != dimension:
         raise EmbeddingModelMismatchError(
             f"The embedding model {model.model_name!r} gives vectors of length {len(row)}, "

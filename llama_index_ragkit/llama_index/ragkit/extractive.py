@@ -3,13 +3,15 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import fsum
-from typing import Any, ClassVar
+from math import fsum, sqrt
+from typing import ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
 
+from llama_index.ragkit.cache import ExtractionCache
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ConfigurationError
@@ -25,16 +27,17 @@ class ExtractiveSummarizer(Summarizer):
     """Picks sentences that lie centrally among all sentences and do not repeat each other.
 
     The choice is :func:`~llama_index.ragkit.selection.select_sentences` in the space of the index's own
-    embedding model; there the formula, its source and the deviations are given. A text weighs with the
-    square root of its sentences, so that a long one does not speak for all. Sentences that are the same up
-    to white space are one. The summary lists the chosen ones in the order of the texts. Same texts, same
-    summary: there is nothing random in it, and the order of the texts decides nothing but the order printed.
+    embedding model; there the formula, its source and the deviations are given. A sentence asks to be
+    covered by its length in tokens, so that fragments do not count like statements, and a text by the square
+    root of its length, so that a long one does not speak for all. Sentences that are the same up to white
+    space are one. The summary lists the chosen ones in the order of the texts. Same texts, same summary:
+    there is nothing random in it, and the order of the texts decides nothing but the order printed.
 
     Parameters
     ----------
     max_sentences : how many sentences at most; None for as many as fit the tokens
-    redundancy : 0..1, how far what chosen sentences cover counts no more. 1 is facility location, 0
-        ranks by centrality alone.
+    redundancy : 0..1, how far what chosen sentences cover counts no more: 1 is facility location, 0
+        ranks by centrality alone
     language : ISO 639-1 code for the sentence rules; None to go by the script of each text
 
     Raises
@@ -68,8 +71,8 @@ class ExtractiveSummarizer(Summarizer):
         *,
         max_tokens: int,
         embed_model: BaseEmbedding,
-        llm: Any = None,
-        cache: Any = None,
+        llm: LLM | None = None,
+        cache: ExtractionCache | None = None,
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
         """Summarise texts in at most `max_tokens` tokens (by the tokenizer of `Settings`).
@@ -83,15 +86,21 @@ class ExtractiveSummarizer(Summarizer):
         """
         if max_tokens < 1:
             raise ConfigurationError(f"max_tokens must be at least 1, not {max_tokens}.")
-        weights, places = _read(texts, self._language)
-        sentences = sorted(weights)  # the batches of the model do not depend on the order of the texts
+        split = _split(texts, self._language)
+        places: dict[str, tuple[int, int]] = {}  # where each first stands
+        for i, text in enumerate(split):
+            for j, sentence in enumerate(text):
+                places.setdefault(sentence, (i, j))
+        sentences = sorted(places)  # the batches of the model do not depend on the order of the texts
         if not sentences:
             return "", []
+        costs = {sentence: max(1, count_tokens(" " + sentence)) for sentence in sentences}
+        weights = _weights(split, costs)
         vectors = yield from embed_texts(embed_model, sentences)
         chosen = yield from offload(
             select_sentences,
             vectors,
-            [count_tokens(" " + sentence) for sentence in sentences],
+            [costs[sentence] for sentence in sentences],
             max_tokens,
             weights=[weights[sentence] for sentence in sentences],
             redundancy=self._redundancy,
@@ -105,22 +114,24 @@ class ExtractiveSummarizer(Summarizer):
         return _cut(summary, max_tokens), []
 
 
-def _read(texts: Sequence[str], language: str | None) -> tuple[dict[str, float], dict[str, tuple[int, int]]]:
-    """Distinct sentences with their weight and the place where they first stand.
+def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
+    """The distinct sentences of every text, in order, on one line each.
 
-    A text of n sentences gives each of them ``1 / sqrt(n)``; a sentence of several texts has the sum.
     Pieces without a letter or digit (rules, bullets) are left out unless there is nothing else.
     """
-    shares: dict[str, list[float]] = {}
-    places: dict[str, tuple[int, int]] = {}
     split = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
-    if any(_says_something(sentence) for sentences in split for sentence in sentences):
-        split = [[sentence for sentence in sentences if _says_something(sentence)] for sentences in split]
-    for i, sentences in enumerate(split):
-        for j, sentence in enumerate(sentences):
-            shares.setdefault(sentence, []).append(len(sentences) ** -0.5)
-            places.setdefault(sentence, (i, j))
-    return {sentence: fsum(parts) for sentence, parts in shares.items()}, places  # fsum: the same in any order
+    telling = [[sentence for sentence in text if _says_something(sentence)] for text in split]
+    return [list(dict.fromkeys(text)) for text in (telling if any(telling) else split)]
+
+
+def _weights(split: Sequence[Sequence[str]], costs: Mapping[str, int]) -> dict[str, float]:
+    """How much every sentence asks to be covered: ``tokens / sqrt(tokens of its text)``, summed over its texts."""
+    shares: dict[str, list[float]] = {}
+    for text in split:
+        length = sum(costs[sentence] for sentence in text)
+        for sentence in text:
+            shares.setdefault(sentence, []).append(costs[sentence] / sqrt(length))
+    return {sentence: fsum(parts) for sentence, parts in shares.items()}  # fsum: the same in any order
 
 
 def _says_something(sentence: str) -> bool:

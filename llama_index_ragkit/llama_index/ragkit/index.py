@@ -6,7 +6,7 @@ are here, the writes behind them in `writing.py`.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
@@ -23,6 +23,7 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
 from llama_index.ragkit.cache import ExtractionCache
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.errors import ConfigurationError
@@ -46,7 +47,7 @@ OnError = Literal["record", "raise"]
 _COMMON = frozenset({"llm", "embed_model", "extractor", "summarizer", "clustering", "num_workers", "on_error", "cache"})
 
 
-class DerivedIndex(Writer[State], BaseIndex[S], PromptMixin):
+class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
     """An index used like `VectorStoreIndex`, over chunks and what a method derives from them.
 
     Everything it stores is in the `StorageContext`: nodes in the docstore as they came, embeddings in

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.json_scan import CutError, NotStrictError, Pairs, mend, read_container
+from llama_index.ragkit.json_scan import MAX_DEPTH, CutError, NotStrictError, Pairs, mend, read_container
 from llama_index.ragkit.thoughts import THOUGHT_END, THOUGHT_NAMES
 
 __all__ = [
@@ -46,7 +46,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def find_values(text: str, *, truncated: Truncated = "repair") -> Iterator[Any]:
@@ -121,6 +121,9 @@ def _survey(text: str) -> _Survey:
             position = ending.end() if ending else position
         elif not thinking:
             position = _read_at(text, opening.start(), found)
+            ends = list(THOUGHT_END.finditer(text, opening.start())) if found.cut else []
+            if ends:  # it was a draft in such thoughts
+                found, position = _Survey(), ends[-1].end()
         else:
             draft = _Survey()
             position = _read_at(text, opening.start(), draft)
@@ -154,6 +157,8 @@ def _balanced_end(text: str, start: int) -> int | None:
     for found in _BRACKET.finditer(text, start):
         if found[0] in ("{", "["):
             depth += 1
+            if depth > MAX_DEPTH:
+                raise ParseError(f"The reply is nested deeper than {MAX_DEPTH} levels.")
         elif found[0] in ("}", "]"):
             depth -= 1
             if depth == 0:
@@ -170,7 +175,9 @@ def _read_scalar(text: str) -> tuple[Any] | None:
 
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
+        if _SURROGATE.search(value):  # halves of a pair that were escaped apart are put together
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
     if isinstance(value, Pairs):
         return Pairs((_storable(key), _storable(item)) for key, item in value)
     if isinstance(value, list):

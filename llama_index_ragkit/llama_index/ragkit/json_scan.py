@@ -2,16 +2,17 @@
 
 Two stages, both linear in the length of the text and free of recursion on its structure:
 
-1. An iterative reader of strict JSON. It keeps duplicate keys, bounds the nesting, and when the text ends
-   inside a value it knows what was finished until then.
-2. For text that is not strict JSON (comments, trailing commas, single quotes, bare keys, quotes inside
-   strings, ...) the `json-repair` library. It builds dictionaries, which lose duplicate keys, so every key
+1. An iterative reader of strict JSON, but for trailing commas and `//` and `/* */` comments. It keeps
+   duplicate keys, bounds the nesting, and when the text ends inside a value it knows what was finished
+   until then.
+2. For other text (single quotes, bare keys, quotes inside strings, missing commas, ...) the `json-repair`
+   library, which has to guess. It builds dictionaries, which lose duplicate keys, so every key
    is made unique before and restored after; and it takes quadratic time on some inputs, so it is
    stopped after a fixed number of reads a character (sound replies need fewer than 5).
 """
 
 import re
-from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 import json_repair
@@ -26,26 +27,32 @@ MAX_INTEGER_DIGITS = 4300  # Python's own default limit: beyond it the conversio
 _MAX_MENDED = 100_000  # characters, some 25,000 tokens
 _READS_PER_CHARACTER = 32
 _TOKEN = re.compile(
-    r"\s*(?:([{}\[\],:\"])"
+    # Every part can match in one way only, or a long run of comments would take exponential time.
+    r"\s*(?:(?://[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)\s*)*"
+    r"(?:([{}\[\],:\"])"
     r"|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![\w.+-])"
     r"|(true|false|null|NaN|-?Infinity)(?!\w))"
 )
-_END = re.compile(r"\s*(?:\Z|```)")  # models close their code fence even when they were cut off inside it
+# The end of the text, in the middle of a word or number perhaps, or of its code fence, which models close
+# even where they were cut off inside it.
+_END = re.compile(r"\s*(?:[-+.\w]{0,20}\Z|```)")
 _WORDS = {"true": True, "false": False, "null": None} | {w: float(w) for w in ("NaN", "Infinity", "-Infinity")}
 _VALUE = ("value", "first value")  # what must be expected where a value begins
 _ALLOWED_BEFORE = {  # the same for the other tokens
     '"': ("value", "first value", "key", "first key"),
     ",": (",",),
     ":": (":",),
-    "]": (",", "first value"),
-    "}": (",", "first key"),
+    "]": (",", "first value", "value"),  # the latter after a trailing comma
+    "}": (",", "first key", "key"),
 }
-# Before the text of whatever may be a key: a quoted string or a bare word, followed by a colon. Too many
-# matches do no harm, since every mark is taken out again.
+# Before the text of whatever may be a key: a quoted string or a bare word, followed by a colon. A quote that
+# is itself followed by a colon ends a key, unless it stands where one begins. A mark too many does no harm,
+# since all are taken out again, as long as it stands inside a string or a word.
 _KEY = re.compile(
+    r"(?:(?<=[{,\s])|(?![\"'”’]\s*:))(?:"
     r"\"(?=(?:[^\"\\]|\\.){0,1000}\"\s*:)"
     r"|'(?=(?:[^'\\]|\\.){0,1000}'\s*:)"
-    r"|[“‘](?=[^”’]{0,1000}[”’]\s*:)"
+    r"|[“‘](?=[^”’]{0,1000}[”’]\s*:))"
     r"|(?<=[{,\s])(?=[\w$][\w$-]{0,100}\s*:)",
     re.DOTALL,
 )
@@ -122,8 +129,9 @@ def read_container(text: str, start: int) -> tuple[Any, int]:
         elif mark == '"':
             try:
                 value, position = scanstring(text, position, False)
-            except ValueError as error:
-                raise (CutError(_finished(stack, keys)) if "Unterminated" in str(error) else NotStrictError) from None
+            except JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated") or error.pos > len(text) - len("\\uXXXX")
+                raise (CutError(_finished(stack, keys)) if cut else NotStrictError) from None
             if expected in ("key", "first key"):
                 keys[-1], expected = value, ":"
                 continue

@@ -11,6 +11,7 @@ from typing import Any
 
 from llama_index.core.schema import Document
 from llama_index.core.storage.docstore.types import RefDocInfo
+
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.records import Record, Records
 

@@ -24,7 +24,7 @@ from llama_index.ragkit.driver import Request, Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.retry import RetryPolicy, is_transient, redact
 
-__all__ = ["Mode", "Completion", "RetryPolicy", "ask", "complete", "model_identity"]
+__all__ = ["Completion", "Mode", "RetryPolicy", "ask", "complete", "model_identity"]
 
 T = TypeVar("T")
 Mode = Literal["text", "function", "json_schema"]

@@ -7,7 +7,7 @@ one by that mask. When more than a quarter of the rows is hidden, the rest moves
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -58,7 +58,7 @@ class Snapshot:
         return (Snapshot.of, (self.matrix, self.records))
 
     def __len__(self) -> int:
-        return self._count if self._live is None else self._live.size
+        return self._size
 
     def __contains__(self, row_id: str) -> bool:
         return self._locate(row_id) >= 0
@@ -67,6 +67,10 @@ class Snapshot:
     def dim(self) -> int | None:
         """Length of the vectors; None while there are none."""
         return self._line.vectors.shape[1] if self._count else None
+
+    @cached_property
+    def _size(self) -> int:
+        return self._count if self._alive is None else int(np.count_nonzero(self._alive))
 
     @cached_property
     def _live(self) -> Rows | None:
@@ -79,6 +83,13 @@ class Snapshot:
         matrix = vectors.view() if self._live is None else vectors[self._live]
         matrix.flags.writeable = False
         return matrix
+
+    def blocks(self, size: int) -> Iterator[Floats]:
+        """The vectors of `size` rows at a time, never all of them in a second copy."""
+        vectors = self._line.vectors[: self._count]
+        for start in range(0, len(self), size):
+            stop = start + size
+            yield vectors[start:stop] if self._live is None else vectors[self._live[start:stop]]
 
     @cached_property
     def records(self) -> list[Record]:

@@ -62,8 +62,8 @@ _PIECE = 512  # rows
 
 
 def _vector_pieces(snapshot: Snapshot) -> Iterator[tuple[bytes, list[bytes]]]:
-    for start in range(0, len(snapshot), _PIECE):
-        piece = np.ascontiguousarray(snapshot.matrix[start : start + _PIECE], dtype="<f4")
+    for block in snapshot.blocks(_PIECE):
+        piece = np.ascontiguousarray(block, dtype="<f4")
         planes = np.ascontiguousarray(piece.view(np.uint8).reshape(-1, 4).T)
         coder = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
         yield piece.tobytes(), [planes[:3].tobytes(), coder.compress(planes[3].tobytes()) + coder.flush()]

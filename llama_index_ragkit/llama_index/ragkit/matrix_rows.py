@@ -90,11 +90,12 @@ class Line:
             capacity = max(stop, start + start // 2)
             self.vectors, self.inverse = _grown(self.vectors, capacity), _grown(self.inverse, capacity)
         self.vectors[start:stop], self.inverse[start:stop] = vectors, inverse
+        # From here on these rows are taken: after an interruption no snapshot has as many, and the line is left.
+        self.records.extend(records)
         for row, record in enumerate(records, start):
             if record.id in self.newest:
                 self.older[row] = self.newest[record.id]  # before `newest`: a reader may be looking
             self.newest[record.id] = row
-        self.records.extend(records)  # last: their number tells a snapshot whether it is the newest
 
     def column(self, key: str, count: int) -> tuple[Column, Codes]:
         """A metadata key of the first `count` rows, built when first asked for and extended when asked again."""

@@ -62,7 +62,8 @@ def cosines(matrix: Floats, vector: Floats) -> Doubles:
     """
     scale = np.sqrt(squared_norms(matrix) * squared_norms(vector[np.newaxis])[0])
     scores = np.divide(_sums(matrix, vector), scale, out=np.zeros(len(matrix)), where=scale > 0)
-    return np.asarray(np.clip(scores, -1.0, 1.0) + 0.0)  # no negative zero
+    clipped: Doubles = np.clip(scores, -1.0, 1.0)
+    return clipped
 
 
 def _slack(dim: int) -> float:
@@ -138,11 +139,11 @@ def mmr(
     over all earlier picks, only the pick just before counts.
     """
     relevance = next(_approximate(matrix, inverse, query[np.newaxis], rows))
-    overlap = np.zeros_like(relevance)
     picked: list[int] = []  # positions in `relevance`
     scores: list[float] = []
     last = np.zeros_like(query)
     while len(picked) < min(k, relevance.size):
+        overlap = next(_approximate(matrix, inverse, last[np.newaxis], rows)) if picked else np.float32(0)
         near = threshold * relevance - (1 - threshold) * overlap
         near[picked] = -np.inf
         positions = np.flatnonzero(near >= near.max() - _slack(matrix.shape[1]))
@@ -152,5 +153,4 @@ def mmr(
         picked.append(int(positions[best]))
         scores.append(float(exact[best]))
         last = matrix[found[best]]
-        overlap = next(_approximate(matrix, inverse, last[np.newaxis], rows))
     return _at(np.array(picked, np.intp), rows), np.array(scores)

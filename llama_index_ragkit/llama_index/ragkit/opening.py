@@ -8,6 +8,7 @@ from uuid import uuid4
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
 from llama_index.ragkit.records import Records
@@ -45,7 +46,7 @@ def find_mirror(
     The `default` namespace is never taken: core's own indexes keep their vectors there.
     """
     store = given if given is not None else context.vector_stores.get(f"{method}_{CHUNKS}")
-    if store is None or isinstance(store, (SimpleVectorStore, MatrixVectorStore)) and given is None:
+    if store is None or (isinstance(store, (SimpleVectorStore, MatrixVectorStore)) and given is None):
         default = context.vector_stores.get("default")
         if not isinstance(default, (SimpleVectorStore, type(None))):
             logger.info(

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from numpy.typing import NDArray
+
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.ledger import Entry, Ledger
 from llama_index.ragkit.node_ids import sort_key

@@ -5,10 +5,11 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
+
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.matrix import Snapshot
 

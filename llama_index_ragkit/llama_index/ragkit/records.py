@@ -12,6 +12,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
+
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.errors import UnsupportedStoreError
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.utils import get_tokenizer
+
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import ConfigurationError
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
+
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.results import check_budget
 

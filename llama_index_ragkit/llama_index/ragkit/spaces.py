@@ -8,12 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
-
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
+from numpy.typing import NDArray
+
 from llama_index.ragkit.driver import Steps, call, offload
 from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError, UnsupportedStoreError
 from llama_index.ragkit.records import Record, Records

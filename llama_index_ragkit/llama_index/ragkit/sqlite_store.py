@@ -72,8 +72,8 @@ class SQLiteKVStore(BaseKVStore):
                 yield self._open()
             except (sqlite3.Error, OSError) as error:
                 raise StorageError(
-                    f"The SQLite file {self._path} cannot be used: {error}. It needs a path in a folder that can be "
-                    "written, to a file that is new or was made by this class."
+                    f"The SQLite file {self._path} cannot be used: {error}. It must be a new file or one that this class "
+                    f"made, in a folder that can be written, and not locked elsewhere for {_BUSY_SECONDS:.0f} seconds."
                 ) from error
 
     @contextmanager

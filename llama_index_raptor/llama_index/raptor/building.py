@@ -15,6 +15,7 @@ and published code are silent or do not end:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,14 @@ from llama_index.ragkit.driver import Steps, gather, offload
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.node_ids import reading_key, sort_key
 from llama_index.ragkit.parts import Parts
-from llama_index.ragkit.records import BaseNode, Record, derived_node, node_from_record, node_to_record, plain_text
+from llama_index.ragkit.records import Record, derived_node, node_from_record, node_to_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
 from llama_index.raptor.clustering import Clustering, limit_weight
 from llama_index.raptor.tree import Summary, Tree, summary_id
+
+if TYPE_CHECKING:
+    from llama_index.core.schema import BaseNode
 
 __all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_tree", "summary_node"]
 
@@ -63,7 +67,7 @@ def load_tree(parts: Parts) -> Steps[tuple[Tree, dict[str, Record]]]:
     return tree, {name: records[name] for name in space.store.snapshot().ids if name in records}
 
 
-def summary_node(record: Record) -> BaseNode:
+def summary_node(record: Record) -> "BaseNode":
     """The node of a written summary."""
     return node_from_record(record["node"])
 
@@ -200,7 +204,7 @@ class TreeWriter:
             rows = yield from offload(self._clustering.cluster, vectors, weights)
         limit = self._layering.max_cluster_tokens
         rows = yield from offload(limit_weight, rows, vectors, weights, limit, self._clustering)
-        return [[nodes[i] for i in group] for group in rows]
+        return [[nodes[int(i)] for i in group] for group in rows]
 
     # -- summaries ----------------------------------------------------------------------------------
 
@@ -216,9 +220,7 @@ class TreeWriter:
         if not texts:
             return
         vectors = yield from self._embed([text for text, _ in texts.values()])
-        nodes = [
-            derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()
-        ]
+        nodes = [derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()]
         pairs = zip(nodes, texts.values(), strict=True)
         records: dict[str, Record] = {
             n.node_id: {"node": node_to_record(n), "cache_keys": keys, "first": list(self._first(tree, n.node_id))}
@@ -262,12 +264,14 @@ class TreeWriter:
         return np.stack([self._vector(tree, node) for node in nodes])
 
     def _vector(self, tree: Tree, node: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32]
         if node in self._leaves:
-            return self._leaves.vectors_of([node])[0]
-        if node in self.written:
-            return self._parts.spaces[_SUMMARIES].store.snapshot().vectors_of([node])[0]
-        mean: NDArray[np.float32] = self._vectors(tree, tree.children(node)).mean(axis=0)
-        return mean
+            vector = self._leaves.vectors_of([node])[0]
+        elif node in self.written:
+            vector = self._parts.spaces[_SUMMARIES].store.snapshot().vectors_of([node])[0]
+        else:
+            vector = self._vectors(tree, tree.children(node)).mean(axis=0)
+        return vector
 
     def _in_reading_order(self, tree: Tree, nodes: Iterable[str]) -> list[str]:
         """Nodes by the first of their chunks: document, then position."""

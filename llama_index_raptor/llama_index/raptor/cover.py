@@ -16,9 +16,7 @@ class Choice(NamedTuple):
     summary: str | None = None
 
 
-def condense(
-    ranking: Sequence[str | None], tree: Tree, written: Collection[str], min_coverage: float
-) -> list[Choice]:
+def condense(ranking: Sequence[str | None], tree: Tree, written: Collection[str], min_coverage: float) -> list[Choice]:
     """Swap leaves for summaries that they cover, and drop what an ancestor or descendant says already.
 
     Parameters

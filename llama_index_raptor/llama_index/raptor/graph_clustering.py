@@ -1,6 +1,6 @@
 """Communities of the exact nearest-neighbour graph: RAPTOR's clusters without UMAP, and the default.
 
-What UMAP and a Gaussian mixture find is already in the graph that UMAP starts from; Leiden reads it directly.
+What UMAP and Gaussian mixtures find is already in the neighbour graph that UMAP starts from; Leiden reads it directly.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.clustering import canonical, fingerprint_of, halves
 from llama_index.raptor.distinct import Distinct
-from llama_index.raptor.knn import fuzzy_graph, nearest
+from llama_index.raptor.knn import scaled_graph, nearest
 
 __all__ = ["GraphClustering"]
 
@@ -28,7 +28,7 @@ class GraphClustering:
 
     1. Equal vectors become one row; rows are put in an order of their own (:class:`Distinct`), so neither
        the order of the input nor the number of threads has an influence.
-    2. The exact ``n_neighbors`` nearest rows, weighted as UMAP does (:func:`fuzzy_graph`).
+    2. The exact ``n_neighbors`` nearest rows, weighted by the local scale (:func:`scaled_graph`).
     3. Leiden (Traag, Waltman, van Eck 2019, arXiv 1810.08473) on modularity with a resolution, bisected until the
        mean size is ``target_size``, within 2 % where the graph allows it.
     4. Communities under ``min_size`` join the neighbour that they share most edge weight with.
@@ -102,7 +102,7 @@ class GraphClustering:
     def _parts(self, distinct: Distinct) -> list[np.ndarray]:
         """Steps 2 to 6 on the distinct rows, two or more."""
         rows = distinct.rows
-        graph = fuzzy_graph(*nearest(rows, rows, min(self.n_neighbors, len(rows) - 1), skip_self=True))
+        graph = scaled_graph(*nearest(rows, rows, min(self.n_neighbors, len(rows) - 1), skip_self=True))
         copies = np.array([len(positions) for positions in distinct.copies])
         parts = self._communities(graph, copies)
         if self.overlap_threshold is not None and self.max_parents > 1:
@@ -112,9 +112,8 @@ class GraphClustering:
     def _communities(self, graph: sp.csr_matrix, copies: np.ndarray) -> list[np.ndarray]:
         """Steps 3 to 5 on rows; a community that nothing divides is returned as it is."""
         labels = self._search(graph, max(1, round(graph.shape[0] / self.target_size)))
-        parts = _groups(_dissolved(graph, labels, copies, self.min_size))
         communities = []
-        for part in parts:
+        for part in _groups(_dissolved(graph, labels, copies, self.min_size)):
             if self.max_size < len(part) < graph.shape[0]:
                 inner = self._communities(graph[part][:, part], copies[part])
                 communities += [part[rows] for rows in inner]

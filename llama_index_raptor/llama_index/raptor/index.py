@@ -11,6 +11,7 @@ from llama_index.core.ingestion import run_transformations
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
+
 from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, LLMSummarizer, Summarizer, register_index
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.embedding import embed_texts

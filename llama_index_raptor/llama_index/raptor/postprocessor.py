@@ -5,11 +5,12 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
+
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import check_budget, fit_tokens, fresh
-from llama_index.raptor.cover import Choice, condense
+from llama_index.raptor.cover import condense
 from llama_index.raptor.index import RaptorIndex
 
 __all__ = ["RaptorPostprocessor"]

@@ -13,8 +13,8 @@ from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.embedding import embed_query
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.filters import select
-from llama_index.ragkit.retriever import DerivedRetriever
 from llama_index.ragkit.results import take_nodes
+from llama_index.ragkit.retriever import DerivedRetriever
 from llama_index.raptor.index import RaptorIndex
 from llama_index.raptor.state import Mask, RaptorState, Scored, beam_descent, collapsed
 
@@ -82,7 +82,9 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
 
     def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
         state, _, ranking = yield from self._rank(query_bundle)
-        nodes = yield from take_nodes(ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget)
+        nodes = yield from take_nodes(
+            ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget
+        )
         self._index._last_query = (query_bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes])
         return nodes
 
@@ -121,7 +123,9 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
     def _explain(self, query: QueryType) -> Steps[list[RaptorExplanation]]:
         bundle = QueryBundle(query) if isinstance(query, str) else query
         state, vector, ranking = yield from self._rank(bundle)
-        nodes = yield from take_nodes(ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget)
+        nodes = yield from take_nodes(
+            ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget
+        )
         allowed = self._allowed(state)
         hidden = _hidden(state, allowed)
         found = []

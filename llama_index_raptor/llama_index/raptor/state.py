@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.raptor.tree import Tree
 from llama_index.ragkit.matrix import Snapshot
+from llama_index.raptor.tree import Tree
 
 __all__ = ["RaptorState", "Scored", "beam_descent", "collapsed"]
 

@@ -1,0 +1,62 @@
+# Everything from nothing: `make demo` and `make test` make their own environment first.
+#
+#   make demo [DOCS=folder]   index the sample archive, or your own files, answer questions, write pages to demo/
+#   make test [ARGS=...]      all tests (ARGS go to pytest, such as ARGS="-k raptor" or ARGS="-m 'not slow'")
+#   make check                lint, format, types
+#   make docs                 the documentation, into site/
+#   make wheels               one wheel a package, into dist/
+#   make constraints          resolve the pins anew
+#   make clean                remove what these made, the environment too
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(abspath $(VENV))/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+DISTS := $(sort $(wildcard llama_index_*))
+NAMES := $(DISTS:llama_index_%=%)
+
+.PHONY: demo test check format docs wheels constraints clean
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "Python 3.10 or later is needed; name one with 'make PYTHON=python3.12 ...'"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.python constraints.txt requirements-dev.txt $(DISTS:%=%/pyproject.toml)
+	$(PIP) install --quiet --constraint constraints.txt --requirement requirements-dev.txt
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed requirements-docs.txt
+	$(PIP) install --quiet --constraint constraints.txt --requirement requirements-docs.txt
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py $(if $(DOCS),--docs "$(DOCS)")
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(NAMES:%=-p llama_index.%)
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheels: $(VENV)/.installed
+	for dist in $(DISTS); do (cd $$dist && $(BIN)/python -m hatchling build -t wheel -d ../dist) || exit 1; done
+
+constraints: $(VENV)/.installed
+	$(BIN)/uv pip compile --universal --python-version 3.10 --no-annotate --upgrade --quiet \
+		$(NAMES:%=--no-emit-package llama-index-%) --custom-compile-command "make constraints" \
+		--output-file constraints.txt requirements-docs.txt requirements-dev.txt
+
+clean:
+	rm -rf $(VENV) dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

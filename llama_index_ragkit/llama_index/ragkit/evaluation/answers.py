@@ -1,0 +1,82 @@
+"""How good an answer is: exact match and F1 over tokens, in any script.
+
+The procedure is that of SQuAD (Rajpurkar et al. 2016, section 6.1): lower case, no punctuation, no English
+articles, words split at spaces; of several right answers the best one counts. Beyond SQuAD:
+
+- Unicode: compatibility forms and case are folded (NFKC, casefold), and punctuation, symbols and invisible
+  format characters of every script go, not only those of ASCII.
+- In scripts that put no space between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan) every
+  character is a token, with the marks that combine with it; otherwise a phrase would be right or wrong as
+  a whole.
+- An answer that the procedure would empty ("The The" is not one, "+" and "The" are) keeps its folded text,
+  so that two such answers are equal only when they are.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["answer_f1", "answer_tokens", "exact_match"]
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_UNSPACED = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+    "\u2e80-\u2fdf\u3005\u3007\u3040-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han, kana, bopomofo
+    "\U00020000-\U0003ffff"
+)
+_TOKEN = re.compile(rf"[{_UNSPACED}]|[^{_UNSPACED}\s]+")
+
+
+def answer_tokens(text: str) -> list[str]:
+    """The tokens of an answer, as the module describes.
+
+    >>> answer_tokens("The  U.S. Congress!")
+    ['us', 'congress']
+    >>> answer_tokens("東京 Tower")
+    ['東', '京', 'tower']
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    kept = "".join(c for c in folded if unicodedata.category(c)[0] not in "PS" and unicodedata.category(c) != "Cf")
+    tokens = [token for token in _tokens(kept) if token not in _ARTICLES]
+    return tokens or _tokens(folded)
+
+
+def _tokens(text: str) -> list[str]:
+    tokens: list[str] = []
+    for match in _TOKEN.finditer(text):
+        token, start = match.group(), match.start()
+        mark = unicodedata.category(token[0])[0] == "M"
+        if mark and tokens and not text[start - 1].isspace():
+            tokens[-1] += token
+        else:
+            tokens.append(token)
+    return tokens
+
+
+def exact_match(prediction: str, answers: str | Iterable[str]) -> float:
+    """1.0 if the prediction has the same tokens in the same order as one of the right answers, else 0.0."""
+    predicted = answer_tokens(prediction)
+    return float(any(predicted == answer_tokens(answer) for answer in _answers(answers)))
+
+
+def answer_f1(prediction: str, answers: str | Iterable[str]) -> float:
+    """Harmonic mean of precision and recall over the tokens (with repetition), the best over the right answers."""
+    predicted = answer_tokens(prediction)
+    return max(_f1(predicted, answer_tokens(answer)) for answer in _answers(answers))
+
+
+def _f1(predicted: list[str], right: list[str]) -> float:
+    if not predicted or not right:
+        return float(predicted == right)
+    common = sum((Counter(predicted) & Counter(right)).values())
+    return 2 * common / (len(predicted) + len(right))
+
+
+def _answers(answers: str | Iterable[str]) -> list[str]:
+    listed = [answers] if isinstance(answers, str) else list(answers)
+    if not listed:
+        raise ConfigurationError("There is no right answer to compare with: answers is empty.")
+    return listed

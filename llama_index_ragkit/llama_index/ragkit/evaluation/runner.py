@@ -1,0 +1,169 @@
+"""Ask a retriever or a query engine every question, and score what comes back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal, TypeVar
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore
+
+from llama_index.ragkit.driver import Outcome, Steps, arun_steps, call, gather, run_steps
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.evaluation.answers import answer_f1, exact_match
+from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
+from llama_index.ragkit.evaluation.scoring import Metric, check_queries, score_rankings
+
+__all__ = ["aevaluate_query_engine", "aevaluate_retriever", "evaluate_query_engine", "evaluate_retriever"]
+
+T = TypeVar("T")
+IdOf = Callable[[NodeWithScore], "str | Sequence[str] | None"]
+OnError = Literal["raise", "record"]
+
+
+def evaluate_retriever(
+    retriever: BaseRetriever,
+    queries: Sequence[LabelledQuery],
+    *,
+    name: str = "",
+    metrics: Mapping[str, Metric] | None = None,
+    id_of: IdOf | None = None,
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
+) -> Evaluation:
+    """Retrieve for every question and score the rankings.
+
+    The retriever decides how long its rankings are: with `similarity_top_k=2` no recall at 10 can be had.
+
+    Parameters
+    ----------
+    retriever : any LlamaIndex retriever
+    queries : questions with `gold`
+    name : what the result calls the system; the retriever's class by default
+    metrics : name -> function of (ranking, gold); :func:`retrieval_metrics` by default
+    id_of : what of a retrieved node is compared with the gold: its id by default; `lambda n: n.node.ref_doc_id`
+        for the document. A sequence stands in the node's place in its order (the sources of a summary); a
+        node for which it is None is passed over.
+    num_workers : questions asked at once
+    on_error : "raise" at the first question that fails, after all were asked, or "record" it in `failures`
+
+    Raises
+    ------
+    ConfigurationError
+        Before anything is asked, if there are no questions, two have one id, or one has no gold.
+    """
+    return run_steps(_retriever(retriever, queries, name, metrics, id_of, num_workers, show_progress, on_error))
+
+
+async def aevaluate_retriever(
+    retriever: BaseRetriever,
+    queries: Sequence[LabelledQuery],
+    *,
+    name: str = "",
+    metrics: Mapping[str, Metric] | None = None,
+    id_of: IdOf | None = None,
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
+) -> Evaluation:
+    """:func:`evaluate_retriever` through the retriever's asynchronous methods."""
+    return await arun_steps(_retriever(retriever, queries, name, metrics, id_of, num_workers, show_progress, on_error))
+
+
+def evaluate_query_engine(
+    engine: BaseQueryEngine,
+    queries: Sequence[LabelledQuery],
+    *,
+    name: str = "",
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
+) -> Evaluation:
+    """Ask a query engine every question and score the answers by exact match (`EM`) and token F1 (`F1`).
+
+    Parameters and errors as in :func:`evaluate_retriever`, with `answers` in the place of `gold`.
+    """
+    return run_steps(_engine(engine, queries, name, num_workers, show_progress, on_error))
+
+
+async def aevaluate_query_engine(
+    engine: BaseQueryEngine,
+    queries: Sequence[LabelledQuery],
+    *,
+    name: str = "",
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
+) -> Evaluation:
+    """:func:`evaluate_query_engine` through the engine's asynchronous methods."""
+    return await arun_steps(_engine(engine, queries, name, num_workers, show_progress, on_error))
+
+
+def _retriever(
+    retriever: BaseRetriever,
+    queries: Sequence[LabelledQuery],
+    name: str,
+    metrics: Mapping[str, Metric] | None,
+    id_of: IdOf | None,
+    num_workers: int,
+    show_progress: bool,
+    on_error: OnError,
+) -> Steps[Evaluation]:
+    _check(queries, "gold", on_error)
+
+    def ranking(query: LabelledQuery) -> Steps[list[str]]:
+        nodes = yield from call(retriever.retrieve, retriever.aretrieve, query.question)
+        ids = [node.node.node_id if id_of is None else id_of(node) for node in nodes]
+        return [item for entry in ids for item in ([entry] if isinstance(entry, str) else entry or ())]
+
+    jobs = [partial(ranking, query) for query in queries]
+    outcomes = yield from gather(jobs, num_workers, "Retrieving", show_progress)
+    rankings, failures = _sort_out(queries, outcomes, on_error)
+    left = [query for query in queries if query.id in rankings]
+    title = name or type(retriever).__name__
+    scores = score_rankings(title, rankings, left, metrics).scores if left else {}
+    return Evaluation(title, tuple(query.id for query in left), scores, failures)
+
+
+def _engine(
+    engine: BaseQueryEngine,
+    queries: Sequence[LabelledQuery],
+    name: str,
+    num_workers: int,
+    show_progress: bool,
+    on_error: OnError,
+) -> Steps[Evaluation]:
+    _check(queries, "answers", on_error)
+
+    def answer(query: LabelledQuery) -> Steps[str]:
+        return str((yield from call(engine.query, engine.aquery, query.question)))
+
+    jobs = [partial(answer, query) for query in queries]
+    outcomes = yield from gather(jobs, num_workers, "Answering", show_progress)
+    replies, failures = _sort_out(queries, outcomes, on_error)
+    left = [query for query in queries if query.id in replies]
+    scores = {
+        "EM": tuple(exact_match(replies[query.id], query.answers) for query in left),
+        "F1": tuple(answer_f1(replies[query.id], query.answers) for query in left),
+    }
+    return Evaluation(name or type(engine).__name__, tuple(query.id for query in left), scores, failures)
+
+
+def _sort_out(
+    queries: Sequence[LabelledQuery], outcomes: Sequence[Outcome[T]], on_error: OnError
+) -> tuple[dict[str, T], dict[str, str]]:
+    values: dict[str, T] = {}
+    failures: dict[str, str] = {}
+    for query, outcome in zip(queries, outcomes, strict=True):
+        if outcome.error is None or on_error == "raise":
+            values[query.id] = outcome.unwrap()
+        else:
+            failures[query.id] = f"{type(outcome.error).__name__}: {outcome.error}"
+    return values, failures
+
+
+def _check(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers"], on_error: OnError) -> None:
+    if on_error not in ("raise", "record"):
+        raise ConfigurationError(f"on_error must be 'raise' or 'record', not {on_error!r}.")
+    check_queries(queries, needed)

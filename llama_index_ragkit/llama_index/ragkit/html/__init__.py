@@ -1,0 +1,41 @@
+"""Self-contained pages that show what a method built and why it answered as it did.
+
+One file a page: it needs no network and no server, and treats every text in it as hostile. Plain data
+in, HTML out; nothing here knows LlamaIndex.
+
+    from llama_index.ragkit.html import Edge, Graph, Node, Page, Result, Results, write
+
+    page = Page(
+        title="Lighthouses",
+        view=Graph(
+            nodes=[
+                Node("s1", "Who keeps the light", text="Keepers lit the lamp...", group="summary", level=1, lit=True),
+                Node("p1", "The lamp", text="The lamp burned whale oil...", group="passage", lit=True),
+                Node("p2", "The tower", text="The tower is 40 metres tall...", group="passage"),
+            ],
+            edges=[Edge("s1", "p1", lit=True), Edge("s1", "p2")],
+            layout="tree",
+        ),
+        panels=[Results("Retrieved", [Result("The lamp", snippet="burned whale oil", score=0.81, node="p1")])],
+    )
+    write(page, "lighthouses.html")
+
+See :class:`Graph` for trees and graphs, :class:`Grid` for heat maps.
+"""
+
+from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Result, Results
+from llama_index.ragkit.html.render import render, write
+
+__all__ = [
+    "Edge",
+    "Facts",
+    "Graph",
+    "Grid",
+    "Group",
+    "Node",
+    "Page",
+    "Result",
+    "Results",
+    "render",
+    "write",
+]

@@ -1,0 +1,63 @@
+"use strict";
+// What every part of the page shares: the data, small tools, and the only way elements are made.
+// Texts come from anywhere, so they enter the page as text nodes only, never as markup.
+const ragkit = (() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const nodes = data.view.nodes;
+  const byId = new Map(nodes.map((node, i) => [node.id, i]));
+  const groups = new Map(data.view.groups.map((group) => [group.name, group]));
+
+  function element(tag, options = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(options)) {
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.filter((child) => child !== null));
+    return made;
+  }
+
+  // One printable line: no control characters, no direction overrides that would garble what stands beside it.
+  function line(text, length = 400) {
+    const flat = text.slice(0, 4 * length).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\s]+/gu, " ");
+    const plain = flat
+      .replace(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "")
+      .trim()
+      .slice(0, length);
+    return plain.toWellFormed ? plain.toWellFormed() : plain;
+  }
+
+  const beginning = (text) => line(text, 160) + (line(text, 161).length > 160 ? "…" : "");
+  const labels = nodes.map(
+    (node) => line(node.label || "") || beginning(node.text || "") || line(node.id) || "(no text)",
+  );
+
+  function number(value) {
+    if (typeof value !== "number" || Number.isInteger(value)) return String(value);
+    return String(Number(value.toPrecision(4)));
+  }
+
+  function theme(name) {
+    return getComputedStyle(document.documentElement)
+      .getPropertyValue("--" + name)
+      .trim();
+  }
+
+  // `share` of the colour a, the rest b; both as #rrggbb.
+  function mix(a, b, share) {
+    const part = (colour, at) => parseInt(colour.slice(at, at + 2), 16);
+    const channel = (at) => Math.round(part(a, at) * share + part(b, at) * (1 - share));
+    return "#" + [1, 3, 5].map((at) => channel(at).toString(16).padStart(2, "0")).join("");
+  }
+
+  function debounce(wait, action) {
+    let timer = 0;
+    return () => {
+      clearTimeout(timer);
+      timer = setTimeout(action, wait);
+    };
+  }
+
+  const colour = (i) => groups.get(nodes[i].group)?.colour ?? "#8c8c8c";
+  return { data, nodes, byId, groups, labels, element, line, number, theme, mix, debounce, colour };
+})();

@@ -1,0 +1,234 @@
+"""What a page shows, as plain data."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["Edge", "Facts", "Graph", "Grid", "Group", "Node", "Page", "Result", "Results"]
+
+Layout = Literal["tree", "force", "concentric"]
+LAYOUTS = ("tree", "force", "concentric")
+
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A passage, a summary, an entity, a question, an attention head: anything that the page can select.
+
+    Parameters
+    ----------
+    id : unique within the page
+    label : one line for the picture; the beginning of `text` when empty, then `id`
+    text : shown whole when the node is selected
+    group : names its :class:`Group`, which gives the colour
+    level : its layer, 0 at the bottom. A concentric layout puts the highest in the middle
+    size : relative weight above 0; in graphs the area of the node grows with it
+    score : shown with the node; None when there is none
+    lit : belongs to what the page wants to show first, such as the path of the last query
+    details : further facts, shown in a table
+    """
+
+    id: str
+    label: str = ""
+    text: str = ""
+    group: str = ""
+    level: int = 0
+    size: float = 1.0
+    score: float | None = None
+    lit: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A line between two nodes, given by their ids; in a tree from parent to child.
+
+    `weight` is relative: wider lines, and in a tree the heaviest edge into a node decides under which
+    parent it stands (the first one when they are equal, a lit one before all). `directed` draws an arrow.
+    """
+
+    source: str
+    target: str
+    label: str = ""
+    weight: float = 1.0
+    lit: bool = False
+    directed: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """A kind of node: its name, how the legend calls it, and its colour as `#rrggbb` (given by the page when empty)."""
+
+    name: str
+    label: str = ""
+    colour: str = ""
+
+    def __post_init__(self) -> None:
+        if self.colour and not _COLOUR.fullmatch(self.colour):
+            raise ConfigurationError(f"The colour of group {self.name!r} must be '#rrggbb' or '', not {self.colour!r}.")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A panel of names and values."""
+
+    title: str
+    rows: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of a ranked list; a click on it selects the node that it names."""
+
+    label: str
+    snippet: str = ""
+    score: float | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """A panel with a ranked list, best first."""
+
+    title: str
+    items: Sequence[Result]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes and edges, drawn with Cytoscape.js.
+
+    Parameters
+    ----------
+    nodes, edges : every edge names two nodes of the graph
+    groups : colours and legend names; groups that nodes name and that are not given here get the next free colour
+    layout : `"tree"` (layers, roots at the top; opens as far as it is readable, the rest on click),
+        `"force"` (near means connected) or `"concentric"` (highest level in the middle)
+
+    Raises
+    ------
+    ConfigurationError
+        If two nodes share an id, an edge names an unknown node, a size is not above 0, a weight is below 0, or the
+        layout is unknown.
+
+    Notes
+    -----
+    Big graphs open in part. A tree shows its top layers and the lit path; a graph of more than some 300 nodes
+    shows the lit nodes and the heaviest ones. The rest comes by click, by search or with "Show all".
+    """
+
+    nodes: Sequence[Node]
+    edges: Sequence[Edge] = ()
+    groups: Sequence[Group] = ()
+    layout: Layout = "tree"
+
+    def __post_init__(self) -> None:
+        if self.layout not in LAYOUTS:
+            raise ConfigurationError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {self.layout!r}.")
+        known = _check_nodes(self.nodes)
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                if end not in known:
+                    raise ConfigurationError(
+                        f"The edge from {edge.source!r} to {edge.target!r} names {end!r}, which is no node "
+                        "of the graph: add the node or leave the edge out."
+                    )
+            if not 0 <= edge.weight < float("inf"):
+                raise ConfigurationError(
+                    f"The weight of the edge from {edge.source!r} to {edge.target!r} must be 0 or more and finite, "
+                    f"not {edge.weight!r}."
+                )
+
+    def selectable(self) -> set[str]:
+        """Ids that panels may name."""
+        return {node.id for node in self.nodes}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A heat map: rows against columns, such as attention heads against passages.
+
+    Parameters
+    ----------
+    rows, columns : one node a row and a column, ids unique over both; lit ones are marked
+    values : shape (n_rows, n_columns); NaN cells stay empty. Colours run from the smallest to the largest value
+    label : what a value is, for the scale and the hover, such as "cosine"
+    groups : colours and legend names of the groups of rows and columns
+
+    Raises
+    ------
+    ConfigurationError
+        If two nodes share an id, a size is not above 0, or the shape of `values` does not fit.
+    """
+
+    rows: Sequence[Node]
+    columns: Sequence[Node]
+    values: ArrayLike
+    label: str = ""
+    groups: Sequence[Group] = ()
+
+    def __post_init__(self) -> None:
+        _check_nodes([*self.rows, *self.columns])
+        shape = np.shape(self.values)
+        if shape != (len(self.rows), len(self.columns)) and np.size(self.values) + len(self.rows) * len(self.columns):
+            raise ConfigurationError(
+                f"values must have the shape (rows, columns) = ({len(self.rows)}, {len(self.columns)}), not {shape}."
+            )
+
+    def selectable(self) -> set[str]:
+        """Ids that panels may name."""
+        return {node.id for node in [*self.rows, *self.columns]}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: one view and what stands beside it.
+
+    Parameters
+    ----------
+    title, subtitle : plain text
+    view : what to draw
+    panels : stand beside the picture, in this order
+    legend : further lines under the legend, such as what the size of a node means
+    lit : what it means that a node or an edge is lit; names it in the legend and on the button that isolates it
+
+    Raises
+    ------
+    ConfigurationError
+        If a result names a node that the view does not have.
+    """
+
+    title: str
+    view: Graph | Grid
+    subtitle: str = ""
+    panels: Sequence[Facts | Results] = ()
+    legend: Sequence[str] = ()
+    lit: str = "Highlighted"
+
+    def __post_init__(self) -> None:
+        known = self.view.selectable()
+        for panel in self.panels:
+            for item in panel.items if isinstance(panel, Results) else ():
+                if item.node is not None and item.node not in known:
+                    raise ConfigurationError(
+                        f"The result {item.label!r} names {item.node!r}, which is no node of the view: "
+                        "name one of its nodes, or None."
+                    )
+
+
+def _check_nodes(nodes: Iterable[Node]) -> set[str]:
+    known: set[str] = set()
+    for node in nodes:
+        if node.id in known:
+            raise ConfigurationError(f"Two nodes have the id {node.id!r}: ids must be unique within a page.")
+        if not 0 < node.size < float("inf"):
+            raise ConfigurationError(f"The size of node {node.id!r} must be above 0 and finite, not {node.size!r}.")
+        known.add(node.id)
+    return known
