@@ -29,10 +29,7 @@ def published_clusters(vectors: np.ndarray) -> list[np.ndarray]:
     clusters = []
     for members in _soft_clusters(_reduced(vectors, int((len(vectors) - 1) ** 0.5))):
         subset = vectors[members]
-        if len(subset) > DIM + 1:
-            local = _soft_clusters(_reduced(subset, 10))
-        else:
-            local = [np.arange(len(subset))]
+        local = _soft_clusters(_reduced(subset, 10)) if len(subset) > DIM + 1 else [np.arange(len(subset))]
         clusters += [_rows_equal_to(subset[cluster], vectors) for cluster in local]
     return clusters
 

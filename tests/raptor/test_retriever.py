@@ -37,8 +37,16 @@ def test_scores_are_cosines_in_falling_order_and_sync_equals_async(index: Raptor
 
 
 def test_collapsed_ranks_chunks_and_summaries_together(index: RaptorIndex):
-    levels = {index.tree.level(n.node.node_id) for n in index.as_retriever(similarity_top_k=60).retrieve("silk")}
-    assert levels == set(range(index.tree.height + 1))
+    paper = index.as_retriever(similarity_top_k=60, summary_margin=0.0, keep_covered=True)
+    levels = [index.tree.level(n.node.node_id) for n in paper.retrieve("silk")]
+    assert set(levels) == set(range(index.tree.height + 1))
+    assert len(levels) == 48 + len(index.tree.summaries)
+
+
+def test_a_summary_is_not_repeated_after_its_chunks(index: RaptorIndex):
+    found = [n.node.node_id for n in index.as_retriever(similarity_top_k=60).retrieve("silk")]
+    for place, node in enumerate(found):
+        assert not index.tree.ancestors(found[:place]) & {node}
 
 
 def test_one_question_is_embedded_once(index: RaptorIndex):
@@ -68,7 +76,7 @@ def test_a_token_budget_skips_what_does_not_fit_and_goes_on(index: RaptorIndex, 
 
 
 def test_options_out_of_range_are_refused(index: RaptorIndex):
-    for wrong in ({"mode": "sideways"}, {"beam_width": 0}, {"similarity_top_k": 0}, {"token_budget": 0}):
+    for wrong in ({"mode": "sideways"}, {"beam_width": 0}, {"similarity_top_k": 0}, {"token_budget": 0}, {"summary_margin": -1}):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             index.as_retriever(**wrong)
 
@@ -76,14 +84,15 @@ def test_options_out_of_range_are_refused(index: RaptorIndex):
 def test_restrictions_by_node_and_document(index: RaptorIndex):
     by_node = index.as_retriever(similarity_top_k=60, node_ids=["n0-00", "n1-05", "unknown"]).retrieve("silk")
     assert {n.node.node_id for n in by_node} == {"n0-00", "n1-05"}
-    by_document = index.as_retriever(similarity_top_k=60, doc_ids=["doc0-0", "doc0-1", "doc0-2"]).retrieve("silk")
+    of_topic = index.as_retriever(similarity_top_k=60, doc_ids=["doc0-0", "doc0-1", "doc0-2"], keep_covered=True)
+    by_document = of_topic.retrieve("silk")
     leaves = {leaf for n in by_document for leaf in index.leaves_of(n.node.node_id)}
     assert leaves == {f"n0-{i:02d}" for i in range(12)}
     assert any(n.node.metadata.get("raptor_level") for n in by_document)
 
 
 def test_an_explanation_shows_the_ways_down_from_the_root(index: RaptorIndex):
-    retriever = index.as_retriever(similarity_top_k=5)
+    retriever = index.as_retriever(similarity_top_k=60, summary_margin=0.0, keep_covered=True)
     explained = retriever.explain("silk weaver")
     assert [e.node_id for e in explained] == [n.node.node_id for n in retriever.retrieve("silk weaver")]
     assert asyncio.run(retriever.aexplain("silk weaver")) == explained

@@ -76,6 +76,21 @@ def test_both_searches_equal_the_slow_ones(case):
         assert descent == pytest.approx(slow_descent(state, vector, k, shown), abs=1e-6)
 
 
+@settings(max_examples=40, deadline=None)
+@given(cases)
+def test_covered_summaries_are_passed_over_and_the_margin_is_taken_off(case):
+    seed, k, unwritten, _ = case
+    state = random_state(seed, unwritten=unwritten)
+    vector = np.random.default_rng(seed + 1).normal(size=8).astype(np.float32)
+    everything = collapsed(state, vector, 1000, margin=0.1)
+    wanted = []
+    for node, score in everything:
+        assert score == pytest.approx(cosine(state, node, vector) - 0.1 * (node in state.summaries), abs=1e-6)
+        if not any(node in state.tree.ancestors([better]) for better, _ in wanted):
+            wanted.append((node, score))
+    assert collapsed(state, vector, k, margin=0.1, keep_covered=False) == wanted[:k]
+
+
 def test_a_descent_takes_children_of_kept_nodes_only():
     tree = Tree().join([["a", "b"], ["c", "d"]])
     left, right = sorted(tree.summaries, key=lambda n: tree.summaries[n].children)

@@ -31,7 +31,7 @@ class RaptorExplanation:
     Attributes
     ----------
     node_id, text : the node
-    score : its cosine to the question, in [-1, 1]
+    score : as the retriever gives it
     level : 0 for a chunk, above for a summary
     paths : every way from a root down to the node, as (node id, cosine to the question) pairs; a summary
         that is not written yet has no cosine
@@ -49,19 +49,25 @@ class RaptorExplanation:
 class RaptorRetriever(DerivedRetriever[RaptorIndex]):
     """Retrieves chunks and summaries from a :class:`RaptorIndex`.
 
-    Scores are cosines between question and node, in [-1, 1], comparable between queries in both modes.
+    Scores are cosines between question and node, in [-1, 1], comparable between queries in both modes; in
+    collapsed mode `summary_margin` is taken off those of summaries.
 
     Parameters
     ----------
     mode : "collapsed" ranks the nodes of all layers together (the paper's better one, and the default);
         "tree_traversal" walks from the roots down, keeping the best nodes at each step
     beam_width : nodes kept at each step of a traversal; default `similarity_top_k`
+    summary_margin : in collapsed mode, how much nearer to the question than a chunk a summary must be to
+        rank above it, in [0, 2]. A summary speaks of many things, and so is near to many questions that
+        one of its chunks answers [0.05; paper: 0]
+    keep_covered : in collapsed mode, whether a summary stays when a node below it ranks above it [False;
+        paper: True]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
     ------
     ConfigurationError
-        If `mode` is unknown or `beam_width` is below 1.
+        If `mode` is unknown, `beam_width` is below 1, or `summary_margin` is not in [0, 2].
     """
 
     def __init__(
@@ -70,15 +76,21 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
         *,
         mode: Literal["collapsed", "tree_traversal"] = "collapsed",
         beam_width: int | None = None,
+        summary_margin: float = 0.05,
+        keep_covered: bool = False,
         **kwargs: Any,
     ) -> None:
         if mode not in ("collapsed", "tree_traversal"):
             raise ConfigurationError(f"mode must be 'collapsed' or 'tree_traversal', not {mode!r}.")
         if beam_width is not None and beam_width < 1:
             raise ConfigurationError(f"beam_width must be at least 1, not {beam_width}.")
+        if not 0 <= summary_margin <= 2:
+            raise ConfigurationError(f"summary_margin must be in [0, 2], not {summary_margin}.")
         super().__init__(index, **kwargs)
         self.mode = mode
         self.beam_width = beam_width
+        self.summary_margin = summary_margin
+        self.keep_covered = keep_covered
 
     def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
         state, _, ranking = yield from self._rank(query_bundle)
@@ -103,7 +115,9 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
         candidates = None
         if allowed is None:
             candidates = yield from index._parts.chunks.search(vector, wanted)
-        return state, vector, (yield from offload(collapsed, state, vector, wanted, allowed, candidates))
+        margin, keep = self.summary_margin, self.keep_covered
+        ranking = yield from offload(collapsed, state, vector, wanted, allowed, candidates, margin, keep)
+        return state, vector, ranking
 
     def _allowed(self, state: RaptorState) -> Mask | None:
         if self.filters is None and self.node_ids is None and self.doc_ids is None:

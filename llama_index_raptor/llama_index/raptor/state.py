@@ -85,10 +85,13 @@ def collapsed(
     top_k: int,
     allowed: Mask | None = None,
     candidates: Sequence[str] | None = None,
+    margin: float = 0.0,
+    keep_covered: bool = True,
 ) -> list[Scored]:
     """The `top_k` nodes of all layers nearest to a question, as if the tree were flat.
 
-    Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine.
+    Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine. `margin`
+    and `keep_covered` are ours; their defaults are the paper.
 
     Parameters
     ----------
@@ -96,10 +99,12 @@ def collapsed(
     top_k : at least 1
     allowed : shape (n chunks,), which leaves may be shown; a summary only if all its leaves may
     candidates : leaves to rank in place of all (from a store that searched them already)
+    margin : what is taken off the cosine of a summary, at least 0
+    keep_covered : whether a summary stays when a node below it ranks above it
 
     Returns
     -------
-    Ids with cosines in [-1, 1], best first, each id once.
+    Ids with cosines in [-1, 1], those of summaries less `margin`, best first, each id once.
     """
     if candidates is not None:
         leaves = state.cosines(candidates, vector)
@@ -109,8 +114,17 @@ def collapsed(
     above: list[Scored] = []
     if len(state.summaries):
         hits = state.summaries.search([vector], top_k, state.summary_mask(allowed))[0]
-        above = list(zip(hits.ids, hits.scores, strict=True))
-    return sorted([*leaves, *above], key=lambda pair: (-pair[1], state.key(pair[0])))[:top_k]
+        above = [(name, cosine - margin) for name, cosine in zip(hits.ids, hits.scores, strict=True)]
+    ranking = sorted([*leaves, *above], key=lambda pair: (-pair[1], state.key(pair[0])))
+    if not keep_covered:
+        covered: set[str] = set()
+        kept = []
+        for node, score in ranking:
+            if node not in covered:
+                kept.append((node, score))
+                covered |= state.tree.ancestors([node])
+        ranking = kept
+    return ranking[:top_k]
 
 
 def beam_descent(
