@@ -1,1 +1,1 @@
-"""Quality and speed of the methods, beside their peers: `python -m benchmarks.quality`, `python -m benchmarks.speed`."""
+"""Quality and speed of the methods, beside their peers; see README.md."""

@@ -7,7 +7,7 @@ the place of its best chunk.
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,33 +73,41 @@ def load(folder: Path, queries: Path | None = None) -> list[Task]:
 
     A folder with `articles/` is the sample archive; one with `corpus.jsonl[.gz]` and no questions of its
     own, but with questions in the corpus, is asked those: question k of passage c has the id `c#k` and is
-    asked of a corpus that knows only the other questions. `queries` names a file to ask instead.
+    asked of a corpus that knows only the other questions. `queries` names a file to ask instead; where its ids are
+    of that form, it picks among the recorded questions.
     """
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
         return [_task(corpus, list(_lines(queries or folder / "questions.jsonl")))]
     records = {str(row.get("id", row.get("doc_id"))): row for row in _lines(_found(folder, "corpus"))}
-    own = queries or _found(folder, "queries", needed=False)
-    if own is None:
-        return list(_recorded(records))
-    return [_task(_corpus(records), list(_lines(own)))]
+    own = _found(folder, "queries", needed=False)
+    rows = list(_lines(queries or own)) if queries or own else None
+    if own is None and (rows is None or all("#" in str(row["id"]) for row in rows)):
+        return _recorded(records, None if rows is None else {str(row["id"]) for row in rows})
+    return [_task(_corpus(records), rows or [])]
 
 
-def _recorded(records: Mapping[str, Mapping[str, Any]]) -> Iterator[Task]:
-    sides = max((len(row.get("questions", ())) for row in records.values()), default=0)
+def _recorded(records: Mapping[str, Mapping[str, Any]], wanted: Set[str] | None) -> list[Task]:
+    questions = {passage: list(row.get("questions", ())) for passage, row in records.items()}
+    sides = max((len(asked) for asked in questions.values()), default=0)
     if sides < 2:
         raise SystemExit("There is no queries.jsonl[.gz], and the corpus has no two recorded questions a passage.")
+    tasks = []
     for side in range(sides):
         known = {
-            passage: {**row, "questions": [q for k, q in enumerate(row["questions"]) if k != side]}
+            passage: {**row, "questions": questions[passage][:side] + questions[passage][side + 1 :]}
             for passage, row in records.items()
         }
         asked = [
-            LabelledQuery(f"{passage}#{side}", row["questions"][side], gold=(passage,))
-            for passage, row in records.items()
-            if side < len(row["questions"])
+            LabelledQuery(f"{passage}#{side}", mine[side], gold=(passage,))
+            for passage, mine in questions.items()
+            if side < len(mine) and (wanted is None or f"{passage}#{side}" in wanted)
         ]
-        yield Task(_corpus(known), tuple(asked))
+        tasks.append(Task(_corpus(known), tuple(asked)))
+    unknown = sorted((wanted or set()) - {query.id for task in tasks for query in task.queries})
+    if unknown:
+        raise SystemExit(f"The corpus has no recorded questions {unknown[:3]}.")
+    return tasks
 
 
 def _corpus(records: Mapping[str, Mapping[str, Any]]) -> Corpus:

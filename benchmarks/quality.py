@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tasks = load(options.data, options.queries)
     if options.limit:
         tasks = [replace(task, queries=task.queries[: options.limit]) for task in tasks]
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)  # before the long part, not after it
     rankings, filled = run(options.method, tasks, options)
     if options.out:
         _write(options.out, tasks, rankings)
@@ -92,7 +94,7 @@ def report(
     options: argparse.Namespace, tasks: Sequence[Task], rankings: Rankings, filled: Mapping[str, float]
 ) -> list[str]:
     """The tables, in markdown."""
-    parts = [f"\n{options.method} on {options.data.name}: {sum(len(t.corpus.records) for t in tasks[:1])} passages"]
+    parts = [f"\n{options.method} on {options.data.resolve().name}: {len(tasks[0].corpus.records)} passages"]
     parts.append("filled from dense: " + ", ".join(f"{name} {share:.1%}" for name, share in filled.items()))
     dropped = [query_id for task in tasks for query_id in task.dropped]
     if dropped:

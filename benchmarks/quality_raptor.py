@@ -1,6 +1,7 @@
 """RAPTOR in the quality benchmark: `raptor` with its defaults, `raptor-off` without any summary."""
 
 import argparse
+from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -20,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
     """`raptor` summarises without an LLM; `raptor-off` is the same index with `max_layers=0`."""
-    settings = {} if options.summary_tokens is None else {"summary_tokens": options.summary_tokens}
+    settings: dict[str, Any] = {} if options.summary_tokens is None else {"summary_tokens": options.summary_tokens}
 
-    def system(**kwargs: int) -> System:
+    def system(**kwargs: Any) -> System:
         index = RaptorIndex(
             nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=ExtractiveSummarizer(), **settings, **kwargs
         )

@@ -84,7 +84,7 @@ def method(monkeypatch):
 
 
 def run(folder, *arguments):
-    out = folder / "out.jsonl"
+    out = folder / "made" / "out.jsonl"
     quality.main(["made-up", "--data", str(folder), "--out", str(out), "--resamples", "50", *arguments])
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
@@ -147,6 +147,12 @@ def test_recorded_questions_are_asked_of_an_index_that_does_not_know_them(tmp_pa
     assert second.records["c3"]["questions"] == ["first 3?"]
     assert [query.question for query in load(tmp_path)[0].queries[:2]] == ["first 0?", "first 1?"]
     assert load(tmp_path)[1].queries[4].gold == ("c4",)
+    picked = tmp_path / "picked.jsonl"
+    write(picked, [{"id": "c7#1", "question": "second 7?"}])
+    assert [query.id for task in load(tmp_path, picked) for query in task.queries] == ["c7#1"]
+    write(picked, [{"id": "c7#2", "question": "third 7?"}])
+    with pytest.raises(SystemExit, match="c7#2"):
+        load(tmp_path, picked)
 
 
 def test_any_passage_of_a_topic_is_a_hit_and_missing_topics_are_dropped(tmp_path, method, capsys):

@@ -1,207 +1,26 @@
-"""The SQLite key-value store and the cache that counts users: complete, durable, shared, and forgetful."""
+"""The cache that counts users: none is lost, and nothing stays without one."""
 
 import asyncio
 import multiprocessing
-import os
-import pickle
-import signal
-import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.cache import ExtractionCache, SQLiteKVStore, cache_key
-from llama_index.ragkit.driver import Steps, arun_steps, gather, run_steps
-from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, StorageError
+from llama_index.ragkit.driver import arun_steps, gather, run_steps
+from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 
 CANARY = "Xylocopa-violacea-canary"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SQLiteKVStore:
-    return SQLiteKVStore(tmp_path / "folder" / "cache.db")
-
-
 def on_disk(folder: Path, word: str = CANARY) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
-
-
-# -- SQLiteKVStore -------------------------------------------------------------------------------------
-
-
-def test_the_store_does_what_a_kv_store_does(store: SQLiteKVStore) -> None:
-    assert store.get("k") is None
-    assert store.get_all() == {}
-    assert store.delete("k") is False
-    store.put("k", {"a": [1, None, "é"]})
-    store.put("k", {"b": 2}, collection="other")
-    store.put_all([("l", {}), ("m", {"": ""}), ("k", {"a": 0})], batch_size=2)
-    assert store.get("k") == {"a": 0}
-    assert store.get("k", collection="other") == {"b": 2}
-    assert store.get_all() == {"k": {"a": 0}, "l": {}, "m": {"": ""}}
-    assert store.delete("k") is True
-    assert store.get("k") is None
-    assert store.get("k", collection="other") == {"b": 2}
-
-
-def test_the_asynchronous_twins_do_the_same(store: SQLiteKVStore) -> None:
-    async def use() -> None:
-        await store.aput("k", {"a": 1})
-        await store.aput_all([("l", {}), ("m", {})], batch_size=10)
-        assert await store.aget("k") == {"a": 1}
-        assert await store.aget_all() == {"k": {"a": 1}, "l": {}, "m": {}}
-        assert await store.adelete("k") is True
-        assert await store.adelete("k") is False
-        assert await store.aupdate(["l", "x"], lambda old: {"old": old}) == [{"old": {}}, {"old": None}]
-        assert await store.adelete("x") is True
-
-    asyncio.run(use())
-    asyncio.run(use())  # nothing is bound to an event loop
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["put", "delete"]), st.text(max_size=2), st.sampled_from(["c", "d"]), st.integers()),
-        max_size=12,
-    )
-)
-def test_the_store_behaves_like_core_s_in_memory_store(operations: list[tuple[str, str, str, int]]) -> None:
-    ours, theirs = SQLiteKVStore(":memory:"), SimpleKVStore()
-    for name, key, collection, number in operations:
-        for one in (ours, theirs):
-            if name == "put":
-                one.put(key, {"n": number}, collection)
-            else:
-                one.delete(key, collection)
-    for collection in ("c", "d"):
-        assert ours.get_all(collection) == theirs.get_all(collection)
-
-
-def test_values_are_copies(store: SQLiteKVStore) -> None:
-    value = {"a": [1]}
-    store.put("k", value)
-    value["a"].append(2)
-    store.get("k")["a"].append(3)  # type: ignore[index]
-    assert store.get("k") == {"a": [1]}
-
-
-def test_a_batch_is_written_whole_or_not_at_all(store: SQLiteKVStore) -> None:
-    with pytest.raises(TypeError):
-        store.put_all([("a", {}), ("b", {"x": object()})])
-    assert store.get_all() == {}
-
-    def fail(old: Any) -> dict[str, Any]:
-        if old == {"n": 2}:
-            raise RuntimeError("half-way")
-        return {"n": 0}
-
-    store.put_all([("a", {"n": 1}), ("b", {"n": 2})])
-    with pytest.raises(RuntimeError):
-        store.update(["a", "b"], fail)
-    assert store.get_all() == {"a": {"n": 1}, "b": {"n": 2}}
-
-
-def test_it_can_hold_a_document_store_of_llama_index(store: SQLiteKVStore) -> None:
-    from llama_index.core.schema import TextNode
-
-    docstore = KVDocumentStore(store)
-    docstore.add_documents([TextNode(id_="n", text="hello")])
-    assert docstore.get_node("n").get_content() == "hello"
-
-
-def test_many_threads_lose_no_write(store: SQLiteKVStore) -> None:
-    def work(worker: int) -> None:
-        for i in range(20):
-            store.put(f"{worker}-{i}", {"n": i})
-            store.update(["count"], lambda old: {"n": (old or {"n": 0})["n"] + 1})
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    assert store.get("count") == {"n": 160}
-    assert len(store.get_all()) == 161
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_uses_a_connection_of_its_own(store: SQLiteKVStore) -> None:
-    store.put("before", {})
-    child = os.fork()
-    if child == 0:
-        try:
-            store.put("child", {})
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    store.put("after", {})
-    assert sorted(store.get_all()) == ["after", "before", "child"]
-
-
-KILLED = """
-import sys
-from llama_index.ragkit.cache import SQLiteKVStore
-store = SQLiteKVStore(sys.argv[1])
-for i in range(100_000):
-    store.put(str(i), {"text": "x" * 2000})
-    print(i, flush=True)
-"""
-
-
-def test_a_killed_process_leaves_every_put_that_returned(tmp_path: Path) -> None:
-    path = tmp_path / "cache.db"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line) == 30:
-            break
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    kept = SQLiteKVStore(path).get_all()
-    assert {str(i) for i in range(31)} <= set(kept)
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-@pytest.mark.parametrize("what", ["a folder", "another file", "below a file", "no name"])
-def test_paths_that_cannot_be_used_are_refused_at_once(tmp_path: Path, what: str) -> None:
-    (tmp_path / "text").write_text("This is no database. " * 100)
-    paths = {
-        "a folder": tmp_path,
-        "another file": tmp_path / "text",
-        "below a file": tmp_path / "text" / "c.db",
-        "no name": "",
-    }
-    with pytest.raises(StorageError, match="cannot be used"):
-        ExtractionCache(paths[what])
-
-
-def test_a_closed_store_opens_again(store: SQLiteKVStore) -> None:
-    store.put("k", {})
-    store.close()
-    store.close()
-    assert store.get("k") == {}
-
-
-def test_a_store_travels_to_another_process_as_its_path(store: SQLiteKVStore) -> None:
-    store.put("k", {"a": 1})
-    assert pickle.loads(pickle.dumps(store)).get("k") == {"a": 1}
-    assert run_steps(pickle.loads(pickle.dumps(ExtractionCache(store))).get("k", "u")) is None
-
-
-# -- ExtractionCache -----------------------------------------------------------------------------------
 
 
 class Elsewhere(SimpleKVStore):
@@ -237,11 +56,6 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> ExtractionCache:
     return ExtractionCache(stores[request.param]())
 
 
-@pytest.fixture(params=["sync", "async"])
-def drive(request: pytest.FixtureRequest) -> Callable[[Steps[Any]], Any]:
-    return run_steps if request.param == "sync" else lambda steps: asyncio.run(arun_steps(steps))
-
-
 def test_an_entry_stays_until_its_last_user_releases_it(cache: ExtractionCache, drive: Any) -> None:
     drive(cache.put("k", {"q": ["é", 1]}, "index-a:n1"))
     assert drive(cache.get("k", "index-b:n1")) == {"q": ["é", 1]}
@@ -273,6 +87,16 @@ def test_all_of_a_user_s_entries_can_be_released_without_their_keys(cache: Extra
     drive(cache.get("b", "v"))
     drive(cache.release("u"))
     assert [drive(cache.get(key, "w")) for key in "abc"] == [None, "b", None]
+
+
+def test_many_users_are_released_at_once_each_from_its_own_entries(cache: ExtractionCache, drive: Any) -> None:
+    for key in "abc":
+        for user in "uv":
+            drive(cache.put(key, key, user))
+    drive(cache.release_many({"u": ["a", "b"], "v": iter(["b", "c", "c"]), "w": [], "x": ["a", "nothing"]}))
+    assert [drive(cache.get(key, "v")) for key in "abc"] == ["a", None, "c"]
+    drive(cache.release_many({"v": "abc"}))
+    assert [drive(cache.get(key, "w")) for key in "abc"] == [None, None, "c"]
 
 
 def test_values_that_callers_change_stay_as_they_were(cache: ExtractionCache, drive: Any) -> None:
@@ -330,7 +154,7 @@ def _share(path: Path, worker: int) -> None:
     store = SQLiteKVStore(path)
     cache = ExtractionCache(store)
     for i in range(20):
-        store.update(["count"], lambda old: {"n": (old or {"n": 0})["n"] + 1})
+        store.update({"count": lambda old: {"n": (old or {"n": 0})["n"] + 1}})
         run_steps(cache.put("k", "v", f"{worker}-{i}"))
         run_steps(cache.release(f"{worker}-{i}", ["k"]))
     run_steps(cache.put("k", "v", f"{worker}-stays"))
@@ -363,33 +187,6 @@ def test_what_is_released_is_gone_from_the_bytes_of_every_file(tmp_path: Path, d
     drive(cache.release("u", [f"gone-{i}" for i in range(20)]))
     assert on_disk(tmp_path) == []
     assert drive(cache.get("kept-19", "u")) == "kept 19"
-
-
-def test_a_delete_from_the_store_leaves_no_bytes_either(tmp_path: Path) -> None:
-    store = SQLiteKVStore(tmp_path / "cache.db")
-    store.put("k", {"text": CANARY})
-    store.put(CANARY, {})
-    assert on_disk(tmp_path)
-    store.delete("k")
-    store.delete(CANARY)
-    assert on_disk(tmp_path) == []
-
-
-def test_a_reader_elsewhere_delays_the_forgetting_and_does_not_break_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("llama_index.ragkit.sqlite_store._BUSY_SECONDS", 0.1)
-    store = SQLiteKVStore(tmp_path / "cache.db")
-    store.put("k", {"text": CANARY})
-    reader = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)
-    reader.execute("BEGIN")
-    reader.execute("SELECT * FROM entries").fetchall()
-    assert store.delete("k")
-    assert "being read elsewhere" in caplog.text
-    reader.close()
-    store.put("l", {})
-    store.delete("l")
-    assert on_disk(tmp_path) == []
 
 
 def test_keys_go_by_every_part_and_by_where_parts_end() -> None:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index.core.schema import BaseNode
 from llama_index.core.settings import Settings
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from llama_index.ragkit.cache import ExtractionCache
 from llama_index.ragkit.carried_records import RecordTransform
@@ -28,6 +28,7 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError, Stora
 from llama_index.ragkit.extraction_context import Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.llm_calls import Mode, RetryPolicy, model_identity
 from llama_index.ragkit.prompts import PromptHolder
+from llama_index.ragkit.records import plain_text
 
 __all__ = ["Estimate", "Extraction", "ExtractionContext", "NodeExtractor", "Record"]
 
@@ -47,6 +48,11 @@ class NodeExtractor(RecordTransform, PromptHolder):
     prompts : to replace some of `default_prompts`
     cache, num_workers, show_progress, on_error : for use without an index; see :meth:`extract`
     retry, mode : see :func:`llama_index.ragkit.llm_calls.complete`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -68,9 +74,12 @@ class NodeExtractor(RecordTransform, PromptHolder):
     def _open_cache(cls, cache: Any) -> Any:
         return ExtractionCache(cache) if isinstance(cache, BaseKVStore | str | Path) else cache
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Check the prompts that were given."""
-        super().model_post_init(context)
+    def __init__(self, **kwargs: Any) -> None:
+        try:
+            super().__init__(**kwargs)
+        except ValidationError as error:
+            flaws = "; ".join(f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
+            raise ConfigurationError(f"{type(self).__name__} cannot be made. {flaws}") from error
         self.check_prompts(self.prompts)
 
     # -- what a subclass supplies ---------------------------------------------------------------------
@@ -89,7 +98,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         ----------
         count : counts the tokens of a text
         """
-        text = count(_text(node))
+        text = count(plain_text(node))
         prompts = self._get_prompts().values()
         each = (Estimate(1, count(prompt.get_template()) + text, self.completion_tokens) for prompt in prompts)
         return sum(each, Estimate())
@@ -132,7 +141,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         if on_error not in ("record", "raise"):
             raise ConfigurationError(f"on_error must be 'record' or 'raise', not {on_error!r}.")
         nodes = list(nodes)
-        todo = [i for i, node in enumerate(nodes) if _text(node)]
+        todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
         model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None
         cache = self.cache if cache is None else cache
         contexts = {
@@ -151,7 +160,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
                 raise
 
         outcomes: dict[int, Outcome[Record]] = {}
-        firsts = set({_text(nodes[i]): i for i in reversed(todo)}.values())
+        firsts = set({plain_text(nodes[i]).strip(): i for i in reversed(todo)}.values())
         for batch in ([i for i in todo if i in firsts], [i for i in todo if i not in firsts]):
             if not batch:
                 continue
@@ -167,13 +176,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
             if isinstance(error, ends_all) and not isinstance(error, _NotTriedError):
                 raise error
         if errors:
-            logger.warning(
-                "%s failed at %d of %d nodes, which are recorded as failed. The first: %s",
-                type(self).__name__,
-                len(errors),
-                len(nodes),
-                _reason(errors[0]),
-            )
+            name, first = type(self).__name__, _reason(errors[0])
+            logger.warning("%s failed at %d of %d nodes. The first: %s", name, len(errors), len(nodes), first)
         return [
             Extraction(node.node_id, outcomes[i].value, _reason(outcomes[i].error), contexts[i].cache_keys)
             if i in outcomes
@@ -192,7 +196,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
             return Estimate()
         tokenizer = get_tokenizer()
         count = lru_cache(maxsize=16)(lambda text: len(tokenizer(text)))
-        work = sum((self.estimate_node(node, count) for node in nodes if _text(node)), Estimate())
+        work = sum((self.estimate_node(node, count) for node in nodes if plain_text(node).strip()), Estimate())
         system = count(getattr(self.llm or llm, "system_prompt", None) or "")
         return work + Estimate(0, work.calls * system, 0)
 
@@ -230,10 +234,6 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
 class _NotTriedError(Exception):
     """A failure elsewhere ended the run before this node was read."""
-
-
-def _text(node: BaseNode) -> str:
-    return node.get_content(metadata_mode=MetadataMode.NONE).strip()
 
 
 def _reason(error: Exception | None) -> str | None:

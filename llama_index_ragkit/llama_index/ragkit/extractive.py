@@ -30,8 +30,9 @@ class ExtractiveSummarizer(Summarizer):
     embedding model; there the formula, its source and the deviations are given. A sentence asks to be
     covered by its length in tokens, so that fragments do not count like statements, and a text by the square
     root of its length, so that a long one does not speak for all. Sentences that are the same up to white
-    space are one. The summary lists the chosen ones in the order of the texts. Same texts, same summary:
-    there is nothing random in it, and the order of the texts decides nothing but the order printed.
+    space are one; of more than 1,000 only the 1,000 most central are considered. The summary lists the chosen
+    ones in the order of the texts. Same texts, same summary: there is nothing random in it, and the order of
+    the texts decides nothing but the order printed.
 
     Parameters
     ----------

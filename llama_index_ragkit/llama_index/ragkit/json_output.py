@@ -1,8 +1,9 @@
 """From what a model wrote to Python data, and to a pydantic model.
 
 Models wrap their JSON in prose, code fences and thoughts, repeat keys, break its syntax and stop in the
-middle. This parser finds the JSON, reads it strictly where it can and mends it where it must
-(:mod:`llama_index.ragkit.json_scan`), and raises nothing but `ParseError`. It knows nothing of LlamaIndex.
+middle. This parser finds the JSON, reads it strictly where it can (:mod:`llama_index.ragkit.json_scan`)
+and mends it where it must (:mod:`llama_index.ragkit.json_mend`), and raises nothing but `ParseError`. It
+knows nothing of LlamaIndex.
 """
 
 import json
@@ -15,7 +16,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.json_scan import MAX_DEPTH, CutError, NotStrictError, Pairs, mend, read_container
+from llama_index.ragkit.json_mend import mend
+from llama_index.ragkit.json_scan import CutError, NotStrictError, Pairs, balanced_end, read_container
 from llama_index.ragkit.thoughts import THOUGHT_END, THOUGHT_NAMES
 
 __all__ = [
@@ -45,7 +47,6 @@ _OPENING = re.compile(
     rf"|<(?P<close>/?)(?:{THOUGHT_NAMES})>",
     re.IGNORECASE,
 )
-_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -140,7 +141,7 @@ def _read_at(text: str, start: int, found: _Survey) -> int:
         found.cut, found.rest = True, error.value
         return len(text)
     except NotStrictError:
-        balanced = _balanced_end(text, start)
+        balanced = balanced_end(text, start)
         if balanced is None:
             found.cut = True
             found.broken_rest.append(text[start:].split("\n```", 1)[0])
@@ -149,21 +150,6 @@ def _read_at(text: str, start: int, found: _Survey) -> int:
         return balanced
     found.whole.append(value)
     return end
-
-
-def _balanced_end(text: str, start: int) -> int | None:
-    """Where the bracket that opens at `start` is closed, going by double-quoted strings and brackets alone."""
-    depth = 0
-    for found in _BRACKET.finditer(text, start):
-        if found[0] in ("{", "["):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ParseError(f"The reply is nested deeper than {MAX_DEPTH} levels.")
-        elif found[0] in ("}", "]"):
-            depth -= 1
-            if depth == 0:
-                return found.end()
-    return None
 
 
 def _read_scalar(text: str) -> tuple[Any] | None:

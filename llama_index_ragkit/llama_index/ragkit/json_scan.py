@@ -1,31 +1,20 @@
-"""Where JSON stands in what a model wrote, and what it says: a strict reader, and a mender for broken text.
+"""JSON read strictly, without recursion, and with what a text that ends too soon had finished.
 
-Two stages, both linear in the length of the text and free of recursion on its structure:
-
-1. An iterative reader of strict JSON, but for trailing commas and `//` and `/* */` comments. It keeps
-   duplicate keys, bounds the nesting, and when the text ends inside a value it knows what was finished
-   until then.
-2. For other text (single quotes, bare keys, quotes inside strings, missing commas, ...) the `json-repair`
-   library, which has to guess. It builds dictionaries, which lose duplicate keys, so every key
-   is made unique before and restored after; and it takes quadratic time on some inputs, so it is
-   stopped after a fixed number of reads a character (sound replies need fewer than 5).
+"Strictly" but for trailing commas and `//` and `/* */` comments. Duplicate keys are kept, the nesting is
+bounded, and the time is linear in the length of the text.
 """
 
 import re
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-import json_repair
-
 from llama_index.ragkit.errors import ParseError
 
-__all__ = ["MAX_DEPTH", "MAX_INTEGER_DIGITS", "CutError", "NotStrictError", "Pairs", "mend", "read_container"]
+__all__ = ["MAX_DEPTH", "CutError", "NotStrictError", "Pairs", "balanced_end", "close_cut", "read_container"]
 
 MAX_DEPTH = 100  # containers inside one another
-MAX_INTEGER_DIGITS = 4300  # Python's own default limit: beyond it the conversion takes quadratic time
+_LONGEST_NUMBER = 4301  # characters; converting digits takes quadratic time, and Python stops here by default
 
-_MAX_MENDED = 100_000  # characters, some 25,000 tokens
-_READS_PER_CHARACTER = 32
 _TOKEN = re.compile(
     # Every part can match in one way only, or a long run of comments would take exponential time.
     r"\s*(?:(?://[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)\s*)*"
@@ -36,6 +25,7 @@ _TOKEN = re.compile(
 # The end of the text, in the middle of a word or number perhaps, or of its code fence, which models close
 # even where they were cut off inside it.
 _END = re.compile(r"\s*(?:[-+.\w]{0,20}\Z|```)")
+_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None} | {w: float(w) for w in ("NaN", "Infinity", "-Infinity")}
 _VALUE = ("value", "first value")  # what must be expected where a value begins
 _ALLOWED_BEFORE = {  # the same for the other tokens
@@ -45,18 +35,6 @@ _ALLOWED_BEFORE = {  # the same for the other tokens
     "]": (",", "first value", "value"),  # the latter after a trailing comma
     "}": (",", "first key", "key"),
 }
-# Before the text of whatever may be a key: a quoted string or a bare word, followed by a colon. A quote that
-# is itself followed by a colon ends a key, unless it stands where one begins. A mark too many does no harm,
-# since all are taken out again, as long as it stands inside a string or a word.
-_KEY = re.compile(
-    r"(?:(?<=[{,\s])|(?![\"'”’]\s*:))(?:"
-    r"\"(?=(?:[^\"\\]|\\.){0,1000}\"\s*:)"
-    r"|'(?=(?:[^'\\]|\\.){0,1000}'\s*:)"
-    r"|[“‘](?=[^”’]{0,1000}[”’]\s*:))"
-    r"|(?<=[{,\s])(?=[\w$][\w$-]{0,100}\s*:)",
-    re.DOTALL,
-)
-_LETTERS = "ǀǁǂǃ"  # letters, so that a mark is part of a bare word too; rare, and one that is absent is chosen
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -104,7 +82,7 @@ def read_container(text: str, start: int) -> tuple[Any, int]:
         if token is None and not _END.match(text, position):
             raise NotStrictError
         if token is None or (token[2] and token.end() == len(text)):  # a number at the very end may go on
-            raise CutError(_finished(stack, keys))
+            raise CutError(close_cut(stack, keys))
         mark, number, word = token.groups()
         position = token.end()
         if expected not in _ALLOWED_BEFORE.get(mark, _VALUE):
@@ -131,7 +109,7 @@ def read_container(text: str, start: int) -> tuple[Any, int]:
                 value, position = scanstring(text, position, False)
             except JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos > len(text) - len("\\uXXXX")
-                raise (CutError(_finished(stack, keys)) if cut else NotStrictError) from None
+                raise (CutError(close_cut(stack, keys)) if cut else NotStrictError) from None
             if expected in ("key", "first key"):
                 keys[-1], expected = value, ":"
                 continue
@@ -142,15 +120,16 @@ def read_container(text: str, start: int) -> tuple[Any, int]:
 
 
 def _number(digits: str) -> float:
-    if not digits.lstrip("-").isdigit():
-        return float(digits)
-    if len(digits) > MAX_INTEGER_DIGITS:
+    if len(digits) > _LONGEST_NUMBER:
         raise NotStrictError
-    return int(digits)
+    try:
+        return int(digits) if digits.lstrip("-").isdigit() else float(digits)
+    except ValueError:  # Python's limit may be set lower
+        raise NotStrictError from None
 
 
-def _finished(stack: list[Any], keys: list[str | None]) -> Any:
-    """What is worth keeping of containers that were never closed, or None.
+def close_cut(stack: list[Any], keys: list[str | None]) -> Any:
+    """What is worth keeping of containers that were never closed, outermost first, or None.
 
     A container with nothing finished in it goes (an empty list would claim that there is nothing to list),
     and so does an unfinished element of an array that has finished ones (half a record); the rest is closed.
@@ -165,67 +144,16 @@ def _finished(stack: list[Any], keys: list[str | None]) -> Any:
     return value
 
 
-class _CountedText(str):
-    """A string that can be read a limited number of times, for a parser that may read it for ever."""
-
-    left: list[int]
-
-    def __getitem__(self, index: Any) -> str:
-        part = super().__getitem__(index)
-        self.left[0] -= 1 + len(part) // 64
-        if self.left[0] < 0:
-            raise TimeoutError
-        return _counted(part, self.left) if isinstance(index, slice) else part
-
-
-def _counted(text: str, left: list[int]) -> _CountedText:
-    counted = _CountedText(text)
-    counted.left = left
-    return counted
-
-
-def mend(text: str, cut: bool) -> Any:
-    """The container that broken JSON text most likely means, objects as :class:`Pairs`, or None.
-
-    Parameters
-    ----------
-    text : begins at the opening bracket
-    cut : whether the text ends inside the container; what may be unfinished is then left out
-    """
-    letter = next((letter for letter in _LETTERS if letter not in text), None)
-    if letter is None or len(text) > _MAX_MENDED:
-        return None
-    count = iter(range(len(text) + 1))
-    marked = _KEY.sub(lambda found: f"{found[0]}{letter}{next(count)}{letter}", text)
-    try:
-        mended = json_repair.loads(_counted(marked, [_READS_PER_CHARACTER * len(marked) + 1000]), skip_json_loads=True)
-        value = _restore(mended, re.compile(f"{letter}[0-9]+{letter}"), MAX_DEPTH)
-    except Exception:  # whatever a third-party parser raises on text that is not JSON
-        return None
-    if text[0] == "{" and type(value) is list:  # several values: the one that was asked for came first
-        value = next((one for one in value if isinstance(one, Pairs)), value)
-    if cut:
-        return _reopened(value)
-    return value if value and isinstance(value, list) else None
-
-
-def _restore(value: Any, mark: re.Pattern[str], depth: int) -> Any:
-    if depth < 0:
-        raise RecursionError
-    if isinstance(value, dict):
-        return Pairs((mark.sub("", str(key)), _restore(item, mark, depth - 1)) for key, item in value.items())
-    if isinstance(value, list):
-        return [_restore(item, mark, depth - 1) for item in value]
-    return mark.sub("", value) if isinstance(value, str) else value
-
-
-def _reopened(value: Any) -> Any:
-    """What is finished of a container that was cut: its last scalar may be half of one, and goes."""
-    stack: list[Any] = []
-    keys: list[str | None] = []
-    while isinstance(value, list) and value:
-        stack.append(value)
-        last = value.pop()
-        key, value = last if isinstance(stack[-1], Pairs) else (None, last)
-        keys.append(key)
-    return _finished(stack, keys)
+def balanced_end(text: str, start: int) -> int | None:
+    """Where the bracket that opens at `start` is closed, going by double-quoted strings and brackets alone."""
+    depth = 0
+    for found in _BRACKET.finditer(text, start):
+        if found[0] in ("{", "["):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ParseError(f"The reply is nested deeper than {MAX_DEPTH} levels.")
+        elif found[0] in ("}", "]"):
+            depth -= 1
+            if depth == 0:
+                return found.end()
+    return None

@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,8 @@ class SQLiteKVStore(BaseKVStore):
                 yield self._open()
             except (sqlite3.Error, OSError) as error:
                 raise StorageError(
-                    f"The SQLite file {self._path} cannot be used: {error}. It must be a new file or one that this class "
-                    f"made, in a folder that can be written, and not locked elsewhere for {_BUSY_SECONDS:.0f} seconds."
+                    f"The SQLite file {self._path} cannot be used: {error}. It must be a new file or one that this "
+                    "class made, in a folder that can be written, and not locked by another process for a minute."
                 ) from error
 
     @contextmanager
@@ -131,34 +131,33 @@ class SQLiteKVStore(BaseKVStore):
             nonlocal found
             found = entry is not None
 
-        self.update([key], drop, collection)
+        self.update({key: drop}, collection)
         return found
 
-    def update(self, keys: Iterable[str], change: Change, collection: str = DEFAULT_COLLECTION) -> list[Entry | None]:
+    def update(self, changes: Mapping[str, Change], collection: str = DEFAULT_COLLECTION) -> dict[str, Entry | None]:
         """Read, change and write entries in one transaction that no other thread or process comes between.
 
         Parameters
         ----------
-        change : maps the value of a key (None: there is none) to the new one (None: delete it); a value
-            that it returns itself, unchanged, is not written
+        changes : for each key, what maps its value (None: there is none) to the new one (None: delete it);
+            a value that comes back itself is not written
 
         Returns
         -------
-        The values after the change, in the order of `keys`.
+        The values after the change.
         """
-        after = []
+        after: dict[str, Entry | None] = {}
         deleted = False
         with self._transaction() as connection:
-            for key in keys:
+            for key, change in changes.items():
                 old = _read(connection, key, collection)
-                new = change(old)
+                new = after[key] = change(old)
                 if new is None and old is not None:
                     connection.execute("DELETE FROM entries WHERE collection = ? AND key = ?", (collection, key))
                     deleted = True
                 elif new is not None and new is not old:
                     row = (collection, key, json.dumps(new))
                     connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", row)
-                after.append(new)
         if deleted:
             self._empty_log()
         return after
@@ -197,10 +196,10 @@ class SQLiteKVStore(BaseKVStore):
         return await asyncio.to_thread(self.delete, key, collection)
 
     async def aupdate(
-        self, keys: Iterable[str], change: Change, collection: str = DEFAULT_COLLECTION
-    ) -> list[Entry | None]:
+        self, changes: Mapping[str, Change], collection: str = DEFAULT_COLLECTION
+    ) -> dict[str, Entry | None]:
         """As :meth:`update`, in a thread."""
-        return await asyncio.to_thread(self.update, keys, change, collection)
+        return await asyncio.to_thread(self.update, changes, collection)
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -1,40 +1,48 @@
 """One BLAS thread while it matters."""
 
+import sys
 import threading
 from types import TracebackType
+from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["one_blas_thread"]
 
 
 class _OneThread:
-    """Limits BLAS and OpenMP to one thread in the whole process, until the last of its users has left.
+    """A context manager that limits BLAS and OpenMP to one thread; reentrant, one thread of the process at a time.
 
     Results then do not depend on the number of threads, and loops over small matrices run up to ten times faster.
-    ``threadpool_limits`` alone restores what it found: two overlapping uses in two threads can lift the limit
-    too early, or leave it in place for good.
+    The limits of threadpoolctl are those of the whole process: overlapping uses from two threads can lift the limit
+    too early or leave it in place for good, so the second one waits. Never call foreign code inside.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limits: threadpool_limits | None = None
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._limit: Any = None
+        self._controller: ThreadpoolController | None = None
+        self._modules = 0
 
     def __enter__(self) -> None:
-        with self._lock:
-            if self._limits is None:
-                self._limits = threadpool_limits(1)
-            self._users += 1
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth == 1:
+            # Looking for the libraries takes 3 ms; new ones come with new modules.
+            if self._controller is None or self._modules != len(sys.modules):
+                self._modules = len(sys.modules)
+                self._controller = ThreadpoolController()
+            self._limit = self._controller.limit(limits=1)
+            self._limit.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
+        self._depth -= 1
+        if not self._depth:
+            self._limit.__exit__(kind, error, traceback)
+        self._lock.release()
 
 
 one_blas_thread = _OneThread()

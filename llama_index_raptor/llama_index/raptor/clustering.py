@@ -76,27 +76,35 @@ def limit_weight(
     if not max_weight > 0:
         raise ConfigurationError(f"max_weight must be a positive number of tokens, not {max_weight}.")
     if weights.shape != (len(vectors),):
-        raise ConfigurationError(f"{len(vectors)} vectors need weights of shape ({len(vectors)},), not {weights.shape}.")
+        raise ConfigurationError(
+            f"{len(vectors)} vectors need weights of shape ({len(vectors)},), not {weights.shape}."
+        )
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ConfigurationError("weights must be finite and not negative: they are the tokens of each item.")
-    light, pending = [], [np.asarray(cluster, dtype=np.int64) for cluster in clusters]
+    light: list[np.ndarray] = []
+    pending = [np.asarray(cluster, dtype=np.int64) for cluster in clusters]
     while pending:
-        cluster = pending.pop()
-        if len(cluster) <= 1 or weights[cluster].sum() <= max_weight:
-            light.append(cluster)
-            continue
-        parts = clustering.cluster(vectors[cluster], weights[cluster])
-        if _progress(parts, len(cluster)):
-            pending += [cluster[part] for part in parts]
-        else:
-            pending += halves(cluster, vectors, weights)
+        divided, whole = [], []
+        for cluster in pending:
+            if len(cluster) <= 1 or weights[cluster].sum() <= max_weight:
+                light.append(cluster)
+                continue
+            parts = clustering.cluster(vectors[cluster], weights[cluster])
+            if _progress(parts, len(cluster)):
+                divided += [cluster[part] for part in parts]
+            else:
+                whole.append(cluster)
+        with one_blas_thread:
+            pending = divided + [half for cluster in whole for half in halves(cluster, vectors, weights)]
     return canonical(light)
 
 
 def _progress(parts: list[np.ndarray], n: int) -> bool:
     """Whether the parts cover all n items, and are smaller by enough that splitting them on must end soon."""
     sizes = [len(part) for part in parts]
-    return 0 < max(sizes, default=0) <= 0.75 * n and sum(sizes) <= 1.25 * n and len(np.unique(np.concatenate(parts))) == n
+    return (
+        0 < max(sizes, default=0) <= 0.75 * n and sum(sizes) <= 1.25 * n and len(np.unique(np.concatenate(parts))) == n
+    )
 
 
 def halves(cluster: np.ndarray, vectors: np.ndarray, weights: np.ndarray | None = None) -> list[np.ndarray]:

@@ -24,7 +24,9 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
     wide = vectors.astype(np.float64)  # squares of float32 can overflow float32
     bad = np.flatnonzero(~np.isfinite(wide).all(axis=1))
     if len(bad):
-        raise EmbeddingError(f"{len(bad)} of {len(wide)} vectors have NaN or infinite values, the first at row {bad[0]}.")
+        raise EmbeddingError(
+            f"{len(bad)} of {len(wide)} vectors have NaN or infinite values, the first at row {bad[0]}."
+        )
     norms = np.linalg.norm(wide, axis=1, keepdims=True)
     unit: np.ndarray = (wide / np.where(norms > 0, norms, 1)).astype(np.float32) + np.float32(0)  # no negative zero
     return unit

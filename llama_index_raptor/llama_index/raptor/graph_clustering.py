@@ -14,7 +14,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.clustering import canonical, fingerprint_of, halves
 from llama_index.raptor.distinct import Distinct
-from llama_index.raptor.knn import scaled_graph, nearest
+from llama_index.raptor.knn import nearest, scaled_graph
 
 __all__ = ["GraphClustering"]
 
@@ -96,11 +96,13 @@ class GraphClustering:
             return [np.arange(len(vectors))] if len(vectors) else []
         with one_blas_thread:
             distinct = Distinct.of(vectors)
-            parts = self._parts(distinct) if len(distinct.rows) > 1 else [np.arange(len(distinct.rows))]
+            n = len(distinct.rows)
+            several = round(n / self.target_size) > 1
+            parts = self._parts(distinct) if several else [np.arange(n)] * bool(n)
             return canonical(self._cut(distinct.clusters(parts), vectors))
 
     def _parts(self, distinct: Distinct) -> list[np.ndarray]:
-        """Steps 2 to 6 on the distinct rows, two or more."""
+        """Steps 2 to 6 on the distinct rows."""
         rows = distinct.rows
         graph = scaled_graph(*nearest(rows, rows, min(self.n_neighbors, len(rows) - 1), skip_self=True))
         copies = np.array([len(positions) for positions in distinct.copies])
@@ -158,18 +160,20 @@ class GraphClustering:
         label = np.empty(graph.shape[0], dtype=np.int64)
         for i, part in enumerate(parts):
             label[part] = i
-        scale = sp.diags_array(1 / graph.sum(axis=1).A1)
-        share = sp.coo_matrix(scale @ graph @ _membership(label))
-        joins = np.flatnonzero((share.data >= threshold) & (share.col != label[share.row]))
-        joins = joins[np.lexsort((share.col[joins], share.row[joins], -share.data[joins]))]
+        held = sp.coo_matrix(graph @ _membership(label))
+        share = held.data / np.asarray(graph.sum(axis=1)).ravel()[held.row]
+        joins = np.flatnonzero((share >= threshold) & (held.col != label[held.row]))
+        joins = joins[np.lexsort((held.col[joins], held.row[joins], -share[joins]))]
         sizes, parents = np.bincount(label, weights=copies), np.ones(len(label))
         joined: list[list[int]] = [[] for _ in parts]
-        for row, community in zip(share.row[joins], share.col[joins], strict=True):
+        for row, community in zip(held.row[joins], held.col[joins], strict=True):
             if parents[row] < self.max_parents and sizes[community] + copies[row] <= self.max_size:
                 parents[row] += 1
                 sizes[community] += copies[row]
                 joined[community].append(row)
-        return [np.concatenate([part, np.array(rows, dtype=np.int64)]) for part, rows in zip(parts, joined, strict=True)]
+        return [
+            np.concatenate([part, np.array(rows, dtype=np.int64)]) for part, rows in zip(parts, joined, strict=True)
+        ]
 
 
 def _leiden(graph: sp.csr_matrix, resolution: float, seed: int) -> np.ndarray:

@@ -13,9 +13,7 @@ BLOCK = 1 << 24  # similarities held at once: 64 MB
 GROUP = 16  # columns whose maximum stands for them in the first selection
 
 
-def nearest(
-    queries: np.ndarray, rows: np.ndarray, k: int, *, skip_self: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def nearest(queries: np.ndarray, rows: np.ndarray, k: int, *, skip_self: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the ``k`` rows with the largest dot product with each query, best first; the lower row wins a tie.
 
     Parameters

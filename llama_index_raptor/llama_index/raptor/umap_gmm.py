@@ -66,7 +66,9 @@ class UMAPGMMClustering:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        missing = [name for name, module in (("umap-learn", "umap"), ("scikit-learn", "sklearn")) if not find_spec(module)]
+        missing = [
+            name for name, module in (("umap-learn", "umap"), ("scikit-learn", "sklearn")) if not find_spec(module)
+        ]
         if missing:
             raise ConfigurationError(
                 f"UMAPGMMClustering needs {' and '.join(missing)}: pip install llama-index-raptor[umap]"
@@ -96,14 +98,17 @@ class UMAPGMMClustering:
         """
         if not len(vectors):
             return []
-        import_module("umap"), import_module("sklearn.mixture")  # their thread pools must be there to be limited
+        distinct = Distinct.of(vectors)
+        rows = distinct.rows
+        if len(rows) <= self.n_components + 1:
+            return canonical(distinct.clusters([np.arange(len(rows))] if len(rows) else []))
+        for module in ("umap", "sklearn.mixture"):
+            import_module(module)  # before the limit, which holds for the thread pools that exist
         with one_blas_thread:
-            distinct = Distinct.of(vectors)
-            return canonical(distinct.clusters(self._parts(distinct.rows)))
+            return canonical(distinct.clusters(self._parts(rows)))
 
     def _parts(self, rows: np.ndarray) -> list[np.ndarray]:
-        if len(rows) <= self.n_components + 1:
-            return [np.arange(len(rows))] * bool(len(rows))
+        """Both stages."""
         parts = []
         for part in self._components(rows, self.n_neighbors or min(int((len(rows) - 1) ** 0.5), 100)):
             if len(part) <= self.n_components + 1:

@@ -85,9 +85,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Result:
-    """One line of a ranked list; a click on it selects the node that it names."""
+    """One line of a ranked list; a click on it selects the node that it names.
 
-    label: str
+    Where `label` is empty, the line says of which group the node is.
+    """
+
+    label: str = ""
     snippet: str = ""
     score: float | None = None
     node: str | None = None

@@ -27,9 +27,14 @@ const ragkit = (() => {
     return plain.toWellFormed ? plain.toWellFormed() : plain;
   }
 
-  const beginning = (text) => line(text, 160) + (line(text, 161).length > 160 ? "…" : "");
+  // The beginning of a long text, with a sign that there is more.
+  function brief(text, length) {
+    const start = line(text, length + 1);
+    return start.length > length ? start.slice(0, length).trimEnd() + "…" : start;
+  }
+
   const labels = nodes.map(
-    (node) => line(node.label || "") || beginning(node.text || "") || line(node.id) || "(no text)",
+    (node) => line(node.label || "") || brief(node.text || "", 160) || line(node.id) || "(no text)",
   );
 
   function number(value) {
@@ -59,5 +64,5 @@ const ragkit = (() => {
   }
 
   const colour = (i) => groups.get(nodes[i].group)?.colour ?? "#8c8c8c";
-  return { data, nodes, byId, groups, labels, element, line, number, theme, mix, debounce, colour };
+  return { data, nodes, byId, groups, labels, element, line, brief, number, theme, mix, debounce, colour };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // The frame: heading, search, buttons, legend, keys; and what is selected, searched and lit.
 (() => {
-  const { data, nodes, labels, element, line, colour, groups, debounce } = ragkit;
+  const { data, nodes, labels, element, line, brief, groups, debounce } = ragkit;
   const anyLit = nodes.some((node) => node.lit) || (data.view.edges ?? []).some((edge) => edge.lit);
   const kinds = new Set(nodes.map((node) => node.group).filter(Boolean));
   let selected = null;
@@ -83,9 +83,8 @@
 
   function hover(i, event) {
     if (i === null) return hoverText("", null);
-    const text = line(nodes[i].text ?? "", 260);
-    const more = text.startsWith(labels[i]) && text.length <= labels[i].length ? "" : text;
-    return hoverText(labels[i], event, more.length === 260 ? more + "…" : more);
+    const text = brief(nodes[i].text ?? "", 260);
+    return nodes[i].label ? hoverText(labels[i], event, text) : hoverText(text || labels[i], event);
   }
 
   // The panels first: how much room they leave decides what the picture opens.

@@ -1,7 +1,7 @@
 "use strict";
 // What stands beside the picture: the selected node with its whole text, the hits of a search, the panels of the page.
 ragkit.panels = (side, on) => {
-  const { data, nodes, labels, element, line, number, byId, groups, colour } = ragkit;
+  const { data, nodes, labels, element, line, brief, number, byId, groups, colour } = ragkit;
   const MOST = 60;
   const detail = element("section", { class: "detail", hidden: true, "aria-live": "polite" });
   const hits = element("section", { class: "hits", hidden: true, "aria-live": "polite" });
@@ -23,7 +23,7 @@ ragkit.panels = (side, on) => {
     made.append(
       swatch(i),
       element("span", { dir: "auto" }, labels[i]),
-      extra ? element("small", { dir: "auto" }, line(extra, 80)) : "",
+      extra ? element("small", { dir: "auto" }, brief(extra, 80)) : "",
     );
     return made;
   }
@@ -52,7 +52,8 @@ ragkit.panels = (side, on) => {
 
   function result(item) {
     const i = item.node === null ? undefined : byId.get(item.node);
-    const head = element("span", { class: "head" }, element("strong", { dir: "auto" }, item.label));
+    const label = item.label || (i === undefined ? "" : (groups.get(nodes[i].group)?.label ?? labels[i]));
+    const head = element("span", { class: "head" }, element("strong", { dir: "auto" }, label));
     if (i !== undefined) head.prepend(swatch(i));
     if (item.score !== null) head.append(element("span", { class: "score" }, number(item.score)));
     const tag = i === undefined ? "div" : "button";
@@ -61,7 +62,7 @@ ragkit.panels = (side, on) => {
       { class: "result", ...(i === undefined ? {} : { type: "button", "data-node": i, onclick: () => on.select(i) }) },
       head,
     );
-    if (item.snippet) made.append(element("span", { class: "snippet", dir: "auto" }, line(item.snippet, 320)));
+    if (item.snippet) made.append(element("span", { class: "snippet", dir: "auto" }, brief(item.snippet, 320)));
     return element("li", {}, made);
   }
 
