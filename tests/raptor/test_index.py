@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
 
+from llama_index.ragkit.driver import run_steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.raptor import RaptorIndex
 from llama_index.raptor.tree import Tree
@@ -280,3 +281,19 @@ def test_an_estimate_counts_calls_before_paying():
     assert 4 <= estimate.calls <= 8
     assert estimate.prompt_tokens > 0
     assert RaptorIndex.estimate(documents, summarizer=FirstWords()).calls == 0
+
+
+@pytest.mark.parametrize("collection", ["tree", "summaries"])
+def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection: str, tmp_path):
+    index = RaptorIndex(nodes=corpus(), summarizer=FirstWords())
+    lost = sorted(index.tree.summaries)[::2]
+    run_steps(index._parts.records.delete(collection, lost))
+    run_steps(index._parts.chunks.remove(["n0-00", "n3-03"]))
+    index.storage_context.persist(str(tmp_path))
+    again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), summarizer=FirstWords())
+    assert again.as_retriever(similarity_top_k=99).retrieve("silk")
+    assert again.write_summaries() == 0
+    check(again)
+    assert run_steps(again._parts.records.get_all("tree")).keys() == again.tree.summaries.keys()
+    again.rebuild()
+    check(again)

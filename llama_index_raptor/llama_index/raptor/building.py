@@ -57,14 +57,28 @@ class Layering:
 def load_tree(parts: Parts) -> Steps[tuple[Tree, dict[str, Record]]]:
     """The tree as it was stored, and the records of its written summaries.
 
-    Rows of summaries that the tree does not know, left by a killed write, are dropped.
+    What a killed write left half done is put right: children that are gone go from the tree too, and rows
+    and records of summaries that it does not know are dropped.
     """
     stored = yield from parts.records.get_all(_TREE)
     tree = Tree.of({name: Summary(int(r["level"]), tuple(r["children"])) for name, r in stored.items()})
-    space = parts.spaces[_SUMMARIES]
+    chunks, space = parts.chunks.store.snapshot(), parts.spaces[_SUMMARIES]
+    lost = [child for child in tree.parents if child not in tree.summaries and child not in chunks]
+    if lost:
+        tree = tree.replace({child: () for child in lost})
+        yield from _put_tree(parts, {name: s for name, s in tree.summaries.items() if name not in stored})
+        yield from parts.records.delete(_TREE, [name for name in stored if name not in tree.summaries])
     yield from space.remove([name for name in space.store.snapshot().ids if name not in tree.summaries])
     records = yield from parts.records.get_all(_SUMMARIES)
-    return tree, {name: records[name] for name in space.store.snapshot().ids if name in records}
+    rows = space.store.snapshot()
+    yield from parts.records.delete(_SUMMARIES, [name for name in records if name not in rows])
+    yield from space.remove([name for name in rows.ids if name not in records])
+    return tree, {name: records[name] for name in rows.ids if name in records}
+
+
+def _put_tree(parts: Parts, summaries: Mapping[str, Summary]) -> Steps[None]:
+    pairs = [(name, {"level": s.level, "children": list(s.children)}) for name, s in summaries.items()]
+    yield from parts.records.put(_TREE, pairs)
 
 
 def summary_node(record: Record) -> "BaseNode":
@@ -128,8 +142,7 @@ class TreeWriter:
     def _store(self, tree: Tree) -> Steps[None]:
         # The id of a summary says what its children are.
         new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
-        pairs = [(name, {"level": s.level, "children": list(s.children)}) for name, s in new.items()]
-        yield from self._parts.records.put(_TREE, pairs)
+        yield from _put_tree(self._parts, new)
         self._stored.update(new)
 
     def unwrite(self, names: Sequence[str]) -> Steps[None]:

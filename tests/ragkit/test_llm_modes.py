@@ -1,0 +1,154 @@
+"""LLM calls by kind: chat and completion, own classes, several event loops, functions and schemas."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
+from llama_index.core.llms import LLM, CustomLLM, MockLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.output_parsers.pydantic import PydanticOutputParser
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
+from llama_index.llms.openai import OpenAI
+from tests.llm_server import Asked, LLMServer, Reply
+from tests.ragkit.llm_cases import GOOD, KEY, PROMPT, QUICK, Facts, like, script
+
+from llama_index.ragkit.driver import arun_steps, run_steps
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.json_output import parse_json, parse_model
+from llama_index.ragkit.llm_calls import complete
+
+# -- chat, completion, own LLMs ------------------------------------------------------------------------
+
+
+def test_chat_and_completion_models_are_asked_where_they_listen(drive: Any) -> None:
+    with LLMServer(lambda asked: GOOD) as server:
+        for chat, path in ((True, "/v1/chat/completions"), (False, "/v1/completions")):
+            llm = like(server, is_chat_model=chat)
+            assert drive(complete(llm, PROMPT, parse=parse_json, retry=QUICK, text="{t}")) == {"a": ["x"]}
+            assert server.asked[-1].path == path
+            assert server.asked[-1].prompt == 'Read {t} and answer like {"a": [1]}.'
+
+
+def test_the_openai_class_itself_works_as_well(drive: Any) -> None:
+    with LLMServer(script(Reply(status=500), GOOD)) as server:
+        llm = OpenAI(model="gpt-4o-mini", api_base=server.url, api_key=KEY, max_retries=0, timeout=5)
+        assert drive(complete(llm, PROMPT, parse=parse_json, retry=QUICK, text="t")) == {"a": ["x"]}
+
+
+def test_chat_prompts_and_system_prompts_reach_the_model() -> None:
+    prompt = ChatPromptTemplate.from_messages([("system", "Answer in JSON."), ("user", "Read {text}.")])
+    with LLMServer(lambda asked: GOOD) as server:
+        run_steps(complete(like(server, system_prompt="Be brief."), prompt, parse=parse_json, text="t"))
+        assert [m["content"] for m in server.asked[0].body["messages"]] == ["Be brief.", "Answer in JSON.", "Read t."]
+
+
+class Slow(CustomLLM):
+    """A user's own model, with a synchronous method only."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="slow")
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        assert threading.current_thread() is not threading.main_thread(), "called on the event loop"
+        return CompletionResponse(text=GOOD)
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        raise NotImplementedError
+
+
+def test_an_own_llm_without_async_methods_does_not_block_the_event_loop() -> None:
+    steps = complete(Slow(), PROMPT, parse=parse_json, text="t")
+    assert asyncio.run(arun_steps(steps)) == {"a": ["x"]}
+
+
+def test_a_mock_llm_echoes_its_prompt(drive: Any) -> None:
+    assert drive(complete(MockLLM(), PROMPT, parse=parse_json, text="t")) == {"a": [1]}
+
+
+def test_sync_then_async_then_sync_over_one_client_and_several_loops() -> None:
+    with LLMServer(lambda asked: GOOD) as server:
+        llm = like(server, timeout=5, reuse_client=False)
+        for _ in range(2):
+            assert run_steps(complete(llm, PROMPT, parse=parse_json, text="t"))
+            assert asyncio.run(arun_steps(complete(llm, PROMPT, parse=parse_json, text="t")))
+
+
+def test_sync_calls_touch_no_async_client_and_work_inside_a_running_loop() -> None:
+    with LLMServer(lambda asked: GOOD) as server:
+        llm = like(server, timeout=5)
+
+        async def inside() -> Any:
+            return run_steps(complete(llm, PROMPT, parse=parse_json, text="t"))
+
+        assert asyncio.run(inside()) == asyncio.run(inside()) == {"a": ["x"]}
+        assert llm._aclient is None
+
+
+# -- schemas -------------------------------------------------------------------------------------------
+
+parse_facts = partial(parse_model, model=Facts)
+
+
+def test_function_mode_calls_a_function_with_the_fields_of_the_schema(drive: Any) -> None:
+    broken = Reply(tool_arguments='{"a": ["x"')
+    nothing = Reply("no call")
+    with LLMServer(script(nothing, Reply(tool_arguments="garbage"), Reply(tool_arguments='{"a": ["x"]}'))) as server:
+        llm = like(server, is_function_calling_model=True, system_prompt="Be brief.")
+        steps = complete(llm, PROMPT, parse=parse_facts, retry=QUICK, mode="function", output_cls=Facts, text="t")
+        assert drive(steps) == Facts(a=["x"])
+        assert len(server.asked) == 3
+        assert server.asked[0].body["tools"][0]["function"]["name"] == "Facts"
+        assert server.asked[0].body["tool_choice"] == "required"
+        assert server.asked[0].body["messages"][0]["content"] == "Be brief."
+        server.script = lambda asked: broken
+        assert drive(complete(llm, PROMPT, parse=parse_facts, mode="function", output_cls=Facts, text="t")).a == ["x"]
+
+
+def test_json_schema_mode_sends_the_schema(drive: Any) -> None:
+    with LLMServer(script("no", '{"a": ["x"]}')) as server:
+        llm = like(server, should_use_structured_outputs=True)
+        steps = complete(llm, PROMPT, parse=parse_facts, retry=QUICK, mode="json_schema", output_cls=Facts, text="t")
+        assert drive(steps) == Facts(a=["x"])
+        assert server.asked[1].body["response_format"]["json_schema"]["name"] == "Facts"
+        assert server.asked[1].prompt == 'Read t and answer like {"a": [1]}.'
+
+
+@pytest.mark.parametrize("mode", ["function", "json_schema", "yaml"])
+def test_modes_that_the_model_lacks_are_refused_before_it_is_asked(mode: Any) -> None:
+    with LLMServer(lambda asked: GOOD) as server:
+        for llm in (like(server), like(server, is_chat_model=False), MockLLM()):
+            with pytest.raises(ConfigurationError, match="mode"):
+                run_steps(complete(llm, PROMPT, parse=parse_facts, mode=mode, output_cls=Facts, text="t"))
+        with pytest.raises(ConfigurationError, match="output_cls"):
+            run_steps(complete(like(server), PROMPT, parse=parse_facts, mode="function", text="t"))
+        assert server.asked == []
+
+
+@pytest.fixture
+def able() -> Iterator[Callable[[str], LLM]]:
+    def answer(asked: Asked) -> Reply:
+        return Reply('{"a": ["x"]}', tool_arguments='{"a": ["x"]}' if asked.body.get("tools") else None)
+
+    with LLMServer(answer) as server:
+        yield lambda mode: like(
+            server, is_function_calling_model=mode == "function", should_use_structured_outputs=mode == "json_schema"
+        )
+
+
+@pytest.mark.parametrize("mode", ["text", "function", "json_schema"])
+def test_the_prompt_of_the_caller_is_never_changed(mode: Any, able: Callable[[str], LLM], drive: Any) -> None:
+    parser = PydanticOutputParser(Facts)
+    inner = PromptTemplate("Read {text}.")
+    for prompt in (inner, SelectorPromptTemplate(inner), PromptTemplate("Read {text}.", output_parser=parser)):
+        before = prompt.output_parser, json.dumps(inner.template), dict(prompt.kwargs), dict(prompt.metadata)
+        drive(complete(able(mode), prompt, parse=parse_facts, mode=mode, output_cls=Facts, text="t"))
+        assert (prompt.output_parser, json.dumps(inner.template), dict(prompt.kwargs), dict(prompt.metadata)) == before
+        assert inner.output_parser is None
