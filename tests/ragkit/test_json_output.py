@@ -54,6 +54,8 @@ def test_stray_brackets_before_a_value_do_not_hide_it(value: Any, before: str) -
         ('\ufeff{"a": 1}', {"a": 1}),
         ('{"a":\u00a01}', {"a": 1}),
         ('"just text"', "just text"),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ('{"a": None, "b": [True, False]}', {"a": None, "b": [True, False]}),
         (" 42\n", 42),
     ],
 )

@@ -56,8 +56,9 @@ def find_values(text: str, *, truncated: Truncated = "repair") -> Iterator[Any]:
     First the values that are strict JSON, then broken ones mended, then one that the reply ends in; within
     each, in the order of the text. What stands inside another value is not a value of its own. Thoughts
     (`<think>...</think>`, also without the opening tag) are passed over; in thoughts that never end only a
-    strict value that ends the reply counts, since the others are drafts. A reply that is one JSON scalar
-    yields it. Lone surrogates, which can neither be stored nor sent, become U+FFFD.
+    strict value that ends the reply counts, since the others are drafts. A reply that is one JSON string is
+    read as the text in it; if that has no value, or the reply is another scalar, it is the value itself.
+    Lone surrogates, which can neither be stored nor sent, become U+FFFD.
 
     Parameters
     ----------
@@ -74,12 +75,8 @@ def find_values(text: str, *, truncated: Truncated = "repair") -> Iterator[Any]:
         raise ParseError(f"truncated must be 'repair' or 'reject', not {truncated!r}.")
     if len(text) > MAX_CHARACTERS:
         raise ParseError(f"The reply has {len(text)} characters, more than the {MAX_CHARACTERS} that are read.")
-    if text.lstrip()[:1] not in ("{", "["):
-        scalar = _read_scalar(text)
-        if scalar is not None:
-            yield _storable(scalar[0])
-            return
-    found = _survey(text)
+    scalar = _read_scalar(text)
+    found = _survey(scalar[0] if scalar and isinstance(scalar[0], str) else text)
     values = chain(
         found.whole,
         (mend(broken, cut=False) for broken in found.broken[:_MAX_MENDED]),
@@ -91,7 +88,9 @@ def find_values(text: str, *, truncated: Truncated = "repair") -> Iterator[Any]:
         if value is not None:
             yielded = True
             yield _storable(value)
-    if not yielded:
+    if scalar and not yielded:
+        yield _storable(scalar[0])
+    elif not yielded:
         where = "ends inside its JSON value" if found.cut else "has no JSON value that can be read"
         raise ParseError(f"The reply {where}: {_excerpt(text)}")
 
@@ -153,6 +152,8 @@ def _read_at(text: str, start: int, found: _Survey) -> int:
 
 
 def _read_scalar(text: str) -> tuple[Any] | None:
+    if text.lstrip()[:1] in ("", "{", "["):
+        return None
     try:
         return (json.loads(text),)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """JSON read strictly, without recursion, and with what a text that ends too soon had finished.
 
-"Strictly" but for trailing commas and `//` and `/* */` comments. Duplicate keys are kept, the nesting is
+"Strictly" but for trailing commas, `//` and `/* */` comments, and Python's words for the constants. Duplicate keys are kept, the nesting is
 bounded, and the time is linear in the length of the text.
 """
 
@@ -20,13 +20,15 @@ _TOKEN = re.compile(
     r"\s*(?:(?://[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)\s*)*"
     r"(?:([{}\[\],:\"])"
     r"|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![\w.+-])"
-    r"|(true|false|null|NaN|-?Infinity)(?!\w))"
+    r"|([tT]rue|[fF]alse|null|None|NaN|-?Infinity)(?!\w))"
 )
 # The end of the text, in the middle of a word or number perhaps, or of its code fence, which models close
 # even where they were cut off inside it.
 _END = re.compile(r"\s*(?:[-+.\w]{0,20}\Z|```)")
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
-_WORDS = {"true": True, "false": False, "null": None} | {w: float(w) for w in ("NaN", "Infinity", "-Infinity")}
+_WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None} | {
+    w: float(w) for w in ("NaN", "Infinity", "-Infinity")
+}
 _VALUE = ("value", "first value")  # what must be expected where a value begins
 _ALLOWED_BEFORE = {  # the same for the other tokens
     '"': ("value", "first value", "key", "first key"),

@@ -15,7 +15,6 @@ and published code are silent or do not end:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +29,7 @@ from llama_index.ragkit.spaces import Rows
 from llama_index.raptor.clustering import Clustering, limit_weight
 from llama_index.raptor.tree import Summary, Tree, summary_id
 
-if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode
-
-__all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_tree", "summary_node"]
+__all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_tree"]
 
 LEVEL_KEY = "raptor_level"
 _TREE = "tree"
@@ -79,11 +75,6 @@ def load_tree(parts: Parts) -> Steps[tuple[Tree, dict[str, Record]]]:
 def _put_tree(parts: Parts, summaries: Mapping[str, Summary]) -> Steps[None]:
     pairs = [(name, {"level": s.level, "children": list(s.children)}) for name, s in summaries.items()]
     yield from parts.records.put(_TREE, pairs)
-
-
-def summary_node(record: Record) -> "BaseNode":
-    """The node of a written summary."""
-    return node_from_record(record["node"])
 
 
 class TreeWriter:
@@ -262,7 +253,7 @@ class TreeWriter:
             if node in self._leaves:
                 found = yield from self._parts.get_node(node)
             else:
-                found = summary_node(self.written[node]) if node in self.written else None
+                found = node_from_record(self.written[node]["node"]) if node in self.written else None
             self._texts[node] = plain_text(found) if found is not None else ""
         return self._texts[node]
 

@@ -17,10 +17,10 @@ from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
-from llama_index.ragkit.records import Record, plain_text
+from llama_index.ragkit.records import Record, node_from_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.writing import Change
-from llama_index.raptor.building import Layering, TreeWriter, load_tree, summary_node
+from llama_index.raptor.building import Layering, TreeWriter, load_tree
 from llama_index.raptor.clustering import Clustering
 from llama_index.raptor.graph_clustering import GraphClustering
 from llama_index.raptor.placing import place
@@ -288,7 +288,7 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
     def _fetch(self, state: RaptorState, node_id: str) -> Steps[BaseNode | None]:
         """A summary of a state, or a chunk from the docstore; None if it is gone."""
         if node_id in state.written:
-            return summary_node(state.written[node_id])
+            return node_from_record(state.written[node_id]["node"])
         return (yield from self._parts.get_node(node_id))
 
     def _texts(self) -> Steps[dict[str, str]]:

@@ -1,0 +1,133 @@
+"""CPU time of RAPTOR's clusterings beside the published procedure, on the same vectors; ARI beside it.
+
+CPU seconds with BLAS, OpenMP and numba limited to one thread, each run in a process of its own; what is compiled
+just in time is compiled before the clock starts. `ari` is against the planted sub-topics or the corpus's topics.
+The last measurement is a tree's first layer of 50,000 leaves.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Clusters", "cpu_seconds", "measurements", "methods", "warm"]
+
+Clusters = list[np.ndarray]
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+ROWS = (5_000, 10_000)
+LARGE = 50_000
+
+
+def methods() -> dict[str, Callable[[np.ndarray], Clusters]]:
+    """The three, with their defaults."""
+    from tests.raptor.published_clustering import published_clusters
+
+    from llama_index.raptor import GraphClustering, UMAPGMMClustering
+
+    return {
+        "GraphClustering": GraphClustering().cluster,
+        "UMAPGMMClustering": UMAPGMMClustering().cluster,
+        "published": published_clusters,
+    }
+
+
+def warm(name: str) -> None:
+    """Compile what a method compiles: UMAP on few rows, and on more than 4096, where it searches otherwise."""
+    from benchmarks.clustering_data import planted
+
+    if name == "GraphClustering":
+        return
+    methods()[name](planted(200)[0])
+    if name == "published":
+        import umap
+
+        umap.UMAP(n_neighbors=15, n_components=10, metric="cosine", n_epochs=1).fit_transform(planted(4200)[0])
+
+
+def cpu_seconds(work: Callable[[], Clusters]) -> tuple[float, Clusters]:
+    start = time.process_time()
+    clusters = work()
+    return time.process_time() - start, clusters
+
+
+def _load(data: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    from benchmarks.clustering_data import chunks, planted
+
+    if data == "planted":
+        return planted(rows)
+    vectors, labels = chunks("mrag_legal", "topic", max(ROWS))
+    return vectors[:rows], labels[:rows]
+
+
+def _measure(name: str, data: str, rows: int) -> dict[str, Any]:
+    """One run of one method, in this process."""
+    from sklearn.metrics import adjusted_rand_score
+
+    vectors, labels = _load(data, rows)
+    warm(name)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds, clusters = cpu_seconds(lambda: methods()[name](vectors))
+    first = np.full(rows, -1)
+    for i, cluster in reversed(list(enumerate(clusters))):
+        first[cluster] = i
+    return {
+        "cpu_s": round(seconds, 2),
+        "ari": round(float(adjusted_rand_score(labels, first)), 3),
+        "clusters": len(clusters),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_before_mb": round(before / 1024),
+        "digest": hashlib.sha256(b"".join(cluster.tobytes() + b"|" for cluster in clusters)).hexdigest()[:16],
+    }
+
+
+def _run(name: str, data: str, rows: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.speed_clustering", name, data, str(rows)]
+    done = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, check=True, text=True)
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """Ours against the published procedure, then the large layer; without `RAG_DATA`, on planted vectors alone."""
+    for data in ("planted", "legal chunks") if "RAG_DATA" in os.environ else ("planted",):
+        for rows in ROWS:
+            published = _run("published", data, rows)
+            for name in ("GraphClustering", "UMAPGMMClustering"):
+                ours, again = _run(name, data, rows), _run(name, data, rows)
+                yield {
+                    "name": f"{name}, {rows} x 384, {data}",
+                    "ours_cpu_s": ours["cpu_s"],
+                    "published_cpu_s": published["cpu_s"],
+                    "published_over_ours": round(published["cpu_s"] / ours["cpu_s"], 1),
+                    "ours_ari": ours["ari"],
+                    "published_ari": published["ari"],
+                    "ours_clusters": ours["clusters"],
+                    "published_clusters": published["clusters"],
+                    "two_runs_identical": ours["digest"] == again["digest"],
+                }
+    large = _run("GraphClustering", "planted", LARGE)
+    yield {
+        "name": f"GraphClustering, {LARGE} x 384, planted",
+        "ours_cpu_s": large["cpu_s"],
+        "ours_ari": large["ari"],
+        "ours_clusters": large["clusters"],
+        "peak_mb": large["peak_mb"],
+        "to_reach": "under 90 CPU seconds and 4000 MB",
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="One run of one method; prints one JSON object.")
+    parser.add_argument("method", choices=["GraphClustering", "UMAPGMMClustering", "published"])
+    parser.add_argument("data", choices=["planted", "legal chunks"])
+    parser.add_argument("rows", type=int)
+    options = parser.parse_args()
+    print(json.dumps(_measure(options.method, options.data, options.rows)))
