@@ -121,7 +121,7 @@ def test_another_model_is_refused_and_another_name_of_the_same_is_not(case: Case
     index.storage_context.persist(str(tmp_path))
     assert ask(case.load(reopened(tmp_path), embed_model=HashEmbedding(model_name="alias"))) == expected
     foreign = case.load(reopened(tmp_path), embed_model=HashEmbedding(model_name="other", salt="x"))
-    with pytest.raises(EmbeddingModelMismatchError, match="'hash'.*'other'"):
+    with pytest.raises(EmbeddingModelMismatchError, match=r"'hash'.*'other'"):
         ask(foreign)
     with pytest.raises(EmbeddingModelMismatchError):
         foreign.insert(Document(text="new"))

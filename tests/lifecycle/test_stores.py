@@ -167,7 +167,7 @@ SLOW = 0.002
 
 
 def documents() -> list[Document]:
-    return [Document(text=" ".join(TEXTS[i % 6 :] + [f"Note {i}."]), id_=f"D{i}") for i in range(6)]
+    return [Document(text=" ".join([*TEXTS[i % 6 :], f"Note {i}."]), id_=f"D{i}") for i in range(6)]
 
 
 @pytest.mark.slow

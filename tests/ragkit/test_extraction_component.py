@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import MockLLM
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import Document, MetadataMode
 from tests.llm_server import LLMServer
@@ -101,7 +101,7 @@ def test_it_works_in_an_ingestion_pipeline_and_an_index_can_take_the_record(driv
     text = "One two three. " * 30
     with LLMServer(lambda asked: '{"questions": ["q"]}') as server:
         extractor = StructuredExtractor(output_cls=Question, llm=like(server), num_workers=2)
-        pipeline = IngestionPipeline(transformations=[SentenceSplitter(chunk_size=40, chunk_overlap=0), extractor])
+        pipeline = IngestionPipeline(transformations=[TokenTextSplitter(chunk_size=40, chunk_overlap=0), extractor])
         documents = [Document(text=text, metadata={"title": "t"}), Document(text="Another.")]
         if drive is run_steps:
             made = pipeline.run(documents=documents, show_progress=False)
@@ -109,7 +109,7 @@ def test_it_works_in_an_ingestion_pipeline_and_an_index_can_take_the_record(driv
             made = asyncio.run(pipeline.arun(documents=documents))
     assert len(made) > 2
     key = extractor.record_key
-    plain = SentenceSplitter(chunk_size=40, chunk_overlap=0)(documents)
+    plain = TokenTextSplitter(chunk_size=40, chunk_overlap=0)(documents)
     for node, bare in zip(made, plain, strict=True):
         assert node.metadata[key] == {"questions": ["q"]}
         for mode in (MetadataMode.EMBED, MetadataMode.LLM):

@@ -14,6 +14,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.output_parsers.pydantic import PydanticOutputParser
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.llms.openai import OpenAI
+from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
 from tests.ragkit.llm_cases import GOOD, KEY, PROMPT, QUICK, Facts, like, script
 
@@ -95,6 +96,9 @@ def test_sync_calls_touch_no_async_client_and_work_inside_a_running_loop() -> No
 # -- schemas -------------------------------------------------------------------------------------------
 
 parse_facts = partial(parse_model, model=Facts)
+needs_schemas = pytest.mark.skipif(
+    "should_use_structured_outputs" not in OpenAILike.model_fields, reason="an OpenAILike that sends no schemas"
+)
 
 
 def test_function_mode_calls_a_function_with_the_fields_of_the_schema(drive: Any) -> None:
@@ -112,6 +116,7 @@ def test_function_mode_calls_a_function_with_the_fields_of_the_schema(drive: Any
         assert drive(complete(llm, PROMPT, parse=parse_facts, mode="function", output_cls=Facts, text="t")).a == ["x"]
 
 
+@needs_schemas
 def test_json_schema_mode_sends_the_schema(drive: Any) -> None:
     with LLMServer(script("no", '{"a": ["x"]}')) as server:
         llm = like(server, should_use_structured_outputs=True)
@@ -143,7 +148,7 @@ def able() -> Iterator[Callable[[str], LLM]]:
         )
 
 
-@pytest.mark.parametrize("mode", ["text", "function", "json_schema"])
+@pytest.mark.parametrize("mode", ["text", "function", pytest.param("json_schema", marks=needs_schemas)])
 def test_the_prompt_of_the_caller_is_never_changed(mode: Any, able: Callable[[str], LLM], drive: Any) -> None:
     parser = PydanticOutputParser(Facts)
     inner = PromptTemplate("Read {text}.")

@@ -38,7 +38,8 @@ def _reduced(vectors: np.ndarray, n_neighbors: int) -> Any:
     import umap
 
     dim = min(DIM, len(vectors) - 2)
-    return umap.UMAP(n_neighbors=n_neighbors, n_components=dim, metric="cosine").fit_transform(vectors)
+    points = umap.UMAP(n_neighbors=n_neighbors, n_components=dim, metric="cosine").fit_transform(vectors)
+    return points.astype(np.float64)  # recent scikit-learn fits float32 in float32, which can fail
 
 
 def _soft_clusters(points: np.ndarray) -> list[np.ndarray]:

@@ -41,9 +41,7 @@ def test_canonical_order() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(partitions.vectors, st.floats(1, 200), st.integers(0, 2**16), st.sampled_from(["graph", *"ws"]))
-def test_no_cluster_is_over_the_weight_save_single_items(
-    vectors: np.ndarray, most: float, seed: int, how: str
-) -> None:
+def test_no_cluster_is_over_the_weight_save_single_items(vectors: np.ndarray, most: float, seed: int, how: str) -> None:
     clustering = {"graph": GraphClustering(), "w": Stubborn("whole"), "s": Stubborn("sheds one")}[how]
     weights = np.random.default_rng(seed).integers(0, 100, len(vectors))
     clusters = limit_weight(clustering.cluster(vectors), vectors, weights, most, clustering) if len(vectors) else []
@@ -156,7 +154,7 @@ def test_rows_are_assigned_as_they_would_be_alone(vectors: np.ndarray, n_neighbo
     new, old = vectors[:3], vectors[3:]
     clusters = GraphClustering().cluster(old)
     together = assign(new, old, clusters, n_neighbors)
-    assert ((0 <= together) & (together < len(clusters))).all()
+    assert ((together >= 0) & (together < len(clusters))).all()
     again = assign(new, old, clusters, n_neighbors)
     np.testing.assert_array_equal(together, again)
 

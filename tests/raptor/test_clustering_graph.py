@@ -39,7 +39,9 @@ def test_every_item_is_in_a_cluster_and_no_cluster_is_over_its_limit(
 
 @settings(max_examples=100, deadline=None)
 @given(partitions.vectors, clusterings, st.randoms(use_true_random=False))
-def test_the_order_of_the_input_has_no_influence(vectors: np.ndarray, clustering: GraphClustering, random: object) -> None:
+def test_the_order_of_the_input_has_no_influence(
+    vectors: np.ndarray, clustering: GraphClustering, random: object
+) -> None:
     order = list(range(len(vectors)))
     random.shuffle(order)  # type: ignore[attr-defined]
     shuffled = vectors[order]
@@ -174,7 +176,7 @@ def test_parameters_out_of_range_are_named(parameters: dict[str, float]) -> None
 def test_vectors_that_are_not_finite_are_refused(bad: float) -> None:
     vectors = np.ones((9, 4))
     vectors[6, 2] = bad
-    with pytest.raises(EmbeddingError, match="1 of 9 .* row 6"):
+    with pytest.raises(EmbeddingError, match=r"1 of 9 .* row 6"):
         GraphClustering().cluster(vectors)
 
 

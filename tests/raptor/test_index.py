@@ -1,6 +1,7 @@
 """RaptorIndex: what is built, what a change rewrites, what a failure leaves."""
 
 import asyncio
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -259,7 +260,7 @@ def test_the_nodes_come_back_as_they_were_given_and_summaries_are_marked():
 
 def test_two_parents_are_kept_through_inserts_and_deletes():
     class Overlapping:
-        fingerprint = {"class": "Overlapping"}
+        fingerprint: ClassVar = {"class": "Overlapping"}
 
         def cluster(self, vectors, weights=None):
             return [np.arange(i, min(i + 6, len(vectors))) for i in range(0, len(vectors), 4)]

@@ -42,7 +42,7 @@ def test_chunks_that_a_summary_covers_become_the_summary(index: RaptorIndex):
 
 
 def test_an_ancestor_and_its_descendant_are_not_both_kept(index: RaptorIndex):
-    name, leaves = a_cluster(index)
+    _name, _leaves = a_cluster(index)
     retriever = index.as_retriever(similarity_top_k=60)
     given = retriever.retrieve("loom")
     found = RaptorPostprocessor(index=index, min_coverage=1.0).postprocess_nodes(given)
@@ -66,7 +66,7 @@ def test_unknown_nodes_stay_and_nothing_given_is_changed(index: RaptorIndex):
     given = [NodeWithScore(node=TextNode(text="a stranger"), score=None), *results(leaves)]
     before = [n.model_dump_json() for n in given]
     found = RaptorPostprocessor(index=index).postprocess_nodes(given, query_str="x")
-    assert [n.node.get_content() for n in found][0] == "a stranger"
+    assert next(n.node.get_content() for n in found) == "a stranger"
     assert [n.node.node_id for n in found][1:] == [name]
     found[0].node.metadata["poison"] = 1
     assert [n.model_dump_json() for n in given] == before

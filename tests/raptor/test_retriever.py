@@ -1,6 +1,7 @@
 """RaptorRetriever through LlamaIndex's doors."""
 
 import asyncio
+import itertools
 
 import pytest
 from llama_index.core.postprocessor import SimilarityPostprocessor
@@ -76,7 +77,13 @@ def test_a_token_budget_skips_what_does_not_fit_and_goes_on(index: RaptorIndex, 
 
 
 def test_options_out_of_range_are_refused(index: RaptorIndex):
-    for wrong in ({"mode": "sideways"}, {"beam_width": 0}, {"similarity_top_k": 0}, {"token_budget": 0}, {"summary_margin": -1}):
+    for wrong in (
+        {"mode": "sideways"},
+        {"beam_width": 0},
+        {"similarity_top_k": 0},
+        {"token_budget": 0},
+        {"summary_margin": -1},
+    ):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             index.as_retriever(**wrong)
 
@@ -102,7 +109,7 @@ def test_an_explanation_shows_the_ways_down_from_the_root(index: RaptorIndex):
         for path in e.paths:
             assert path[0][0] in index._state.roots
             assert path[-1] == (e.node_id, pytest.approx(e.score))
-            for (above, _), (below, _) in zip(path, path[1:], strict=False):
+            for (above, _), (below, _) in itertools.pairwise(path):
                 assert below in index.tree.children(above)
 
 

@@ -1,7 +1,7 @@
 """JSON read strictly, without recursion, and with what a text that ends too soon had finished.
 
-"Strictly" but for trailing commas, `//` and `/* */` comments, and Python's words for the constants. Duplicate keys are kept, the nesting is
-bounded, and the time is linear in the length of the text.
+"Strictly" but for trailing commas, `//` and `/* */` comments, and Python's words for the constants.
+Duplicate keys are kept, the nesting is bounded, and the time is linear in the length of the text.
 """
 
 import re

@@ -38,9 +38,9 @@ class Preparation:
     if TYPE_CHECKING:  # supplied by DerivedIndex
 
         @property
-        def llm(self) -> LLM: ...
+        def llm(self) -> LLM: ...  # noqa: D102
         @property
-        def embed_model(self) -> BaseEmbedding: ...
+        def embed_model(self) -> BaseEmbedding: ...  # noqa: D102
 
     def _components(self) -> dict[str, dict[str, str]]:
         """Fingerprints of what must stay the same for what is added later to fit."""

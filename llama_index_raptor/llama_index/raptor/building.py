@@ -61,7 +61,7 @@ def load_tree(parts: Parts) -> Steps[tuple[Tree, dict[str, Record]]]:
     chunks, space = parts.chunks.store.snapshot(), parts.spaces[_SUMMARIES]
     lost = [child for child in tree.parents if child not in tree.summaries and child not in chunks]
     if lost:
-        tree = tree.replace({child: () for child in lost})
+        tree = tree.replace(dict.fromkeys(lost, ()))
         yield from _put_tree(parts, {name: s for name, s in tree.summaries.items() if name not in stored})
         yield from parts.records.delete(_TREE, [name for name in stored if name not in tree.summaries])
     yield from space.remove([name for name in space.store.snapshot().ids if name not in tree.summaries])

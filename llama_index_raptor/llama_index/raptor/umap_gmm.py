@@ -44,7 +44,7 @@ class UMAPGMMClustering:
     Parameters
     ----------
     n_components : dimensions after UMAP, at least 1
-    n_neighbors : of the global UMAP, at least 2; None for ``min(int(sqrt(n - 1)), 100)``
+    n_neighbors : of the global UMAP, at least 2; None for the square root of n - 1, from 2 to 100
     local_neighbors : of the local UMAPs, at least 2
     threshold : posterior above which a row belongs to a component, 0 <= threshold < 1
     max_clusters : k stays below it, in each mixture, as published; at least 2
@@ -110,7 +110,7 @@ class UMAPGMMClustering:
     def _parts(self, rows: np.ndarray) -> list[np.ndarray]:
         """Both stages."""
         parts = []
-        for part in self._components(rows, self.n_neighbors or min(int((len(rows) - 1) ** 0.5), 100)):
+        for part in self._components(rows, self.n_neighbors or min(max(int((len(rows) - 1) ** 0.5), 2), 100)):
             if len(part) <= self.n_components + 1:
                 parts.append(part)
             else:
