@@ -157,3 +157,23 @@ def test_the_prompt_of_the_caller_is_never_changed(mode: Any, able: Callable[[st
         drive(complete(able(mode), prompt, parse=parse_facts, mode=mode, output_cls=Facts, text="t"))
         assert (prompt.output_parser, json.dumps(inner.template), dict(prompt.kwargs), dict(prompt.metadata)) == before
         assert inner.output_parser is None
+
+
+class Schemas(Slow):
+    """Its structured output is LlamaIndex's text program, which writes a parser into the prompt."""
+
+    def structured_predict(self, *args: Any, **kwargs: Any) -> Any:
+        seen.append(args[1])
+        return super().structured_predict(*args, **kwargs)
+
+
+seen: list[PromptTemplate] = []
+
+
+def test_a_program_that_writes_into_its_prompt_gets_a_copy() -> None:
+    for prompt in (PROMPT, SelectorPromptTemplate(PROMPT)):
+        steps = complete(Schemas(), prompt, parse=parse_facts, mode="json_schema", output_cls=Facts, text="t")
+        assert asyncio.run(arun_steps(steps)) == Facts(a=["x"])
+        assert seen[-1].output_parser is not None
+        assert prompt.output_parser is None
+        assert PROMPT.output_parser is None

@@ -143,6 +143,11 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         return resolved
 
     @property
+    def _given_llm(self) -> LLM | None:
+        """The language model given to the index; components have their own, or turn to `Settings` themselves."""
+        return None if self._llm is None else self.llm
+
+    @property
     def embed_model(self) -> BaseEmbedding:
         """The embedding model: the one given, else `Settings.embed_model` at the first need."""
         if self._embed_model is None:

@@ -38,7 +38,7 @@ class Preparation:
     if TYPE_CHECKING:  # supplied by DerivedIndex
 
         @property
-        def llm(self) -> LLM: ...  # noqa: D102
+        def _given_llm(self) -> LLM | None: ...
         @property
         def embed_model(self) -> BaseEmbedding: ...  # noqa: D102
 
@@ -136,7 +136,7 @@ class Preparation:
             todo,
             cache=self._cache,
             user_prefix=self._user(""),
-            llm=self.llm if self._extractor.needs_llm else None,
+            llm=self._given_llm,
             num_workers=self._num_workers,
             show_progress=self._show_progress,
             on_error=self._on_error,

@@ -40,9 +40,9 @@ def fence(texts: Sequence[str], name: str = "passage") -> str:
     know it. Equal texts give an equal result, so that replies can be cached.
 
     >>> print(fence(["Tea."]))
-    <passage-59b54b0a number="1">
+    <passage-9477f6fc number="1">
     Tea.
-    </passage-59b54b0a>
+    </passage-9477f6fc>
     """
     mark = ""
     salt = 0

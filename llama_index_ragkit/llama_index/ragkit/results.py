@@ -1,6 +1,7 @@
 """Ranked ids into results: fresh nodes, cut by count and by tokens."""
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.utils import get_tokenizer
@@ -30,7 +31,7 @@ def count_tokens(text: str) -> int:
 
 
 def fresh(node: BaseNode, score: float) -> NodeWithScore:
-    """A result that shares nothing with the store: core's docstores hand out nested metadata by reference."""
+    """A result that shares nothing with a node that somebody else holds."""
     return NodeWithScore(node=node.model_copy(deep=True), score=float(score))
 
 
@@ -62,7 +63,7 @@ def take_nodes(
     Parameters
     ----------
     ranking : ids with scores, best first, each once
-    fetch : a node by id; None for one that another index has deleted from the shared docstore
+    fetch : a new node object by id; None for one that another index has deleted from the shared docstore
     """
     kept: list[NodeWithScore] = []
     left = token_budget
@@ -77,5 +78,7 @@ def take_nodes(
             if tokens > left:
                 continue
             left -= tokens
-        kept.append(fresh(node, score))
+        # A document store makes a new node for each call, but hands out nested metadata by reference.
+        node.metadata = deepcopy(node.metadata)
+        kept.append(NodeWithScore(node=node, score=float(score)))
     return kept

@@ -172,9 +172,11 @@ class Writer(Preparation, Generic[State]):
             self._state = yield from self._read_state()
         parts = self._parts
         entries = entries or {}
+        unused = {}
         for node_id, entry in {**gone, **(before or {})}.items():
             used = entries[node_id].cache_keys if node_id in entries else []
-            yield from self._cache.release(self._user(node_id), [key for key in entry.cache_keys if key not in used])
+            unused[self._user(node_id)] = [key for key in entry.cache_keys if key not in used]
+        yield from self._cache.release_many(unused)
         yield from parts.ledger.remove(gone, whole)
         if from_docstore is not None:
             yield from parts.forget_in_docstore(from_docstore, whole)

@@ -38,7 +38,7 @@ _MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one be
 
 Summarize = Callable[[list[str], str], Steps[tuple[str, list[str]]]]
 Embed = Callable[[list[str]], Steps[NDArray[np.float32]]]
-Release = Callable[[str, Sequence[str]], Steps[None]]
+Release = Callable[[dict[str, list[str]]], Steps[None]]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class TreeWriter:
     clustering, layering : how layers are made
     summarize : (texts, id of the summary) -> steps of (summary text, cache keys)
     embed : texts -> steps of their vectors
-    release : (id of a summary, cache keys) -> steps that give the cache entries back
+    release : cache keys by summary -> steps that give the entries back
     num_workers, show_progress : for the summaries of a layer
     """
 
@@ -138,9 +138,7 @@ class TreeWriter:
 
     def unwrite(self, names: Sequence[str]) -> Steps[None]:
         """Drop the texts of summaries; those that stay in the tree are then written anew."""
-        for name in names:
-            if name in self.written:
-                yield from self._release(name, self.written.pop(name)["cache_keys"])
+        yield from self._release({name: self.written.pop(name)["cache_keys"] for name in names if name in self.written})
         yield from self._parts.spaces[_SUMMARIES].remove(names)
         yield from self._parts.records.delete(_SUMMARIES, names)
 

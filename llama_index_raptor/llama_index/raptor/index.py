@@ -166,7 +166,7 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
             layering,
             summarize=self._summarize,
             embed=lambda texts: embed_texts(self.embed_model, texts, self._show_progress),
-            release=lambda name, keys: self._cache.release(self._user(name), keys),
+            release=lambda uses: self._cache.release_many({self._user(name): keys for name, keys in uses.items()}),
             num_workers=workers,
             show_progress=self._show_progress,
         )
@@ -176,7 +176,7 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
             texts,
             max_tokens=self._params["summary_tokens"],
             embed_model=self.embed_model,
-            llm=self.llm if self._summarizer.needs_llm else None,
+            llm=self._given_llm,
             cache=self._cache,
             user=self._user(name),
         )

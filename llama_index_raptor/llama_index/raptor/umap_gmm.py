@@ -34,6 +34,8 @@ class UMAPGMMClustering:
       order. The published code does not seed UMAP; its runs differ.
     - UMAP starts from exact neighbours (:func:`nearest`), not from NN-descent; ``n_neighbors`` is at most 100, where
       the published square root of n needs memory without bound.
+    - The layout starts from principal components; the eigenvectors that UMAP starts from are not reproducible when
+      the solver restarts, and measured no better.
     - k is found by golden section on log k, in about 10 fits, not in 49; it need not be the very k of least BIC.
       The mixture of that fit is used, where the published code fits again from another seed.
     - A row with no posterior over ``threshold`` belongs to its likeliest component; the published code loses it.
@@ -132,14 +134,14 @@ class UMAPGMMClustering:
         points: np.ndarray = umap.simplicial_set_embedding(
             data=rows,
             graph=fuzzy_graph(*nearest(rows, rows, min(n_neighbors, len(rows)) - 1, skip_self=True)),
-            n_components=self.n_components,
+            n_components=min(self.n_components, rows.shape[1]),
             initial_alpha=1.0,
             a=a,
             b=b,
             gamma=1.0,
             negative_sample_rate=5,
             n_epochs=None,
-            init="spectral",
+            init="pca",
             random_state=np.random.RandomState(self.seed),
             metric="cosine",
             metric_kwds={},
