@@ -16,6 +16,7 @@ __all__ = ["add_arguments", "build"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--mode", choices=["collapsed", "tree_traversal"], default="collapsed")
+    parser.add_argument("--paper", action="store_true", help="the paper's ranking: no margin, nothing passed over")
     parser.add_argument("--summary-tokens", type=int, default=None, help="length of a summary; the index's default")
 
 
@@ -27,7 +28,8 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         index = RaptorIndex(
             nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=ExtractiveSummarizer(), **settings, **kwargs
         )
-        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode)
+        paper = {"summary_margin": 0.0, "keep_covered": True} if options.paper else {}
+        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode, **paper)
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)

@@ -216,6 +216,7 @@ def test_grid_keeps_rows_columns_and_gaps() -> None:
         (lambda: Graph([Node("a")], [Edge("a", "b")]), "names 'b', which is no node"),
         (lambda: Graph([Node("a")], [Edge("a", "a", weight=-1)]), "must be 0 or more"),
         (lambda: Graph([Node("a", size=0)]), "must be above 0"),
+        (lambda: Graph([Node(7)]), "must be a string, not 7"),  # type: ignore[arg-type]
         (lambda: Graph([], layout="circle"), "'tree', 'force', 'concentric', not 'circle'"),  # type: ignore[arg-type]
         (lambda: Group("g", colour="red;background:url(x)"), "'#rrggbb'"),
         (lambda: Grid([Node("a")], [Node("b")], [[1, 2]]), r"\(1, 1\), not \(1, 2\)"),
@@ -306,6 +307,21 @@ def test_pages_of_every_size_open_quietly(browser: Browser, tmp_path: Path, layo
     shown = browser.run("document.querySelector('.status').textContent")
     expected = {"tree": "of 5,000 nodes shown", "grid": "of 5,000 columns"}.get(layout, "of 5,000 nodes shown")
     assert expected in shown if count == 5000 else shown
+
+
+@in_browser
+@pytest.mark.parametrize("layout", ["tree", "force"])
+def test_equal_pages_look_equal(browser: Browser, tmp_path: Path, layout: Any) -> None:
+    given = tree(120).view
+    assert isinstance(given, Graph)
+    path = write(Page("t", Graph(given.nodes, given.edges, layout=layout)), tmp_path / "page.html")
+    pictures = []
+    for name in ("first.png", "second.png"):
+        browser.open(path)
+        browser.wait(0.5)
+        browser.screenshot(tmp_path / name)
+        pictures.append((tmp_path / name).read_bytes())
+    assert pictures[0] == pictures[1]
 
 
 @in_browser

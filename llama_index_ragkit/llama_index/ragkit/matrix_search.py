@@ -30,7 +30,7 @@ _BLOCK = 1 << 24  # scores held at once by a search with many queries: 64 MiB of
 _ROWS = 256  # rows widened to float64 at once: stays in the processor's cache
 # One vector against a matrix that no cache holds is bound by memory: NumPy's own loop reads 100,000 x 384 in half
 # the time of OpenBLAS, and does not wait for a second thread.
-_STREAMED = 1 << 14
+_STREAMED = 1 << 12
 _GATHER = 4  # copying the chosen rows beats multiplying all of them below one row in four
 _SAFE = (1e-15, 1e15)  # norms between which float32 products of unit vectors neither over- nor underflow
 

@@ -229,6 +229,8 @@ class Page:
 def _check_nodes(nodes: Iterable[Node]) -> set[str]:
     known: set[str] = set()
     for node in nodes:
+        if not isinstance(node.id, str):
+            raise ConfigurationError(f"The id of a node must be a string, not {node.id!r}.")
         if node.id in known:
             raise ConfigurationError(f"Two nodes have the id {node.id!r}: ids must be unique within a page.")
         if not 0 < node.size < float("inf"):

@@ -7,8 +7,14 @@ ragkit.text = (() => {
   // Thai, Lao, Khmer, Burmese, kana, Han: no spaces between words.
   const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]/u;
   const context = document.createElement("canvas").getContext("2d");
-  const words = new Intl.Segmenter(undefined, { granularity: "word" });
-  const characters = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  // Browsers before 2024 may not know Intl.Segmenter; spaces and code points then have to do.
+  const segmenter = (granularity, plain) => {
+    if (!Intl.Segmenter) return plain;
+    const made = new Intl.Segmenter(undefined, { granularity });
+    return (text) => [...made.segment(text)].map((part) => part.segment);
+  };
+  const words = segmenter("word", (text) => text.match(/\s+|\S+/gu) ?? []);
+  const characters = segmenter("grapheme", (text) => Array.from(text));
 
   function width(text, size, bold = false) {
     context.font = `${bold ? 600 : 400} ${size}px ${FAMILY}`;
@@ -18,7 +24,7 @@ ragkit.text = (() => {
   // Longest beginning of the text that fits, cut between characters as a reader counts them.
   function cut(text, room, size, bold) {
     if (width(text, size, bold) <= room) return text;
-    const parts = [...characters.segment(text.slice(0, 300))].map((part) => part.segment);
+    const parts = characters(text.slice(0, 300));
     let low = 0;
     let high = parts.length;
     while (low < high) {
@@ -39,7 +45,7 @@ ragkit.text = (() => {
   // Where a line may break: at spaces and hyphens, and between the words of scripts that write no spaces.
   function pieces(text) {
     const made = [];
-    for (const { segment } of words.segment(text.slice(0, 400))) {
+    for (const segment of words(text.slice(0, 400))) {
       const last = made.at(-1) ?? " ";
       const free =
         /[\s-]$/u.test(last) ||
