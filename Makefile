@@ -5,6 +5,7 @@
 #   make check                lint, format, types
 #   make docs                 the documentation, into site/
 #   make wheels               one wheel a package, into dist/
+#   make oldest               the tests of the packages at their lower bounds; PYTHON=python3.10 for the oldest of all
 #   make constraints          resolve the pins anew
 #   make clean                remove what these made, the environment too
 
@@ -15,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 
-.PHONY: demo test check format docs wheels constraints clean
+.PHONY: demo test check format docs wheels oldest constraints clean
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -52,11 +53,17 @@ docs: $(VENV)/.docs
 wheels: $(VENV)/.installed
 	for dist in $(DISTS); do (cd $$dist && $(BIN)/python -m hatchling build -t wheel -d ../dist) || exit 1; done
 
+oldest: $(VENV)/.installed
+	$(PYTHON) -m venv .venv-oldest
+	$(BIN)/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
+		--requirement requirements-oldest.txt
+	.venv-oldest/bin/python -m pytest $(NAMES:%=tests/%) tests/lifecycle $(ARGS)
+
 constraints: $(VENV)/.installed
 	$(BIN)/uv pip compile --universal --python-version 3.10 --no-annotate --upgrade --quiet \
 		$(NAMES:%=--no-emit-package llama-index-%) --custom-compile-command "make constraints" \
 		--output-file constraints.txt requirements-docs.txt requirements-dev.txt
 
 clean:
-	rm -rf $(VENV) dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
