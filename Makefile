@@ -55,7 +55,7 @@ wheels: $(VENV)/.installed
 
 oldest: $(VENV)/.installed
 	$(PYTHON) -m venv .venv-oldest
-	$(BIN)/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
+	$(BIN)/uv pip install --quiet --link-mode copy --python .venv-oldest/bin/python --resolution lowest-direct \
 		--requirement requirements-oldest.txt
 	.venv-oldest/bin/python -m pytest $(NAMES:%=tests/%) tests/lifecycle $(ARGS)
 

@@ -54,7 +54,20 @@ def test_wheel_runs_its_readme_in_a_clean_environment(wheels: dict[str, Path], n
     python = tmp_path / "venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     wanted = {wheels[name], wheels["ragkit"]}
     constraints = ["--constraint", ROOT / "constraints.txt"]
-    run(*uv, "pip", "install", "--quiet", "--python", python, *constraints, *sorted(wanted), cwd=tmp_path)
+    # Copies, as pip makes them: NLTK refuses to read data through the hard links that uv prefers.
+    run(
+        *uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--link-mode",
+        "copy",
+        "--python",
+        python,
+        *constraints,
+        *sorted(wanted),
+        cwd=tmp_path,
+    )
     # Isolated: neither this folder nor the user's own packages are on the path.
     run(python, "-I", "example.py", cwd=tmp_path)
     ours = run(*uv, "pip", "freeze", "--python", python, cwd=tmp_path)
