@@ -32,7 +32,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
     nodes = [
         Node(
             id=name,
-            label=texts.get(name, "")[:_LABEL] or "(not written yet)",
+            label="" if name in texts else "(not written yet)",
             text=texts.get(name, "This summary is not written yet."),
             group="summary",
             level=tree.level(name),
@@ -45,7 +45,6 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
     nodes += [
         Node(
             id=record.id,
-            label=texts.get(record.id, "")[:_LABEL],
             text=texts.get(record.id, ""),
             group="chunk",
             score=scores.get(record.id),
@@ -74,4 +73,5 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
         subtitle="Chunks at the bottom, summaries of clusters above them. Click a node to read it.",
         view=Graph(nodes=nodes, edges=edges, groups=groups, layout="tree"),
         panels=panels,
+        lit="Way to the answer",
     )
