@@ -24,7 +24,7 @@ from llama_index.raptor import GraphClustering, UMAPGMMClustering
 
 __all__ = ["main"]
 
-TARGETS = (5, 7, 10, 15, 20)
+TARGETS = (5, 8, 10, 12, 15, 20)
 COLUMNS = ("method", "clusters", "purity", "ARI", "AMI", "CPU s", "two runs agree", "GraphClustering's purity there")
 
 

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 from llama_index.raptor.blas import one_blas_thread
-from llama_index.raptor.clustering import assign, canonical, halves, limit_weight
+from llama_index.raptor.clustering import canonical, halves, limit_weight
 from llama_index.raptor.distinct import Distinct, unit_rows
 from llama_index.raptor.graph_clustering import GraphClustering
 
@@ -117,67 +117,6 @@ def test_halves_of_more_rows_than_dimensions() -> None:
     assert {len(one), len(other)} == {150}
     tilt = unit_rows(vectors)[:, 2]
     assert tilt[one].max() <= tilt[other].min() or tilt[other].max() <= tilt[one].min()
-
-
-# Incremental use
-
-
-def test_a_new_vector_joins_the_cluster_of_its_neighbours() -> None:
-    vectors, labels = planted(15, 12)
-    clusters = [np.flatnonzero(labels[:160] == group) for group in range(15)]
-    joined = assign(vectors[160:], vectors[:160], clusters)
-    np.testing.assert_array_equal(joined, labels[160:])
-
-
-def test_cosines_are_the_weights_of_the_votes() -> None:
-    old = np.array([[1.0, 0.0], [0.6, 0.8], [0.5, 0.9]])
-    clusters = [np.array([0]), np.array([1, 2])]
-    assert assign(np.array([[1.0, 0.0]]), old, clusters, 3).tolist() == [1]  # .6 + .49 against 1
-    assert assign(np.array([[1.0, 0.0]]), old, clusters, 2).tolist() == [0]
-
-
-def test_ties_go_to_the_first_cluster_and_a_vector_without_direction_joins_one_too() -> None:
-    old = np.array([[1.0, 1.0], [1.0, -1.0]])
-    clusters = [np.array([1]), np.array([0])]
-    assert assign(np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]), old, clusters).tolist() == [0, 0, 0]
-
-
-def test_a_neighbour_in_two_clusters_votes_for_both() -> None:
-    old = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
-    clusters = [np.array([0]), np.array([1, 2]), np.array([0, 1])]
-    assert assign(np.array([[1.0, 0.0]]), old, clusters, 2).tolist() == [2]
-
-
-@settings(max_examples=50, deadline=None)
-@given(partitions.vectors.filter(lambda vectors: len(vectors) > 4), st.integers(1, 20))
-def test_rows_are_assigned_as_they_would_be_alone(vectors: np.ndarray, n_neighbors: int) -> None:
-    new, old = vectors[:3], vectors[3:]
-    clusters = GraphClustering().cluster(old)
-    together = assign(new, old, clusters, n_neighbors)
-    assert ((together >= 0) & (together < len(clusters))).all()
-    again = assign(new, old, clusters, n_neighbors)
-    np.testing.assert_array_equal(together, again)
-
-
-def test_no_new_rows() -> None:
-    assert assign(np.empty((0, 2)), np.eye(2), [np.arange(2)]).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("new", "old", "clusters", "n_neighbors", "error", "message"),
-    [
-        (np.eye(2), np.empty((0, 2)), [], 15, ConfigurationError, "0 of 0"),
-        (np.eye(2), np.eye(2), [np.array([0])], 15, ConfigurationError, "1 of 2"),
-        (np.eye(2), np.eye(2), [np.arange(2)], 0, ConfigurationError, "n_neighbors .* not 0"),
-        (np.eye(3), np.eye(2), [np.arange(2)], 15, EmbeddingError, "3 dimensions, the clustered ones 2"),
-        (np.full((1, 2), np.nan), np.eye(2), [np.arange(2)], 15, EmbeddingError, "row 0"),
-    ],
-)
-def test_what_cannot_be_assigned_is_refused(
-    new: np.ndarray, old: np.ndarray, clusters: list[np.ndarray], n_neighbors: int, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        assign(new, old, clusters, n_neighbors)
 
 
 # Distinct rows

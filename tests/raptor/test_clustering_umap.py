@@ -99,9 +99,8 @@ def test_golden_section_needs_few_fits_and_finds_planted_k(monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.4, 0.8])
-def test_both_clusterings_are_no_worse_than_the_published_procedure(noise: float) -> None:
-    vectors, labels = planted(40, 12, dim=64, noise=noise)
+def test_both_clusterings_are_no_worse_than_the_published_procedure() -> None:
+    vectors, labels = planted(20, 10, dim=32, noise=0.6)
 
     def quality(clusters: list[np.ndarray]) -> float:
         return float(adjusted_rand_score(labels, labels_of(clusters, len(labels))))

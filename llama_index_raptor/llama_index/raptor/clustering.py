@@ -3,19 +3,17 @@
 A cluster is a sorted integer array of positions: row numbers of the vectors that were clustered.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
-from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.distinct import content, unit_rows
-from llama_index.raptor.knn import nearest
 
-__all__ = ["Clustering", "assign", "canonical", "fingerprint_of", "halves", "limit_weight"]
+__all__ = ["Clustering", "canonical", "fingerprint_of", "halves", "limit_weight"]
 
 
 class Clustering(Protocol):
@@ -127,48 +125,3 @@ def halves(cluster: np.ndarray, vectors: np.ndarray, weights: np.ndarray | None 
     left = np.cumsum(load)[:-1]
     cut = int(np.abs(left - load.sum() / 2).argmin()) + 1
     return [cluster[:cut], cluster[cut:]]
-
-
-def assign(
-    vectors_new: np.ndarray, vectors_old: np.ndarray, labels_old: Sequence[np.ndarray], n_neighbors: int = 15
-) -> np.ndarray:
-    """Find the cluster of each new vector: its nearest old vectors vote, weighted by their cosine.
-
-    Exact, O(n d) for one new vector. A neighbour in several clusters votes for each; at a tie the first cluster wins.
-
-    Parameters
-    ----------
-    vectors_new, vectors_old : shapes (m, d) and (n, d)
-    labels_old : the clusters, arrays of positions in ``vectors_old`` that together cover it
-    n_neighbors : how many old vectors vote, at least 1
-
-    Returns
-    -------
-    int64, shape (m,) : indices into ``labels_old``
-
-    Raises
-    ------
-    ConfigurationError
-        If there is nothing to join, an old vector is in no cluster, or ``n_neighbors`` is below 1.
-    EmbeddingError
-        If the vectors are not finite, or differ in length.
-    """
-    if n_neighbors < 1:
-        raise ConfigurationError(f"n_neighbors must be at least 1, not {n_neighbors}.")
-    old, new = unit_rows(vectors_old), unit_rows(vectors_new)
-    if new.shape[1] != old.shape[1]:
-        raise EmbeddingError(f"New vectors have {new.shape[1]} dimensions, the clustered ones {old.shape[1]}.")
-    members = np.concatenate([np.empty(0, dtype=np.int64), *labels_old]).astype(np.int64)
-    covered = len(np.unique(members))
-    if not len(old) or covered != len(old):
-        raise ConfigurationError(f"The clusters hold {covered} of {len(old)} old vectors; cluster all of them first.")
-    owners = np.repeat(np.arange(len(labels_old)), [len(cluster) for cluster in labels_old])
-    membership = sp.csr_matrix((np.ones(len(members)), (members, owners)), shape=(len(old), len(labels_old)))
-    with one_blas_thread:
-        indices, cosines = nearest(new, old, min(n_neighbors, len(old)))
-    joined = np.empty(len(new), dtype=np.int64)
-    for i, (voters, cosine) in enumerate(zip(indices, cosines, strict=True)):
-        ballots = membership[voters]
-        votes = np.maximum(cosine.astype(np.float64), 1e-9)  # a neighbour on the far side is still the nearest
-        joined[i] = (ballots.T @ votes).argmax()
-    return joined

@@ -41,9 +41,10 @@ class GraphClustering:
 
     Parameters
     ----------
-    target_size : items in a cluster on average, at least 1; one summary is paid for each cluster
+    target_size : items in a cluster on average; one summary is paid for each cluster. Small communities dissolve, so
+        that the mean is larger when the target is near ``min_size``
     min_size, max_size : limits of a cluster; ``min_size <= target_size <= max_size`` and ``2 * min_size <= max_size``.
-        Only a part cut off a larger cluster can be under ``min_size``.
+        Only a part cut off a cluster over ``max_size`` can be under ``min_size``
     n_neighbors : of each row in the graph, at least 1
     overlap_threshold : above 0 and at most 1, or None for a partition
     max_parents : clusters that one item may be in, at least 1
@@ -55,10 +56,10 @@ class GraphClustering:
         If a parameter is out of range.
     """
 
-    target_size: float = 10.0
+    target_size: float = 12.0
     min_size: int = 3
     max_size: int = 35
-    n_neighbors: int = 15
+    n_neighbors: int = 20
     overlap_threshold: float | None = None
     max_parents: int = 2
     seed: int = 0

@@ -8,8 +8,6 @@ from llama_index.raptor.state import RaptorState, Scored
 
 __all__ = ["page_of"]
 
-_LABEL = 60
-
 
 def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequence[Scored]] | None) -> Page:
     """The tree, with the nodes of the last query and the ways up from them lit.
@@ -26,15 +24,14 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
     tree = state.tree
 
     def details(name: str) -> dict[str, Any]:
-        children = tree.children(name)
-        return {"level": tree.level(name), "children": len(children), "chunks below": len(tree.leaves(name))}
+        return {"children": len(tree.children(name)), "chunks below": len(tree.leaves(name))}
 
     nodes = [
         Node(
             id=name,
             label="" if name in texts else "(not written yet)",
             text=texts.get(name, "This summary is not written yet."),
-            group="summary",
+            group=f"summary {tree.level(name)}",
             level=tree.level(name),
             score=scores.get(name),
             lit=name in lit,
@@ -64,14 +61,15 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
         facts["summaries not written yet"] = len(state.unwritten)
     panels: list[Facts | Results] = []
     if query is not None:
-        items = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=n) for n, score in found]
-        panels.append(Results(f"Answer to: {question}", items))
+        items = [Result(snippet=texts[name], score=score, node=name) for name, score in found]
+        panels.append(Results("Answer", items))
     panels.append(Facts("The tree", facts))
-    groups = [Group("summary", "Summary"), Group("chunk", "Chunk of a document")]
+    layers = range(tree.height, 0, -1)
+    groups = [Group(f"summary {layer}", f"Summary, layer {layer}") for layer in layers]
     return Page(
         title="RAPTOR tree",
-        subtitle="Chunks at the bottom, summaries of clusters above them. Click a node to read it.",
-        view=Graph(nodes=nodes, edges=edges, groups=groups, layout="tree"),
+        subtitle=f"Question: {question}" if query is not None else "Chunks, and summaries of clusters above them",
+        view=Graph(nodes=nodes, edges=edges, groups=[*groups, Group("chunk", "Chunk of a document")], layout="tree"),
         panels=panels,
         lit="Way to the answer",
     )
