@@ -2,13 +2,18 @@
 
 import importlib
 import inspect
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from tests.cases import Case
+from llama_index.core import StorageContext
+from llama_index.core.schema import TextNode
+from tests.cases import CASES, Case
 
-from llama_index.ragkit import DerivedPostprocessor, NodeExtractor
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, LLMSummarizer, NodeExtractor
+from llama_index.ragkit.llm_calls import RetryPolicy
 
 T = TypeVar("T")
+ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)
 
 
 def _public(case: Case, base: type[T]) -> list[type[T]]:
@@ -27,6 +32,23 @@ def postprocessor(case: Case, index: Any, **kwargs: Any) -> DerivedPostprocessor
     return _public(case, DerivedPostprocessor)[0](index=index, **kwargs)
 
 
-def extractors(case: Case) -> list[type[NodeExtractor]]:
-    """The extractors of the index's package, those that ask an LLM first."""
-    return sorted(_public(case, NodeExtractor), key=lambda kind: (not kind.needs_llm, kind.__name__))
+def rule_extractor(case: Case) -> NodeExtractor | None:
+    """The extractor without an LLM that the case is built with; None for a method that reads nothing."""
+    extractor = case.components().get("extractor")
+    return extractor if isinstance(extractor, NodeExtractor) else None
+
+
+def with_llm(case: Case) -> dict[str, Any]:
+    """The components of the index's package that ask an LLM, each once; empty for a method that has none."""
+    accepted = inspect.signature(case.cls.__init__).parameters
+    asking = [kind for kind in _public(case, NodeExtractor) if kind.needs_llm]
+    components: dict[str, Any] = {"extractor": asking[0](retry=ONCE)} if asking else {}
+    if "summarizer" in accepted:
+        components["summarizer"] = LLMSummarizer(retry=ONCE)
+    return components
+
+
+def every_index(nodes: Sequence[TextNode], context: StorageContext | None = None) -> dict[str, DerivedIndex]:
+    """One index of each kind over the same nodes."""
+    given = {} if context is None else {"storage_context": context}
+    return {case.name: case.build(nodes, **given) for case in CASES}
