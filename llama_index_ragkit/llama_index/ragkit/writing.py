@@ -37,7 +37,7 @@ class Change:
     ----------
     added : nodes with text to derive from, in canonical order; their rows are in the space `chunks`
     vectors : one row for each of `added`
-    records : what the extractor read, by node id; nodes that it failed at are missing
+    records : what the extractor read, by node id; nodes that it failed at, or read nothing in, are missing
     removed : ids of nodes whose rows are gone from the space `chunks`; a node that changed is in both
     again : ids of `added` that did not change: an earlier write, which did not end, may have derived
         something from them already
@@ -110,7 +110,7 @@ class Writer(Preparation, Generic[State]):
             added = sorted((node for node in todo if node.node_id in vectors), key=sort_key)
             new = [node for node in added if node.node_id not in repeat]
             yield from parts.put_chunks(new, _stacked(new, vectors))
-            records = {node_id: entry.record for node_id, entry in entries.items() if entry.record is not None}
+            records = {node_id: entry.record for node_id, entry in entries.items() if entry.record}
             change = Change(added, _stacked(added, vectors), records, [*obsolete, *changed], repeat)
             before = {**changed, **{i: same[i] for i in repeat}}
             yield from self._finish(change, obsolete, before, entries, documents, from_docstore=list(obsolete))
