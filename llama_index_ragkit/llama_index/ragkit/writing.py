@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.lock import WriterLock
-from llama_index.ragkit.node_ids import sort_key
+from llama_index.ragkit.node_ids import refuse_lone_surrogates, sort_key
 from llama_index.ragkit.preparing import Preparation
 from llama_index.ragkit.records import Record
 
@@ -86,6 +86,7 @@ class Writer(Preparation, Generic[State]):
         parts = self._parts
         with (yield from self._lock.acquire()):
             self._check_components()
+            refuse_lone_surrogates(nodes)
             nodes, given = self._plain(nodes)
             known = yield from parts.ledger.entries_of(node.node_id for node in nodes)
             rows = parts.chunks.store.snapshot()
