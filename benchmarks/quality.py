@@ -26,7 +26,7 @@ from llama_index.ragkit.evaluation import (
 )
 from llama_index.ragkit.evaluation.scoring import Metric
 
-__all__ = ["main", "run"]
+__all__ = ["evaluate", "main", "run"]
 
 SHORTEST = 30  # passages that every ranking has, if the corpus has them
 
@@ -107,16 +107,22 @@ def report(
     if not labelled:
         return parts
     group_of = {key: group for task in tasks for key, group in task.group_of.items()}
-    metrics = _metrics(tasks[0].corpus, tasks[0].multi_aspect)
-    scored = {
-        name: score_rankings(name, _as_gold(tasks[0].corpus, ranked), labelled, metrics)
-        for name, ranked in rankings.items()
-    }
+    scored = evaluate(tasks, rankings)
     parts.append(_tables(options, scored))
     for group in dict.fromkeys(group_of[query.id] for query in labelled if query.id in group_of):
         ids = {query.id for query in labelled if group_of.get(query.id) == group}
         parts.append(f"\n## {group}\n" + _tables(options, {n: _only(e, ids) for n, e in scored.items()}))
     return parts
+
+
+def evaluate(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, Ranking]]) -> dict[str, Evaluation]:
+    """The scores of every system on the questions that have gold."""
+    labelled = [query for task in tasks for query in task.queries if query.gold]
+    metrics = _metrics(tasks[0].corpus, tasks[0].multi_aspect)
+    return {
+        name: score_rankings(name, _as_gold(tasks[0].corpus, ranked), labelled, metrics)
+        for name, ranked in rankings.items()
+    }
 
 
 def _tables(options: argparse.Namespace, scored: Mapping[str, Evaluation]) -> str:

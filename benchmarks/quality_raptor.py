@@ -20,15 +20,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--summary-tokens", type=int, default=None, help="length of a summary; the index's default")
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
-    """`raptor` summarises without an LLM; `raptor-off` is the same index with `max_layers=0`."""
+def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **kwargs: Any) -> RaptorIndex:
+    """The index with its defaults; summaries are extractive, since there is no LLM."""
     settings: dict[str, Any] = {} if options.summary_tokens is None else {"summary_tokens": options.summary_tokens}
+    summarizer = ExtractiveSummarizer()
+    return RaptorIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=summarizer, **settings, **kwargs)
+
+
+def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+    """`raptor` as it comes; `raptor-off` is the same index with `max_layers=0`."""
+    paper = {"summary_margin": 0.0, "keep_covered": True} if options.paper else {}
 
     def system(**kwargs: Any) -> System:
-        index = RaptorIndex(
-            nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=ExtractiveSummarizer(), **settings, **kwargs
-        )
-        paper = {"summary_margin": 0.0, "keep_covered": True} if options.paper else {}
+        index = make_index(corpus, embed_model, options, **kwargs)
         retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode, **paper)
 
         def rank(question: str) -> Ranking:

@@ -3,7 +3,9 @@
     python examples/demo.py                    the sample archive
     python examples/demo.py --docs FOLDER      your own files
 
-It needs no key and no network: MiniLM embeds, and the rule-based steps take the place of an LLM.
+It needs no key and no network: MiniLM embeds, and rule-based steps take the place of an LLM. With `OPENAI_API_KEY`
+set (and `OPENAI_BASE_URL` for another server, `OPENAI_MODEL` for another model) an LLM extracts, summarises and
+answers.
 """
 
 import argparse
@@ -14,7 +16,9 @@ import sys
 import textwrap
 import time
 import webbrowser
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -22,70 +26,160 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from benchmarks.embedding import minilm  # noqa: E402
+from examples.demo_methods import METHODS, Method  # noqa: E402
+from examples.demo_page import Card, write_front_page  # noqa: E402
 from examples.extracted_answer import ExtractedAnswer  # noqa: E402
 from llama_index.core import (  # noqa: E402
     Document,
     Settings,
     SimpleDirectoryReader,
     StorageContext,
+    VectorStoreIndex,
     load_index_from_storage,
 )
-from llama_index.core.llms import MockLLM  # noqa: E402
+from llama_index.core.base.base_retriever import BaseRetriever  # noqa: E402
+from llama_index.core.llms import LLM, MockLLM  # noqa: E402
 from llama_index.core.node_parser import SentenceSplitter  # noqa: E402
+from llama_index.core.schema import NodeWithScore  # noqa: E402
+from llama_index.retrievers.bm25 import BM25Retriever  # noqa: E402
 
-from llama_index.ragkit import ExtractiveSummarizer, persist  # noqa: E402
-from llama_index.raptor import RaptorIndex  # noqa: E402
+from llama_index.ragkit import persist  # noqa: E402
+from llama_index.ragkit.evaluation import LabelledQuery, evaluate_retriever, recall_at_k  # noqa: E402
 
 ARCHIVE = ROOT / "examples" / "archive"
 KINDS = {"fact": "one fact", "chain": "a chain of facts", "aspects": "many aspects", "theme": "a theme"}
+TOP_K = 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", type=Path, help="a folder with files of yours, in place of the sample archive")
     parser.add_argument("--out", type=Path, default=ROOT / "demo", help="where the pages go")
-    parser.add_argument("--question", action="append", help="a question to ask; may be given several times")
-    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument("--question", help="what to ask every method, in place of the questions of the archive")
+    parser.add_argument("--open", action="store_true", help="open the front page in a browser")
     options = parser.parse_args()
     if options.docs is not None and not options.docs.is_dir():
         parser.error(f"{options.docs} is no folder")
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
-    Settings.llm = MockLLM()  # never asked: the answers are sentences of the texts
+    llm = language_model()
+    Settings.llm = llm or MockLLM()  # the mock is never asked: the answers are sentences of the texts
     Settings.embed_model = minilm()
     Settings.transformations = [SentenceSplitter(chunk_size=128, chunk_overlap=0)]
 
     documents = SimpleDirectoryReader(options.docs, recursive=True).load_data() if options.docs else archive()
     words = sum(len(document.text.split()) for document in documents)
-    heading(f"RAPTOR: {len(documents)} documents, {words:,} words")
-    start = time.perf_counter()
-    index = RaptorIndex.from_documents(documents, summarizer=ExtractiveSummarizer(), show_progress=True)
-    counts = index.index_struct.counters
-    print(
-        f"{counts['chunks']} chunks, {counts['summaries']} summaries in {index.tree.height} layers, "
-        f"{time.perf_counter() - start:.1f} s, no LLM"
-    )
-    persist(index.storage_context, options.out / "storage")
-    context = StorageContext.from_defaults(persist_dir=str(options.out / "storage"))
-    index = load_index_from_storage(context, summarizer=ExtractiveSummarizer())
-    print("saved, and loaded again with load_index_from_storage; answers below come from the loaded index")
+    using = f"LLM: {llm.metadata.model_name}" if llm else "No LLM"
+    about = f"{len(documents)} documents, {words:,} words. Embeddings: all-MiniLM-L6-v2. {using}."
+    heading(about)
+    queries = labelled() if options.docs is None else {}
 
-    engine = index.as_query_engine(similarity_top_k=5, response_synthesizer=ExtractedAnswer())
-    asked = [("", question) for question in options.question or ()] or questions(options.docs)
-    for kind, question in asked:
-        heading(f"{question}" + (f"   ({kind})" if kind else ""))
-        response = engine.query(question)
-        print(textwrap.fill(str(response), 100))
-        for result in response.source_nodes:
-            level = result.node.metadata.get("raptor_level", 0)
-            source = f"summary, layer {level}" if level else result.node.metadata.get("title", "chunk")
-            print(f"   {result.score:.2f}  {source}: {textwrap.shorten(result.node.text, 70, placeholder='...')}")
+    indexes: dict[str, Any] = {}
+    cards = []
+    for method in METHODS:
+        heading(method.title)
+        index, seconds = build(method, documents, llm, options.out / "storage" / method.name)
+        indexes[method.name] = index
+        question = options.question or (queries[method.kind][0].question if queries else "What is this about?")
+        cards.append(ask(method, index, question, seconds, llm, options.out))
 
-    page = index.visualize(options.out / "raptor.html")
+    table = compare(indexes, documents, queries) if queries else {}
+    front = write_front_page(options.out / "index.html", about, cards, table, CAPTION)
     heading("Look at it")
-    print(f"The tree, with the way to the last answer lit: {page}")
+    print(f"The views, side by side: {front}")
     if options.open:
-        webbrowser.open(page.as_uri())
+        webbrowser.open(front.as_uri())
+
+
+def language_model() -> LLM | None:
+    """The LLM of the environment; None without a key."""
+    if not os.environ.get("OPENAI_API_KEY"):
+        return None
+    from llama_index.llms.openai_like import OpenAILike
+
+    return OpenAILike(
+        model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"),
+        api_base=os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or "https://api.openai.com/v1",
+        api_key=os.environ["OPENAI_API_KEY"],
+        is_chat_model=True,
+    )
+
+
+def build(method: Method, documents: Sequence[Document], llm: LLM | None, folder: Path) -> tuple[Any, float]:
+    """Build an index, save it, and load it again with the standard function."""
+    components = {"llm": llm, **method.models()} if llm else {**method.offline(), **method.models()}
+    start = time.perf_counter()
+    index = method.cls.from_documents(documents, show_progress=True, **components)
+    seconds = time.perf_counter() - start
+    persist(index.storage_context, folder)
+    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(folder)), **components)
+    print(f"built in {seconds:.1f} s, saved, and loaded again with load_index_from_storage")
+    return loaded, seconds
+
+
+def ask(method: Method, index: Any, question: str, seconds: float, llm: LLM | None, out: Path) -> Card:
+    """Ask a question, show the answer with its sources, and write the method's page."""
+    synthesizer = {} if llm else {"response_synthesizer": ExtractedAnswer()}
+    response = index.as_query_engine(similarity_top_k=TOP_K, **synthesizer).query(question)
+    print(textwrap.fill(f"Q: {question}", 100, subsequent_indent="   "))
+    print(textwrap.fill(f"A: {response}", 100, subsequent_indent="   "))
+    for result in response.source_nodes:
+        print(f"   {result.score:.2f}  {source(result)}: {textwrap.shorten(result.node.text, 70, placeholder='...')}")
+    page = index.visualize(out / f"{method.name}.html")
+    facts = ", ".join(f"{count:,} {what}" for what, count in method.counts(index).items())
+    return Card(
+        title=method.title,
+        what=method.what,
+        question=question,
+        answer=str(response),
+        sources=list(dict.fromkeys(source(result) for result in response.source_nodes)),
+        page=page.name,
+        facts=f"{facts}; built in {seconds:.0f} s",
+    )
+
+
+def source(result: NodeWithScore) -> str:
+    """How a result is named beside an answer."""
+    metadata = result.node.metadata
+    return str(metadata.get("title") or metadata.get("file_name") or "summary")
+
+
+CAPTION = (
+    "Share of the articles that answer a question among the first five articles retrieved, over the labelled "
+    "questions of the archive, by kind. No LLM took part in retrieval."
+)
+
+
+def compare(
+    indexes: Mapping[str, Any], documents: Sequence[Document], queries: Mapping[str, Sequence[LabelledQuery]]
+) -> dict[str, dict[str, float]]:
+    """Recall at 5 of every retriever, by kind of question."""
+    heading("Side by side: recall at 5 by kind of question")
+    depth = 6 * TOP_K  # chunks that hold at least five articles
+    core = VectorStoreIndex.from_documents(documents)
+    retrievers: dict[str, BaseRetriever] = {
+        "dense": core.as_retriever(similarity_top_k=depth),
+        "BM25": BM25Retriever.from_defaults(docstore=core.docstore, similarity_top_k=depth, verbose=False),
+        **{name: index.as_retriever(similarity_top_k=depth) for name, index in indexes.items()},
+    }
+    known = {document.id_ for document in documents}  # what was derived from several articles is passed over
+    table: dict[str, dict[str, float]] = {}
+    for name, retriever in retrievers.items():
+        row = {}
+        for kind, said in KINDS.items():
+            scores = evaluate_retriever(
+                retriever,
+                queries[kind],
+                metrics={"R@5": lambda ranking, gold: recall_at_k(list(dict.fromkeys(ranking)), gold, k=5)},
+                id_of=lambda found: found.node.ref_doc_id if found.node.ref_doc_id in known else None,
+            )
+            row[said] = scores.interval("R@5", n_resamples=1).mean
+        table[name] = row
+    width = max(map(len, table))
+    print(" " * width + "".join(f"{said:>20}" for said in KINDS.values()))
+    for name, row in table.items():
+        print(f"{name:<{width}}" + "".join(f"{value:>20.2f}" for value in row.values()))
+    return table
 
 
 def archive() -> list[Document]:
@@ -98,12 +192,13 @@ def archive() -> list[Document]:
     return documents
 
 
-def questions(folder: Path | None) -> list[tuple[str, str]]:
-    """What to ask: one question of each kind of the archive, or what can be asked of any text."""
-    if folder is not None:
-        return [("", "What is this about?"), ("", "Who or what is mentioned most?")]
+def labelled() -> dict[str, list[LabelledQuery]]:
+    """The questions of the archive by kind."""
     rows = [json.loads(line) for line in (ARCHIVE / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [(said, next(row["question"] for row in rows if row["kind"] == kind)) for kind, said in KINDS.items()]
+    return {
+        kind: [LabelledQuery(row["id"], row["question"], tuple(row["gold"])) for row in rows if row["kind"] == kind]
+        for kind in KINDS
+    }
 
 
 def heading(text: str) -> None:

@@ -27,13 +27,12 @@ from llama_index.ragkit.records import Record, derived_node, node_from_record, n
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
 from llama_index.raptor.clustering import Clustering, limit_weight
-from llama_index.raptor.tree import Summary, Tree, summary_id
+from llama_index.raptor.stored_tree import SUMMARIES, TREE, put_tree
+from llama_index.raptor.tree import Tree, summary_id
 
-__all__ = ["LEVEL_KEY", "Layering", "TreeWriter", "load_tree"]
+__all__ = ["LEVEL_KEY", "Layering", "TreeWriter"]
 
 LEVEL_KEY = "raptor_level"
-_TREE = "tree"
-_SUMMARIES = "summaries"
 _MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one below
 
 Summarize = Callable[[list[str], str], Steps[tuple[str, list[str]]]]
@@ -48,33 +47,6 @@ class Layering:
     max_layers: int = 5
     max_cluster_tokens: int = 8192
     max_root_children: int = 12
-
-
-def load_tree(parts: Parts) -> Steps[tuple[Tree, dict[str, Record]]]:
-    """The tree as it was stored, and the records of its written summaries.
-
-    What a killed write left half done is put right: children that are gone go from the tree too, and rows
-    and records of summaries that it does not know are dropped.
-    """
-    stored = yield from parts.records.get_all(_TREE)
-    tree = Tree.of({name: Summary(int(r["level"]), tuple(r["children"])) for name, r in stored.items()})
-    chunks, space = parts.chunks.store.snapshot(), parts.spaces[_SUMMARIES]
-    lost = [child for child in tree.parents if child not in tree.summaries and child not in chunks]
-    if lost:
-        tree = tree.replace(dict.fromkeys(lost, ()))
-        yield from _put_tree(parts, {name: s for name, s in tree.summaries.items() if name not in stored})
-        yield from parts.records.delete(_TREE, [name for name in stored if name not in tree.summaries])
-    yield from space.remove([name for name in space.store.snapshot().ids if name not in tree.summaries])
-    records = yield from parts.records.get_all(_SUMMARIES)
-    rows = space.store.snapshot()
-    yield from parts.records.delete(_SUMMARIES, [name for name in records if name not in rows])
-    yield from space.remove([name for name in rows.ids if name not in records])
-    return tree, {name: records[name] for name in rows.ids if name in records}
-
-
-def _put_tree(parts: Parts, summaries: Mapping[str, Summary]) -> Steps[None]:
-    pairs = [(name, {"level": s.level, "children": list(s.children)}) for name, s in summaries.items()]
-    yield from parts.records.put(_TREE, pairs)
 
 
 class TreeWriter:
@@ -126,21 +98,21 @@ class TreeWriter:
         yield from self._store(tree)
         yield from self.unwrite([name for name in self.written if name not in tree.summaries])
         gone = [name for name in self._stored if name not in tree.summaries]
-        yield from self._parts.records.delete(_TREE, gone)
+        yield from self._parts.records.delete(TREE, gone)
         for name in gone:
             del self._stored[name]
 
     def _store(self, tree: Tree) -> Steps[None]:
         # The id of a summary says what its children are.
         new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
-        yield from _put_tree(self._parts, new)
+        yield from put_tree(self._parts, new)
         self._stored.update(new)
 
     def unwrite(self, names: Sequence[str]) -> Steps[None]:
         """Drop the texts of summaries; those that stay in the tree are then written anew."""
         yield from self._release({name: self.written.pop(name)["cache_keys"] for name in names if name in self.written})
-        yield from self._parts.spaces[_SUMMARIES].remove(names)
-        yield from self._parts.records.delete(_SUMMARIES, names)
+        yield from self._parts.spaces[SUMMARIES].remove(names)
+        yield from self._parts.records.delete(SUMMARIES, names)
 
     def write(self, tree: Tree) -> Steps[Tree]:
         """Write every summary that is missing, layer by layer, then grow the tree up to its root.
@@ -228,9 +200,9 @@ class TreeWriter:
             n.node_id: {"node": node_to_record(n), "cache_keys": keys, "first": list(self._first(tree, n.node_id))}
             for n, (_, keys) in pairs
         }
-        yield from self._parts.records.put(_SUMMARIES, list(records.items()))
+        yield from self._parts.records.put(SUMMARIES, list(records.items()))
         rows = Rows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
-        yield from self._parts.spaces[_SUMMARIES].put(rows)
+        yield from self._parts.spaces[SUMMARIES].put(rows)
         self.written.update(records)
 
     def _write_one(self, tree: Tree, name: str) -> Steps[tuple[str, list[str]]]:
@@ -270,7 +242,7 @@ class TreeWriter:
         if node in self._leaves:
             vector = self._leaves.vectors_of([node])[0]
         elif node in self.written:
-            vector = self._parts.spaces[_SUMMARIES].store.snapshot().vectors_of([node])[0]
+            vector = self._parts.spaces[SUMMARIES].store.snapshot().vectors_of([node])[0]
         else:
             vector = self._vectors(tree, tree.children(node)).mean(axis=0)
         return vector

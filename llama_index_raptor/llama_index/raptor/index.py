@@ -20,11 +20,12 @@ from llama_index.ragkit.html import write
 from llama_index.ragkit.records import Record, node_from_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.writing import Change
-from llama_index.raptor.building import Layering, TreeWriter, load_tree
+from llama_index.raptor.building import Layering, TreeWriter
 from llama_index.raptor.clustering import Clustering
 from llama_index.raptor.graph_clustering import GraphClustering
 from llama_index.raptor.placing import place
 from llama_index.raptor.state import RaptorState, Scored
+from llama_index.raptor.stored_tree import load_tree
 from llama_index.raptor.tree import Tree
 
 __all__ = ["RaptorIndex", "RaptorStruct"]

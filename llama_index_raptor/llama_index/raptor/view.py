@@ -26,6 +26,10 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
     def details(name: str) -> dict[str, Any]:
         return {"children": len(tree.children(name)), "chunks below": len(tree.leaves(name))}
 
+    def title(name: str) -> str:
+        metadata = state.chunks.metadata_of(name) if name in state.chunks else {}
+        return str(metadata.get("title") or metadata.get("file_name") or "")
+
     nodes = [
         Node(
             id=name,
@@ -61,8 +65,8 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
         facts["summaries not written yet"] = len(state.unwritten)
     panels: list[Facts | Results] = []
     if query is not None:
-        items = [Result(snippet=texts[name], score=score, node=name) for name, score in found]
-        panels.append(Results("Answer", items))
+        items = [Result(title(name), snippet=texts[name], score=score, node=name) for name, score in found]
+        panels.append(Results("Retrieved", items))
     panels.append(Facts("The tree", facts))
     layers = range(tree.height, 0, -1)
     groups = [Group(f"summary {layer}", f"Summary, layer {layer}") for layer in layers]

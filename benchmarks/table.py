@@ -1,0 +1,120 @@
+"""`python -m benchmarks.table --data FOLDER`: one table of every method on every corpus of a folder.
+
+Each cell comes from `benchmarks.quality` and `benchmarks.cost`, run in processes of their own, one after the other.
+What was measured is kept in a file of JSON lines, so that a run that was cut off goes on; the table is written into
+`benchmarks/README.md` between two markers.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import Task, load
+from benchmarks.embedding import cache_folder
+from benchmarks.quality import evaluate
+from benchmarks.systems import METHODS
+
+__all__ = ["main"]
+
+README = Path(__file__).with_name("README.md")
+ARCHIVE = README.parents[1] / "examples" / "archive"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is missing, and write the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
+    parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=list(METHODS))
+    parser.add_argument("--sets", nargs="+", help="names of data folders; all with labelled questions when left out")
+    parser.add_argument("--kept", type=Path, default=cache_folder() / "table.jsonl", help="what was measured before")
+    options = parser.parse_args(arguments)
+    folders = [folder for folder in corpora(options.data) if not options.sets or folder.name in options.sets]
+    kept = {(row["data"], row["method"]): row for row in _kept(options.kept)}
+    for folder in folders:
+        for method in options.methods:
+            if (folder.name, method) not in kept:
+                row = {"data": folder.name, "method": method, **measure(method, folder)}
+                kept[folder.name, method] = row
+                with options.kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(json.dumps(row), flush=True)
+    rows = [kept[folder.name, method] for folder in folders for method in options.methods]
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    README.write_text(f"{before}{BEGIN}\n{markdown(rows)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def corpora(folder: Path) -> Iterator[Path]:
+    """The sample archive, and every data folder with labelled or recorded questions."""
+    yield ARCHIVE
+    for path in sorted(folder.iterdir()):
+        if any(path.glob("queries.jsonl*")) or path.name == "recorded_questions":
+            yield path
+
+
+def measure(method: str, folder: Path) -> dict[str, Any]:
+    """Quality and cost of a method on a corpus."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "rankings.jsonl"
+        _run("benchmarks.quality", method, "--data", str(folder), "--out", str(out), "--resamples", "100")
+        rankings: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        for row in _kept(out):
+            rankings[row["system"]][row["id"]] = row["ranking"]
+    cost = json.loads(_run("benchmarks.cost", method, "--data", str(folder)).splitlines()[-1])
+    return {**_scores(load(folder), rankings, method), **cost}
+
+
+def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]]], method: str) -> dict[str, Any]:
+    evaluations = evaluate(tasks, rankings)
+    metric = "success@n" if tasks[0].multi_aspect else "R@5"
+    shown = {"dense": "dense", "bm25": "bm25", "own": method, "off": f"{method}-off", "fusion": "fusion"}
+    gaps = {f"own_{key}": evaluations[method].difference(evaluations[shown[key]], metric) for key in ("dense", "off")}
+    return {
+        "questions": len(evaluations[method].ids),
+        "metric": metric,
+        **{key: str(evaluations[name].interval(metric)) for key, name in shown.items()},
+        **{key: f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]" for key, gap in gaps.items()},
+    }
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table, a row a corpus and method."""
+    head = {
+        "data": "corpus",
+        "questions": "n",
+        "method": "method",
+        "metric": "metric",
+        "dense": "dense",
+        "bm25": "BM25",
+        "own": "method",
+        "off": "its structure off",
+        "fusion": "fusion of dense, BM25, method",
+        "own_dense": "method - dense",
+        "own_off": "method - off",
+        "index_s": "index s",
+        "query_ms": "query ms",
+        "gained_mb": "MB",
+        "llm_calls": "LLM calls",
+    }
+    lines = [list(head.values()), ["---"] * len(head), *([str(row[key]) for key in head] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _kept(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            yield from (json.loads(line) for line in file)
+
+
+def _run(*command: str) -> str:
+    return subprocess.run([sys.executable, "-m", *command], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
