@@ -24,10 +24,11 @@ def answer(asked: Asked) -> str:
     return ANSWER
 
 
-def client(server: LLMServer, **kwargs: Any) -> OpenAILike:
+def client(server: LLMServer | str, **kwargs: Any) -> OpenAILike:
+    url = server if isinstance(server, str) else server.url
     # Its own connection for each call: one asynchronous client does not outlive the event loop of its first call.
     return OpenAILike(
-        model="m", api_base=server.url, api_key="none", is_chat_model=True, max_retries=0, reuse_client=False, **kwargs
+        model="m", api_base=url, api_key="none", is_chat_model=True, max_retries=0, reuse_client=False, **kwargs
     )
 
 
