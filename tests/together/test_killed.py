@@ -49,7 +49,7 @@ def opened(case: Case, url: str, folder: Path):
 
 def answer(asked: Asked) -> Reply:
     number = sum(asked.prompt.encode()) % 97  # not all alike: some methods drop what is said twice
-    return Reply(reading(f"Engine {number}", "cards", f"Babbage {number}"), delay=0.1)
+    return Reply(reading(f"Engine {number}", "cards", f"Babbage {number}"), delay=0.05)
 
 
 @pytest.mark.slow

@@ -63,10 +63,11 @@ class Mirror:
             try:
                 yield from call(self.store.add, self.store.async_add, batch)
             except Exception as error:
-                raise StorageError(
-                    f"{self._name} could not store {len(batch)} chunks. {_told(error)} The write is unfinished; once "
-                    "the reason is gone, refresh_ref_docs() with its documents takes it up again."
-                ) from error
+                then = (
+                    "The write is unfinished; once the reason is gone, refresh_ref_docs() with its documents takes it "
+                    "up again."
+                )
+                raise self._failed(f"store {len(batch)} chunks", error, then) from error
             if not self._can_forget:
                 yield from self._prove_that_it_forgets()
 
@@ -96,10 +97,8 @@ class Mirror:
                 for document in sorted(documents):
                     yield from call(self.store.delete, self.store.adelete, document)
         except Exception as error:
-            raise StorageError(
-                f"{self._name} could not delete {len(ids)} chunks. {_told(error)} They are still in the index; once "
-                "the reason is gone, delete them again."
-            ) from error
+            then = "They are still in the index; once the reason is gone, delete them again."
+            raise self._failed(f"delete {len(ids)} chunks", error, then) from error
         if not by_row and stay:
             yield from self.add(stay, vectors_of([node.node_id for node in stay]))
 
@@ -114,7 +113,7 @@ class Mirror:
         try:
             result = yield from call(self.store.query, self.store.aquery, query)
         except Exception as error:
-            raise StorageError(f"{self._name} could not be searched. {_told(error)}") from error
+            raise self._failed("be searched", error) from error
         return list(result.ids) if result.ids is not None else [node.node_id for node in result.nodes or []]
 
     def _delete_rows(self, ids: list[str]) -> Steps[bool]:
@@ -133,6 +132,9 @@ class Mirror:
         except Exception as error:
             raise self._cannot_forget(error) from error
         self._can_forget = True
+
+    def _failed(self, what: str, error: Exception, then: str = "") -> StorageError:
+        return StorageError(f"{self._name} could not {what}. {_told(error)} {then}".rstrip())
 
     def _cannot_forget(self, error: Exception) -> UnsupportedStoreError:
         return UnsupportedStoreError(
