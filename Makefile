@@ -62,7 +62,7 @@ oldest: $(VENV)/.installed
 constraints: $(VENV)/.installed
 	$(BIN)/uv pip compile --universal --python-version 3.10 --no-annotate --upgrade --quiet \
 		$(NAMES:%=--no-emit-package llama-index-%) --custom-compile-command "make constraints" \
-		--output-file constraints.txt requirements-docs.txt requirements-dev.txt
+		--output-file constraints.txt requirements-docs.txt requirements-stores.txt requirements-dev.txt
 
 clean:
 	rm -rf $(VENV) .venv-oldest dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

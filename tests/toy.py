@@ -31,7 +31,7 @@ class WordExtractor(NodeExtractor):
     """Reads the words of a node, without an LLM; fails at nodes that say so."""
 
     needs_llm: ClassVar[bool] = False
-    fail_on: str = "\0"
+    fail_on: str | None = None
 
     @property
     def fingerprint(self) -> dict[str, str]:
@@ -39,7 +39,7 @@ class WordExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: Any) -> Steps[dict[str, Any]]:
         text = node.get_content()
-        if self.fail_on in text:
+        if self.fail_on and self.fail_on in text:
             raise ValueError(f"cannot read {text!r}")
         return {"words": words_of(text)}
         yield

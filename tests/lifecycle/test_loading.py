@@ -169,3 +169,16 @@ def test_persist_does_not_replace_a_folder_that_holds_other_things(case: Case, t
     with pytest.raises(ConfigurationError, match=r"notes\.txt"):
         persist(index.storage_context, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_index_that_holds_nothing_takes_other_components(case: Case, tmp_path):
+    index = case.build()
+    expected = dict(index.index_struct.components)
+    for role in expected:
+        index.index_struct.components[role] = {"class": "Another"}
+    index.insert_nodes(chunks("d", 3))  # with prompts replaced by update_prompts, for one
+    assert index.index_struct.components == expected
+    for role in expected:
+        index.index_struct.components[role] = {"class": "Another"}
+        with pytest.raises(ExtractorMismatchError, match="Another"):
+            index.insert_nodes(chunks("e", 3))

@@ -19,7 +19,7 @@ from tests.cases import TEXTS, Case, ask, chunks
 from tests.models import HashEmbedding
 
 from llama_index.ragkit import MatrixVectorStore, SQLiteKVStore
-from llama_index.ragkit.errors import UnsupportedStoreError
+from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
 
 
 class Minimal(BasePydanticVectorStore):
@@ -88,6 +88,63 @@ def test_chunks_are_mirrored_whole_in_the_users_store(case: Case, make, tmp_path
 def test_a_store_that_cannot_delete_is_refused_by_name(case: Case):
     with pytest.raises(UnsupportedStoreError, match="Deaf"):
         case.build(chunks("d", 2), vector_store=Deaf())
+
+
+class Broken(Minimal):
+    """A store whose delete is there and fails once there is a table, like LanceDB's adapter 0.6.0."""
+
+    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        raise ValueError(f"no field named {ref_doc_id}" if self.ids else "no table yet")
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_store_whose_delete_turns_out_broken_is_refused_after_its_first_row(case: Case, how: str):
+    store = Broken()
+    index = case.build(vector_store=store)
+    insert = {"sync": index.insert_nodes, "async": lambda nodes: asyncio.run(index.ainsert_nodes(nodes))}[how]
+    with pytest.raises(UnsupportedStoreError, match=r"Broken cannot delete.*no field named") as caught:
+        insert(chunks("d", 4))
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert len(store.ids) == 1
+
+
+class Moody(Minimal):
+    """A store that fails when told to."""
+
+    _failing: str = PrivateAttr(default="")
+
+    def add(self, nodes, **kwargs: Any) -> list[str]:
+        self._fail("add")
+        return super().add(nodes)
+
+    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        self._fail("delete")
+        super().delete(ref_doc_id)
+
+    def _fail(self, what: str) -> None:
+        if self._failing == what:
+            raise OSError(f"no {what} today\nand a long traceback")
+
+
+def test_what_the_store_raises_is_told_by_name_and_the_write_can_be_repeated(case: Case):
+    store = Moody()
+    index = case.build(chunks("d", 3), vector_store=store)
+    before = ask(index)
+    new = Document(text="Zanzibar exports cloves.", id_="z")
+    store._failing = "add"
+    with pytest.raises(StorageError, match=r"Moody could not store 1 chunks.*no add today\. The write is unfinished"):
+        index.insert(new)
+    assert ask(index) == before
+    store._failing = "delete"
+    with pytest.raises(StorageError, match=r"Moody could not delete 3 chunks.*no delete today\. They are still"):
+        index.delete_ref_doc("d", delete_from_docstore=True)
+    assert ask(index) == before
+    store._failing = ""
+    assert index.refresh_ref_docs([new]) == [True]
+    index.delete_ref_doc("d", delete_from_docstore=True)
+    assert set(index.ref_doc_info) == {"z"}
+    assert len(store.ids) == 1
+    assert ask(index)[0][0] == "Zanzibar exports cloves."
 
 
 def test_rows_of_others_in_the_users_store_are_not_ours(case: Case):

@@ -40,6 +40,12 @@ def test_what_may_pass_is_tried_again(fault: Reply | str, drive: Any) -> None:
         assert len(server.asked) == 2
 
 
+def test_lone_surrogates_do_not_pass(drive: Any) -> None:
+    with LLMServer(lambda asked: "half \ud83d, other \ude00, both \ud83d\ude00") as server:
+        reply = drive(complete(like(server), PROMPT, parse=str, retry=QUICK, text="t"))
+        assert reply == "half \ufffd, other \ufffd, both 😀"
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_what_will_not_pass_is_not_tried_again(status: int, drive: Any) -> None:
     with LLMServer(lambda asked: Reply(f"refused {KEY}", status=status)) as server:

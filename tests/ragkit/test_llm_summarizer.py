@@ -93,6 +93,11 @@ def test_one_sentence_over_the_budget_is_left_whole(drive: Any) -> None:
         assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == reply
 
 
+def test_a_reply_without_end_is_cut_all_the_same(drive: Any) -> None:
+    with LLMServer(lambda asked: "x" * 3_000_000) as server:
+        assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == "x" * 1000
+
+
 def test_a_summary_is_bought_once_and_released_with_its_last_user(drive: Any) -> None:
     cache = ExtractionCache()
     with LLMServer(lambda asked: f"Summary {len(server.asked)}.") as server:

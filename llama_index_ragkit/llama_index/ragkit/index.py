@@ -29,7 +29,7 @@ from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction import NodeExtractor
 from llama_index.ragkit.lock import WriterLock
-from llama_index.ragkit.node_ids import with_stable_ids
+from llama_index.ragkit.node_ids import refuse_lone_surrogates, with_stable_ids
 from llama_index.ragkit.opening import find_mirror
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.struct import DerivedStruct
@@ -196,6 +196,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         is taken up again without doubles.
         """
         chain = transformations or Settings.transformations
+        refuse_lone_surrogates(documents)
         nodes = with_stable_ids(run_transformations(list(documents), chain, show_progress=show_progress))
         common: dict[str, Any] = {"storage_context": storage_context, "callback_manager": callback_manager}
         index = cls(nodes=nodes, transformations=chain, show_progress=show_progress, **common, **kwargs)
@@ -221,6 +222,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
     # -- inserting ----------------------------------------------------------------------------------
 
     def _transform(self, documents: Sequence[Document], **kwargs: Any) -> Steps[list[BaseNode]]:
+        refuse_lone_surrogates(documents)
         nodes = yield from call(
             run_transformations,
             arun_transformations,
@@ -302,6 +304,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         yield from self._write(nodes, documents=documents, replace=True)
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
+        refuse_lone_surrogates(documents)
         stored = yield from self._parts.ledger.hashes()
         changed = [stored.get(document.id_) != document.hash for document in documents]
         stale = [document for document, is_changed in zip(documents, changed, strict=True) if is_changed]

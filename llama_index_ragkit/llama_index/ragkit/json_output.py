@@ -29,6 +29,7 @@ __all__ = [
     "parse_json",
     "parse_model",
     "parse_pairs",
+    "storable",
     "to_plain",
 ]
 
@@ -160,11 +161,14 @@ def _read_scalar(text: str) -> tuple[Any] | None:
         return None
 
 
+def storable(text: str) -> str:
+    """A text of which lone surrogates are U+FFFD; halves of a pair that were escaped apart are put together."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _SURROGATE.search(text) else text
+
+
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
-        if _SURROGATE.search(value):  # halves of a pair that were escaped apart are put together
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return value
+        return storable(value)
     if isinstance(value, Pairs):
         return Pairs((_storable(key), _storable(item)) for key, item in value)
     if isinstance(value, list):

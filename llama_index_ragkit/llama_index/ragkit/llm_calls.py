@@ -22,6 +22,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from llama_index.ragkit.driver import Request, Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.json_output import storable
 from llama_index.ragkit.retry import RetryPolicy, is_transient, redact
 
 __all__ = ["Completion", "Mode", "RetryPolicy", "ask", "complete", "model_identity"]
@@ -185,6 +186,7 @@ class _Ask(Request, Generic[T]):
         return json.dumps(calls[0].tool_kwargs)
 
     def _read(self, text: str) -> Completion[T]:
+        text = storable(text)  # a reply can hold what no store and no embedding model takes
         with _marking(lambda error: isinstance(error, ValueError)):
             return Completion(text, self.parse(text))
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 
-__all__ = ["content_id", "embed_text", "reading_key", "sort_key", "with_stable_ids"]
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["content_id", "embed_text", "reading_key", "refuse_lone_surrogates", "sort_key", "with_stable_ids"]
 
 _NAMESPACE = uuid.UUID("5d0c1f0e-6a54-5c1b-9c3e-0b1a7d6f4e21")
 
@@ -74,3 +76,25 @@ def with_stable_ids(nodes: Sequence[BaseNode]) -> list[BaseNode]:
                 if isinstance(info, RelatedNodeInfo):
                     info.node_id = renamed.get(info.node_id, info.node_id)
     return list(nodes)
+
+
+def refuse_lone_surrogates(nodes: Sequence[BaseNode]) -> None:
+    """Refuse nodes and documents that cannot be encoded, before anything is done with them.
+
+    Python makes lone surrogates of bytes that are no text (`errors="surrogateescape"`, names of files);
+    models and stores fail at them late and each in its own way.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    for node in nodes:
+        for part in (node.node_id, node.ref_doc_id or "", node.get_content(metadata_mode=MetadataMode.ALL)):
+            try:
+                part.encode()
+            except UnicodeEncodeError as error:
+                raise ConfigurationError(
+                    f"{type(node).__name__} {node.node_id[:80]!r} holds a lone surrogate, {part[error.start]!r}, which "
+                    "can neither be embedded nor stored. Read its source with errors='replace', or clean text, "
+                    "metadata and id by value.encode('utf-8', 'replace').decode(). Nothing was changed."
+                ) from None

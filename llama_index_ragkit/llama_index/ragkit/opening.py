@@ -11,8 +11,9 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
+from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.records import Records
-from llama_index.ragkit.spaces import Space, open_space, refuse_store_without_delete
+from llama_index.ragkit.spaces import Space, open_space
 from llama_index.ragkit.struct import FORMAT_VERSION, DerivedStruct
 from llama_index.ragkit.vector_store import MatrixVectorStore
 
@@ -38,9 +39,7 @@ def records_of(context: StorageContext, method: str, struct: DerivedStruct) -> R
     return Records(context.docstore, f"{method}_{struct.uid}")
 
 
-def find_mirror(
-    context: StorageContext, method: str, given: BasePydanticVectorStore | None
-) -> BasePydanticVectorStore | None:
+def find_mirror(context: StorageContext, method: str, given: BasePydanticVectorStore | None) -> Mirror | None:
     """The user's own store for chunks: the one given, else one in the namespace `<method>_chunks`.
 
     The `default` namespace is never taken: core's own indexes keep their vectors there.
@@ -55,8 +54,7 @@ def find_mirror(
                 type(default).__name__,
             )
         return None
-    refuse_store_without_delete(store)
-    return store
+    return Mirror(store)
 
 
 def spaces_of_new(
@@ -65,7 +63,7 @@ def spaces_of_new(
     names: Sequence[str],
     struct: DerivedStruct,
     records: Records,
-    mirror: BasePydanticVectorStore | None,
+    mirror: Mirror | None,
 ) -> dict[str, Space]:
     """Empty spaces of a new index: `<method>_<space>`, with the uid behind it where that name is taken."""
     spaces = {}
@@ -81,7 +79,7 @@ def spaces_of_new(
 
 
 def open_spaces(
-    context: StorageContext, struct: DerivedStruct, records: Records, mirror: BasePydanticVectorStore | None
+    context: StorageContext, struct: DerivedStruct, records: Records, mirror: Mirror | None
 ) -> Steps[dict[str, Space]]:
     """The spaces of a stored index, checked against its struct.
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.storage_context import StorageContext
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from numpy.typing import NDArray
 
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.ledger import Entry, Ledger
+from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.node_ids import sort_key
 from llama_index.ragkit.opening import CHUNKS, new_uid, open_spaces, part_tag, records_of, spaces_of_new
 from llama_index.ragkit.records import Records, forget_in_docstore
@@ -29,7 +29,7 @@ class Parts:
     records: Records
     ledger: Ledger
     spaces: dict[str, Space]
-    mirror: BasePydanticVectorStore | None
+    mirror: Mirror | None
 
     @classmethod
     def new(
@@ -38,7 +38,7 @@ class Parts:
         method: str,
         space_names: Sequence[str],
         struct: DerivedStruct,
-        mirror: BasePydanticVectorStore | None,
+        mirror: Mirror | None,
     ) -> "Parts":
         """Empty parts of a new index; nothing is written yet."""
         struct.uid = new_uid()
@@ -48,9 +48,7 @@ class Parts:
         return cls(context, struct, records, Ledger(records), spaces, mirror)
 
     @classmethod
-    def open(
-        cls, context: StorageContext, method: str, struct: DerivedStruct, mirror: BasePydanticVectorStore | None
-    ) -> Steps["Parts"]:
+    def open(cls, context: StorageContext, method: str, struct: DerivedStruct, mirror: Mirror | None) -> Steps["Parts"]:
         """Parts of a stored index, found again and checked against one another."""
         records = records_of(context, method, struct)
         spaces = yield from open_spaces(context, struct, records, mirror)

@@ -55,6 +55,8 @@ class Preparation:
 
     def _check_components(self) -> None:
         struct = self._parts.struct
+        if not len(self._parts.chunks.store.snapshot()):
+            struct.components = {}  # nothing is there that others have made
         for role, fingerprint in self._components().items():
             stored = struct.components.setdefault(role, fingerprint)
             if stored != fingerprint:

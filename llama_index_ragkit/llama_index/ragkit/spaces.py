@@ -1,27 +1,23 @@
 """A vector space of an index: exact vectors in memory, and where they are kept."""
 
 import base64
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 from numpy.typing import NDArray
 
-from llama_index.ragkit.driver import Steps, call, offload
-from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError, UnsupportedStoreError
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError
+from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.records import Record, Records
 from llama_index.ragkit.vector_store import MatrixVectorStore
 
-__all__ = ["Rows", "Space", "open_space", "refuse_store_without_delete"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["Rows", "Space", "open_space"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Space:
         name: str,
         store: MatrixVectorStore,
         records: Records,
-        mirror: BasePydanticVectorStore | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
         self.name = name
         self.store = store
@@ -72,7 +68,7 @@ class Space:
         if not len(rows.ids):
             return
         if self.mirror is not None:
-            yield from self._mirror_add(nodes, rows.vectors)
+            yield from self.mirror.add(nodes, rows.vectors)
         if self._records is not None:
             yield from self._records.put(self._collection, list(_to_records(rows)))
         yield from offload(
@@ -96,7 +92,7 @@ class Space:
         if not ids:
             return
         if self.mirror is not None:
-            yield from self._mirror_delete(ids, documents, stay)
+            yield from self.mirror.delete(ids, documents, stay, self.store.snapshot().vectors_of)
         if self._records is not None:
             yield from self._records.delete(self._collection, ids)
         yield from offload(self.store.delete_nodes, ids)
@@ -110,9 +106,7 @@ class Space:
         """
         if self.mirror is None:
             return None
-        query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k)
-        result = yield from call(self.mirror.query, self.mirror.aquery, query)
-        found = result.ids if result.ids is not None else [node.node_id for node in result.nodes or []]
+        found = yield from self.mirror.search(vector, top_k)
         snapshot = self.store.snapshot()
         ours = [node_id for node_id in dict.fromkeys(found) if node_id in snapshot]
         return ours if len(ours) >= min(top_k, len(snapshot)) else None
@@ -120,25 +114,6 @@ class Space:
     @property
     def _collection(self) -> str:
         return f"space/{self.name}"
-
-    def _mirror_add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
-        if self.mirror is not None and len(nodes):
-            embedded = [
-                node.model_copy(update={"embedding": vector.tolist()})
-                for node, vector in zip(nodes, vectors, strict=True)
-            ]
-            yield from call(self.mirror.add, self.mirror.async_add, embedded)
-
-    def _mirror_delete(self, ids: list[str], documents: Iterable[str], stay: Sequence[BaseNode]) -> Steps[None]:
-        if self.mirror is None:
-            return
-        try:
-            yield from call(self.mirror.delete_nodes, self.mirror.adelete_nodes, ids)
-        except NotImplementedError:
-            # Only the mandatory delete is there. It works by document: what stays is written again.
-            for document in sorted(documents):
-                yield from call(self.mirror.delete, self.mirror.adelete, document)
-            yield from self._mirror_add(stay, self.store.snapshot().vectors_of([node.node_id for node in stay]))
 
 
 def _to_records(rows: Rows) -> Iterable[tuple[str, Record]]:
@@ -167,7 +142,7 @@ def open_space(
     context: StorageContext,
     records: Records,
     tag: dict[str, Any],
-    mirror: BasePydanticVectorStore | None,
+    mirror: Mirror | None,
     *,
     trusted: bool,
 ) -> Steps[Space]:
@@ -213,21 +188,3 @@ def open_space(
     store.tag = tag
     context.vector_stores[namespace] = store
     return Space(name, store, records, mirror)
-
-
-def refuse_store_without_delete(store: BasePydanticVectorStore) -> None:
-    """Refuse, at construction and by name, a vector store that could not forget a document.
-
-    Raises
-    ------
-    UnsupportedStoreError
-    """
-    try:
-        store.delete(str(uuid4()))
-    except NotImplementedError:
-        raise UnsupportedStoreError(
-            f"{type(store).__name__} cannot delete, so the index could not forget a document. Leave vector_store= "
-            "out to keep the vectors in the storage context, or give a store that implements delete(ref_doc_id)."
-        ) from None
-    except Exception as error:  # many stores refuse to delete before their first row
-        logger.debug("%s.delete on an empty store: %s", type(store).__name__, error)

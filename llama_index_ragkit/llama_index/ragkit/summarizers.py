@@ -25,6 +25,7 @@ __all__ = ["LLMSummarizer", "Summarizer"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _FAR_OVER = 1.5  # times the budget; a summary beyond it loses sentences at its end
+_MOST_CHARACTERS = 100  # a token of the budget; no sentence is so long, but a model that runs away is
 _WORDS_PER_TOKEN = 0.75  # of English, told to the model beside the tokens that it cannot count
 
 
@@ -77,7 +78,7 @@ class LLMSummarizer(Summarizer):
 
     The texts must fit the model's context window together. The budget is told to the model, not enforced
     in mid-sentence: only a reply of more than one and a half times the budget is cut back to it, at the end
-    of a sentence.
+    of a sentence; one without end, after 100 characters a token.
 
     Parameters
     ----------
@@ -137,6 +138,7 @@ def _answer(reply: str) -> str:
 
 
 def _cut_back(text: str, max_tokens: int) -> str:
+    text = text[: _MOST_CHARACTERS * max_tokens]
     if count_tokens(text) <= _FAR_OVER * max_tokens:
         return text
     ends = [end for _, end in sentence_spans(text)] or [len(text)]

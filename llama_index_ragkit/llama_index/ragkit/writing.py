@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.lock import WriterLock
-from llama_index.ragkit.node_ids import sort_key
+from llama_index.ragkit.node_ids import refuse_lone_surrogates, sort_key
 from llama_index.ragkit.preparing import Preparation
 from llama_index.ragkit.records import Record
 
@@ -37,7 +37,7 @@ class Change:
     ----------
     added : nodes with text to derive from, in canonical order; their rows are in the space `chunks`
     vectors : one row for each of `added`
-    records : what the extractor read, by node id; nodes that it failed at are missing
+    records : what the extractor read, by node id; nodes that it failed at, or read nothing in, are missing
     removed : ids of nodes whose rows are gone from the space `chunks`; a node that changed is in both
     again : ids of `added` that did not change: an earlier write, which did not end, may have derived
         something from them already
@@ -86,6 +86,7 @@ class Writer(Preparation, Generic[State]):
         parts = self._parts
         with (yield from self._lock.acquire()):
             self._check_components()
+            refuse_lone_surrogates(nodes)
             nodes, given = self._plain(nodes)
             known = yield from parts.ledger.entries_of(node.node_id for node in nodes)
             rows = parts.chunks.store.snapshot()
@@ -110,7 +111,7 @@ class Writer(Preparation, Generic[State]):
             added = sorted((node for node in todo if node.node_id in vectors), key=sort_key)
             new = [node for node in added if node.node_id not in repeat]
             yield from parts.put_chunks(new, _stacked(new, vectors))
-            records = {node_id: entry.record for node_id, entry in entries.items() if entry.record is not None}
+            records = {node_id: entry.record for node_id, entry in entries.items() if entry.record}
             change = Change(added, _stacked(added, vectors), records, [*obsolete, *changed], repeat)
             before = {**changed, **{i: same[i] for i in repeat}}
             yield from self._finish(change, obsolete, before, entries, documents, from_docstore=list(obsolete))

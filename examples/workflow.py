@@ -1,0 +1,68 @@
+"""A Workflow in place of a query pipeline: all retrievers at once, then one answer.
+
+    python -m examples.workflow "Who kept the light?"
+
+Core 0.14 has no `QueryPipeline` any more; this takes its place. It needs no key and no network.
+"""
+
+import asyncio
+import sys
+from itertools import zip_longest
+
+from benchmarks.embedding import minilm
+from examples.demo import archive
+from examples.demo_methods import METHODS
+from examples.extracted_answer import ExtractedAnswer
+from llama_index.core import Settings, StorageContext
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
+
+QUESTION = "As a grown man, what calling did the infant have whose cradle floated off with a cat aboard?"
+
+
+class Retrieved(Event):
+    question: str
+    nodes: list[NodeWithScore]
+
+
+class AskEveryMethod(Workflow):
+    """Two steps; what flows between them says in which order they run."""
+
+    def __init__(self, retrievers: list[BaseRetriever], synthesizer: BaseSynthesizer) -> None:
+        super().__init__(timeout=60)
+        self.retrievers = retrievers
+        self.synthesizer = synthesizer
+
+    @step
+    async def retrieve(self, event: StartEvent) -> Retrieved:
+        lists = await asyncio.gather(*(retriever.aretrieve(event.question) for retriever in self.retrievers))
+        best: dict[str, NodeWithScore] = {}
+        for of_one_rank in zip_longest(*lists):  # the first of each method, then the second of each
+            for node in filter(None, of_one_rank):
+                best.setdefault(node.node.node_id, node)
+        return Retrieved(question=event.question, nodes=list(best.values()))
+
+    @step
+    async def answer(self, event: Retrieved) -> StopEvent:
+        return StopEvent(result=await self.synthesizer.asynthesize(event.question, nodes=event.nodes))
+
+
+async def main(question: str) -> None:
+    Settings.llm = MockLLM()  # never asked: the answer is made of sentences of the texts
+    Settings.embed_model = minilm()
+    nodes = SentenceSplitter(chunk_size=128, chunk_overlap=0).get_nodes_from_documents(archive()[:20])
+    context = StorageContext.from_defaults()
+    indexes = [m.cls(nodes, storage_context=context, **m.offline(), **m.models()) for m in METHODS]
+    workflow = AskEveryMethod([index.as_retriever(similarity_top_k=3) for index in indexes], ExtractedAnswer())
+    response = await workflow.run(question=question)
+    print(f"{question}\n{response}")
+    for source in response.source_nodes:
+        print("   ", source.node.metadata.get("title", "derived from several chunks"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(" ".join(sys.argv[1:]) or QUESTION))

@@ -1,0 +1,99 @@
+"""Extractors as steps of an `IngestionPipeline`: cached, deduplicated, and taken up by an index."""
+
+import asyncio
+
+import pytest
+from llama_index.core import Document
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TransformComponent
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from tests.cases import CASES, TEXTS, Case, ask
+from tests.models import HashEmbedding
+from tests.together.plugins import rule_extractor
+
+from llama_index.ragkit import MatrixVectorStore, NodeExtractor
+
+READERS = [case for case in CASES if rule_extractor(case)]
+each_reader = pytest.mark.parametrize("case", READERS, ids=lambda case: case.name)
+SPLIT = SentenceSplitter(chunk_size=64, chunk_overlap=0)
+
+
+def documents(count: int = 4) -> list[Document]:
+    return [Document(text=" ".join([*TEXTS[i:], *TEXTS[:i], f"Note {i}."]), id_=f"D{i}") for i in range(count)]
+
+
+class Watched(TransformComponent):
+    """Counts the nodes that reach an extractor."""
+
+    inner: NodeExtractor
+    _reached: list[str] = PrivateAttr(default_factory=list)  # a field would enter the key of the cache
+
+    @property
+    def reached(self) -> list[str]:
+        return self._reached
+
+    def __call__(self, nodes, **kwargs):
+        self.reached.extend(node.get_content() for node in nodes)
+        return self.inner(nodes, **kwargs)
+
+    async def acall(self, nodes, **kwargs):
+        self.reached.extend(node.get_content() for node in nodes)
+        return await self.inner.acall(nodes, **kwargs)
+
+
+def built_from_nodes(case: Case, nodes):
+    """An index that gets what the pipeline read, and may read nothing itself."""
+    extractor = rule_extractor(case)
+    assert extractor is not None
+    assert all(extractor.record_key in node.metadata for node in nodes)
+    index = case.build(nodes)
+    assert not any(extractor.record_key in node.metadata for node in index.docstore.docs.values())
+    return index
+
+
+@each_reader
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_an_index_takes_what_a_pipeline_read(case: Case, how: str):
+    pipeline = IngestionPipeline(transformations=[SPLIT, rule_extractor(case)])
+    run = {"sync": pipeline.run, "async": lambda **kwargs: asyncio.run(pipeline.arun(**kwargs))}[how]
+    index = built_from_nodes(case, run(documents=documents()))
+    assert ask(index) == ask(case.from_documents(documents(), transformations=[SPLIT]))
+
+
+@each_reader
+def test_the_pipeline_s_cache_spares_the_reading(case: Case, tmp_path):
+    extractor = Watched(inner=rule_extractor(case))
+    pipeline = IngestionPipeline(transformations=[SPLIT, extractor], cache=IngestionCache())
+    first = pipeline.run(documents=documents())
+    reached = len(extractor.reached)
+    assert reached == len(first)
+    pipeline.persist(str(tmp_path))
+    again = IngestionPipeline(transformations=[SPLIT, extractor])
+    again.load(str(tmp_path))
+    second = again.run(documents=documents())
+    assert len(extractor.reached) == reached
+    assert ask(built_from_nodes(case, second)) == ask(built_from_nodes(case, first))
+
+
+@each_reader
+@pytest.mark.parametrize("strategy", list(DocstoreStrategy), ids=lambda strategy: strategy.value)
+def test_docstore_strategies_let_through_what_is_new(case: Case, strategy: DocstoreStrategy):
+    extractor = Watched(inner=rule_extractor(case))
+    pipeline = IngestionPipeline(
+        transformations=[SPLIT, extractor, HashEmbedding()],
+        docstore=SimpleDocumentStore(),
+        docstore_strategy=strategy,
+        vector_store=MatrixVectorStore(),
+    )
+    index = built_from_nodes(case, pipeline.run(documents=documents()))
+    assert pipeline.run(documents=documents()) == []
+    extractor.reached.clear()
+    changed = [*documents()[:3], Document(text="Zanzibar exports cloves.", id_="D3")]
+    new = pipeline.run(documents=changed)
+    assert extractor.reached == ["Zanzibar exports cloves."]
+    index.delete_ref_doc("D3", delete_from_docstore=True)
+    index.insert_nodes(new)
+    assert ask(index, doc_ids=["D3"]) == ask(case.from_documents(changed, transformations=[SPLIT]), doc_ids=["D3"])
+    assert set(index.ref_doc_info) == {"D0", "D1", "D2", "D3"}

@@ -1,0 +1,102 @@
+"""The whole life of every index on the stores that people run."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import BaseNode
+from tests.cases import TEXTS, Case, ask
+from tests.models import HashEmbedding
+from tests.together.stores import BACKENDS, Backend, Opened
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+SPLIT = [SentenceSplitter(chunk_size=64, chunk_overlap=0)]
+
+
+class Place:
+    """A backend for one test, under one tag; what it opened is closed at the end."""
+
+    def __init__(self, backend: Backend, folder: Path, stack: ExitStack) -> None:
+        self.backend = backend
+        self.tag = uuid4().hex[:8]
+        self.folder = folder
+        self._stack = stack
+
+    def open(self) -> Opened:
+        self._stack.close()
+        return self.backend.open(self.tag, self.folder, self._stack)
+
+
+@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    request.param.skip_unless_there()
+    with ExitStack() as stack:
+        yield Place(request.param, tmp_path, stack)
+
+
+def documents(count: int) -> list[Document]:
+    return [Document(text=" ".join([*TEXTS[i:], *TEXTS[:i], f"Note {i}."]), id_=f"D{i}") for i in range(count)]
+
+
+def everything(index) -> list[tuple[str, float]]:
+    """All answers: stores order equal rows as they like, so that the last of a few is a matter of taste."""
+    return ask(index, top_k=50)
+
+
+def chunks_of(index) -> set[str]:
+    return {node.get_content() for node in index.docstore.docs.values() if isinstance(node, BaseNode)}
+
+
+def test_life_from_build_to_forgetting_is_that_of_an_index_in_memory(case: Case, place: Place):
+    here = place.open()
+    twin = case.from_documents(documents(3), transformations=SPLIT)
+    index = case.from_documents(documents(3), transformations=SPLIT, storage_context=here.context, **here.options)
+    assert everything(index) == everything(twin)
+    canary = Document(text=f"Zanzibar exports cloves to {place.tag}x. {TEXTS[2]}", id_="Z")
+    for each in (index, twin):
+        each.insert(canary)
+        each.update_ref_doc(Document(text="Lyon lies on the Rhone and the Saone.", id_="D0"))
+        assert each.refresh_ref_docs([*documents(3)[1:], canary]) == [False] * 3
+    assert everything(index) == everything(twin)
+    assert ask(index, top_k=1) == ask(twin, top_k=1)
+    assert f"{place.tag}x" in here.dump()
+    if "vector_store" in here.options:
+        core = VectorStoreIndex.from_vector_store(here.options["vector_store"], embed_model=HashEmbedding())
+        assert {text for text, _ in everything(core)} == chunks_of(twin)
+
+    if not place.backend.remote:
+        index.storage_context.persist(str(place.folder / "stored"))
+    there = place.open()
+    again = case.load(there.context, transformations=SPLIT, **there.options)
+    assert everything(again) == everything(twin)
+    for each in (again, twin):
+        each.delete_ref_doc("Z", delete_from_docstore=True)
+    assert everything(again) == everything(twin)
+    assert f"{place.tag}x" not in there.dump()
+
+
+def test_asynchronous_writes_and_reads_do_the_same(case: Case, place: Place):
+    if not place.backend.asynchronous:
+        pytest.skip("the adapter has no asynchronous methods here")
+    here = place.open()
+    twin = case.from_documents(documents(2), transformations=SPLIT)
+    new = Document(text=f"Zanzibar exports cloves to {place.tag}x.", id_="Z")
+
+    async def live() -> list[tuple[str, float]]:
+        index = await case.cls.afrom_documents(
+            documents(2), transformations=SPLIT, storage_context=here.context, **case.options(**here.options)
+        )
+        await index.ainsert(new)
+        assert f"{place.tag}x" in here.dump()
+        await index.adelete_ref_doc("Z", delete_from_docstore=True)
+        assert await index.arefresh_ref_docs(documents(2)) == [False, False]
+        found = await index.as_retriever(similarity_top_k=50).aretrieve("Which engine used punched cards?")
+        return [(result.node.get_content(), round(result.get_score(), 6)) for result in found]
+
+    assert asyncio.run(live()) == everything(twin)
+    assert f"{place.tag}x" not in here.dump()
