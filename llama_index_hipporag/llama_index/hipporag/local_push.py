@@ -1,9 +1,10 @@
-"""Personalised PageRank near its seeds only: forward push (Andersen, Chung, Lang 2006, section 3), a frontier at a time.
+"""Personalised PageRank near its seeds only: forward push, a frontier at a time.
 
-Kept are a lower bound p of the answer and a residual r, the mass that has not been walked yet. To push node u is to
-keep (1 - d) r_u at u and to hand d r_u to its neighbours. Only nodes with ``r_u > epsilon s_u`` are pushed (s_u the
-weight of all edges of u), so that the total work is at most ``1 / (epsilon (1 - d))`` edges of weight 1 *whatever the size
-of the graph*, and a hub is not opened for a crumb. Whole frontiers are pushed at once, as arrays.
+Kept are a lower bound p of the answer and a residual r, the mass that has not been walked yet (Andersen, Chung, Lang
+2006, "Local graph partitioning using PageRank vectors", section 3). To push node u is to keep (1 - d) r_u at u and to hand
+d r_u to its neighbours. Only nodes with ``r_u > epsilon s_u`` are pushed (s_u the weight of all edges of u), so that the
+total work is at most ``1 / (epsilon (1 - d))`` edges of weight 1 *whatever the size of the graph*, and a hub is not opened
+for a crumb. Whole frontiers are pushed at once, as arrays.
 
 What is left undone is known. With G the walk that ends at nodes without edges, the exact vector is G v scaled to sum 1,
 and G v = p + G r. Hence the distance to it is at most the share of r in p + r, and at a single node u of an undirected

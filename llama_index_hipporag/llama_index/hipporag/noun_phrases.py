@@ -68,7 +68,7 @@ def subject_of(text: str, title: str | None = None) -> list[str]:
     Without a given title, the first line is one if more text follows it, it is short, and it does not end in a point,
     comma or colon; a markdown heading always is.
 
-    >>> subject_of("Heat (1995 film)\\nHeat is a film."), subject_of("One sentence.\\nAnother one."), subject_of("One line")
+    >>> subject_of("Heat (1995 film)\\nHeat is a film."), subject_of("A sentence.\\nAnother one."), subject_of("One line")
     (['Heat (1995 film)', 'Heat'], [], [])
     """
     if title is None:

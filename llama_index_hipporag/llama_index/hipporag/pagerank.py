@@ -76,7 +76,7 @@ def pagerank(
     """The share of time that a walker who restarts from `resets` spends at each node.
 
     Every step multiplies the L1 distance to the exact answer by d or less, so that it never takes more than
-    ``log(tolerance / 2) / log(d)`` steps: 36 at d = 0.5. The work of a step is the number of edges times that of queries.
+    ``log(tolerance / 2) / log(d)`` steps: 36 at d = 0.5. The work of a step is the number of edges times the queries.
 
     Parameters
     ----------

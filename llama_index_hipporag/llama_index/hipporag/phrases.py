@@ -26,8 +26,8 @@ def check_normalizer(mode: str) -> None:
 def normalise(text: str, mode: Normalizer = "unicode") -> str:
     """The form in which phrases are compared; it may be empty, and is then no phrase.
 
-    `unicode`: NFKC and full case folding; every character that is neither letter nor mark nor number becomes a space, an
-    apostrophe too, so that a name is found in its genitive; runs of spaces are one space. All scripts are kept.
+    `unicode`: NFKC and full case folding; every character that is neither letter nor mark nor number becomes a space,
+    an apostrophe too, so that a name is found in its genitive; runs of spaces are one space. All scripts are kept.
 
     `legacy`: the published code's rule, for parity with its graphs: lower case, every character but ``[A-Za-z0-9 ]``
     becomes a space, the ends are stripped. Runs of spaces stay, and letters outside ASCII are lost ("Göttingen" is

@@ -5,7 +5,7 @@ Four kinds of writing, told apart run by run:
 * Han and kana. In Japanese the writing changes with the kind of word: runs of Han characters and of Katakana are
   phrases, Hiragana glues them. In Chinese a few dozen function characters do.
 * Hangul: words, without their last particle.
-* Thai, Lao, Khmer, Burmese: no spaces between words and no marks on names; the pieces between spaces and marks, if short.
+* Thai, Lao, Khmer, Burmese: no spaces between words and no marks on names; the pieces between spaces, if short.
 * Others with spaces (Arabic, Hebrew, Devanagari, Georgian, ...): runs of words between the short ones.
 """
 
@@ -16,7 +16,7 @@ from llama_index.hipporag.names import Mention
 
 __all__ = ["uncased_phrases"]
 
-# Characters that are words of their own; those that names hold as well (都, 会, 以) are left out, and so the republic 共和国.
+# Characters that are words of their own. Those that names hold as well (都, 会, 以) are left out; so is 共和国.
 _HAN_GLUE = "(?:[的了是在与與或而也没沒有为為被从從这這那该該个個们們吗嗎呢吧啊着並并]|(?<!共)和(?!平))"
 _HAN = re.compile(f"(?:(?!{_HAN_GLUE})[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇]){{2,8}}")
 _JAPANESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇]{2,12}|[\u30a1-\u30fa\u30fc・]{2,20}")
