@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from llama_index.hipporag.memory import Memory, sparse_rows
 from llama_index.hipporag.passage import Fact, Passage, read_record
 from llama_index.hipporag.phrases import Normalizer, normalise, significant
-from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_of, fact_text, phrase_id
+from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, phrase_id
 from llama_index.hipporag.synonymy import (
     Pairs,
     Tile,
@@ -164,7 +164,9 @@ class GraphWriter:
         floor = rules.synonym_threshold - slack(dim)
         pairs = as_pairs(grown.candidates(floor), grown.vectors_of, rules.synonym_threshold, rules.max_synonyms, dim)
         rows = np.unique(pairs.rows)
-        long_enough = np.array([significant(grown.phrase_of(row)) >= rules.min_synonym_length for row in rows], np.bool_)
+        long_enough = np.array(
+            [significant(grown.phrase_of(row)) >= rules.min_synonym_length for row in rows], np.bool_
+        )
         kept = np.isin(pairs.rows, rows[long_enough])
         pairs = Pairs(pairs.rows[kept], pairs.columns[kept], pairs.cosines[kept])
         return extended_lists(state.memory.similar, len(grown), pairs, rules.max_synonyms, grown.phrases_of)
@@ -233,10 +235,7 @@ class GraphWriter:
         whole = [_among(passage, known) for passage in passages]
         facts = [fact for fact in told if fact[0] in known and fact[2] in known]
         n = len(state.phrases)
-        blank = Memory(
-            named=csr_matrix((0, n)), about=csr_matrix((0, n)), told=csr_matrix((0, 0)), heads=np.empty(0, np.int64), tails=np.empty(0, np.int64),
-            similar=similar,
-        )  # fmt: skip
+        blank = replace(Memory.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), similar=similar)
         return self._told(replace(state, memory=blank), whole, facts)
 
     def _load_lists(self, state: HippoRAGState) -> Steps[csr_matrix]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ class HippoRAGExplanation:
     ----------
     node_id, text : the passage
     score : as the retriever gives it, in [0, 1]
-    walk : the part of the walk in it, in [0, 1]; None where no walk was made
-    dense : the cosine of question and passage, scaled to [0, 1] over the passages; None where it had no part
+    walk : what the walk gave the passage, as a share of the best, in [0, 1]; None where no walk was made
+    cosine : of question and passage, in [-1, 1]; None where it had no part
     linked : the phrases that the walk started from
     facts : what leads from there to the passage: facts (head, relation, tail) one after the other, with
         `NEAR` as the relation of two synonyms; then facts of the passage about phrases that are linked
@@ -41,7 +42,7 @@ class HippoRAGExplanation:
     text: str
     score: float
     walk: float | None
-    dense: float | None
+    cosine: float | None
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
@@ -57,7 +58,7 @@ def explain(found: Found, node_id: str, text: str, score: float) -> HippoRAGExpl
     active[found.nodes] = found.active
     seeds = np.array(sorted(found.cue.weights), np.int64)
     way = _way(memory, seeds, own, active) if seeds.size and own.size else []
-    facts = [fact for a, b in zip(way, way[1:], strict=False) for fact in facts_between(state, memory, a, b)]
+    facts = [fact for a, b in pairwise(way) for fact in facts_between(state, memory, a, b)]
     facts += _told_about(state, memory, row, {*way, *seeds.tolist()})
     top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrase(phrase)))[:_SHOWN]
     return HippoRAGExplanation(
@@ -65,7 +66,7 @@ def explain(found: Found, node_id: str, text: str, score: float) -> HippoRAGExpl
         text=text,
         score=score,
         walk=None if found.walked is None else float(found.walked[row]),
-        dense=None if found.dense is None else float(found.dense[row]),
+        cosine=None if found.cosines is None else float(found.cosines[row]),
         linked=found.cue.links,
         facts=list(dict.fromkeys(facts)),
         active=[(state.phrase(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],

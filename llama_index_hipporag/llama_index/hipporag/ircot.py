@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
 
 
-class IRCoTRetriever(PromptHolder, BaseRetriever):  # type: ignore[misc]
+class IRCoTRetriever(PromptHolder, BaseRetriever):
     """Interleaves retrieval with a chain of thought (Trivedi et al., ACL 2023), over any LlamaIndex retriever.
 
     1. The question is retrieved for.

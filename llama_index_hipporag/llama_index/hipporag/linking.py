@@ -19,7 +19,17 @@ from llama_index.ragkit.json_output import parse_model
 from llama_index.ragkit.llm_calls import complete
 from llama_index.ragkit.prompts import fence
 
-__all__ = ["Cue", "FactFilter", "Link", "filter_facts", "linked_facts", "links_of_text", "nearest_phrases", "seeds_of_facts", "specificity"]
+__all__ = [
+    "Cue",
+    "FactFilter",
+    "Link",
+    "filter_facts",
+    "linked_facts",
+    "links_of_text",
+    "nearest_phrases",
+    "seeds_of_facts",
+    "specificity",
+]
 
 Floats = NDArray[np.float32]
 

@@ -58,7 +58,8 @@ class Memory:
     def empty(cls) -> "Memory":
         """No passages."""
         none = np.empty(0, np.int64)
-        return cls(*(csr_matrix((0, 0)) for _ in range(3)), none, none, csr_matrix((0, 0)))
+        blank = csr_matrix((0, 0))
+        return cls(blank, blank, blank, none, none, blank)
 
     @property
     def shape(self) -> tuple[int, int, int]:

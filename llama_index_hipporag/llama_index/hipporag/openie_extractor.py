@@ -30,7 +30,9 @@ class Entities(BaseModel):
     @classmethod
     def _texts(cls, values: list[Any]) -> list[str]:
         """Texts and numbers, each once; a model that wraps its names in objects loses those."""
-        return list(dict.fromkeys(str(v).strip() for v in values if isinstance(v, (str, int, float)) and str(v).strip()))
+        return list(
+            dict.fromkeys(str(v).strip() for v in values if isinstance(v, (str, int, float)) and str(v).strip())
+        )
 
 
 class Triples(BaseModel):
@@ -53,8 +55,8 @@ class OpenIEExtractor(NodeExtractor):
     """Ask a language model for the named entities of a passage, then for triples that name them.
 
     Two calls a passage; the second sees the entities that the first found. The record is
-    `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. A reply without the key that was asked
-    for is asked for again, and then fails the node: it is never stored as an empty success.
+    `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. A reply without the
+    key that was asked for is asked for again, and then fails the node: it is never stored as an empty success.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from llama_index.ragkit.errors import ConfigurationError
 __all__ = ["PRESETS", "Ensemble", "Linking", "Options"]
 
 Linking = Literal["entities", "facts", "text"]
-Ensemble = Literal["none", "uncertainty", "average", "log"]
+Ensemble = Literal["none", "uncertainty", "average", "product"]
 PassageSeeds = Literal["none", "each", "share"]
 
 
@@ -33,10 +33,10 @@ class Options:
     passage_nodes: bool = True
     subject_weight: float = 10.0
     passage_seeds: PassageSeeds = "share"
-    passage_seed_weight: float = 0.05
+    passage_seed_weight: float = 0.03
     counted: Counted = "contains"
     length_normalization: float = 0.0
-    ensemble: Ensemble = "log"
+    ensemble: Ensemble = "product"
     ensemble_weight: float = 0.2
     recognition_threshold: float = 0.9
 
@@ -79,7 +79,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # HippoRAG 2: the authors' code, branch `main`.
         "v2": {
             "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
-            "passage_seeds": "each", "ensemble": "none",
+            "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
         },
     }
 )  # fmt: skip

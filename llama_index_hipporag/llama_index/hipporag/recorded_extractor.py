@@ -54,7 +54,10 @@ class RecordedExtractor(NodeExtractor):
                 raise ConfigurationError(f"The record of {key[:80]!r} has neither 'entities' nor 'triples'.")
             entities, triples = record.get("entities") or [], record.get("triples") or []
             kept = {"entities": list(entities), "triples": [list(triple) for triple in triples]}
-            self._records[_squeezed(key)] = {**kept, **({"subject": list(record["subject"])} if "subject" in record else {})}
+            self._records[_squeezed(key)] = {
+                **kept,
+                **({"subject": list(record["subject"])} if "subject" in record else {}),
+            }
 
     @classmethod
     def from_openie(cls, source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]], **kwargs: Any) -> Any:

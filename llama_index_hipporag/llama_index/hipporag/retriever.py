@@ -64,7 +64,7 @@ class HippoRAGRetrievalEvent(BaseEvent):
         return "HippoRAGRetrievalEvent"
 
 
-class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):  # type: ignore[misc]
+class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
     """Retrieves passages from a :class:`HippoRAGIndex`."""
 
     default_prompts = {"question": QUESTION_PROMPT, "facts": FACTS_PROMPT}  # noqa: RUF012 - read only
@@ -132,7 +132,8 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):  # type:
         found = yield from self._search(questions)
         for question, one in zip(questions, found, strict=True):
             nodes = yield from self._take(one)
-            self._index._last_query = (question, one, [(n.node.node_id, n.get_score()) for n in nodes])
+            if one is not None:
+                self._index._last_query = (question, one, [(n.node.node_id, n.get_score()) for n in nodes])
             answers.append(nodes)
         return answers
 
@@ -160,7 +161,7 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):  # type:
         else:
             cued = [outcome.unwrap() for outcome in (yield from gather(jobs, self._num_workers))]
         cues = [cue for cue, _ in cued]
-        cosines = [None if v is None else state.chunks.cosines([v])[:, 0].astype(np.float64) for _, v in cued]
+        cosines = [None if vector is None else _cosines(state, vector) for _, vector in cued]
         found = yield from offload(search_many, state, memory, allowed, cues, cosines, self.options)
         for question, cue in zip(questions, cues, strict=True):
             linked = [link.phrase for link in cue.links]
@@ -187,9 +188,7 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):  # type:
             vector = yield from embed_query(model, question, dim)
         return cue, vector
 
-    def _cue_of_phrases(
-        self, state: HippoRAGState, memory: Memory, question: str
-    ) -> Steps[Cue]:
+    def _cue_of_phrases(self, state: HippoRAGState, memory: Memory, question: str) -> Steps[Cue]:
         options = self.options
         near = partial(
             nearest_phrases, state, memory, most=options.links_per_entity, threshold=options.link_threshold,
@@ -252,19 +251,24 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):  # type:
         nodes = yield from self._take(found)
         if found is None:
             return []
-        told = []
-        for result in nodes:
-            told.append(
-                (yield from offload(explain, found, result.node.node_id, result.node.get_content(), result.get_score()))
-            )
-        return told
+        return (yield from offload(_explained, found, nodes))
 
     def _get_prompts(self) -> PromptDictType:
         return {**self.default_prompts, **self.prompts}
 
 
+def _explained(found: Found, nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:
+    return [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
+
+
 def _text(query: QueryType) -> str:
     return query if isinstance(query, str) else query.query_str
+
+
+def _cosines(state: HippoRAGState, vector: Floats) -> NDArray[np.float64]:
+    """Of the question and every passage, to six decimals: the seventh depends on the place of a row in a product."""
+    cosines: NDArray[np.float64] = state.chunks.cosines([vector])[:, 0].astype(np.float64).round(6)
+    return cosines
 
 
 def _cue_of(links: Sequence[Link], reason: str) -> Cue:

@@ -1,7 +1,7 @@
 """From a walk to scores of passages, in [0, 1]: pure functions on arrays."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,14 @@ from scipy.sparse import csr_matrix
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.pagerank import pagerank
 
-__all__ = ["SHARPNESS", "Counted", "best", "by_length", "log_mixed", "passage_scores", "rescored", "scaled"]
+__all__ = ["Counted", "best", "by_length", "min_max", "nearness", "passage_scores", "rescored", "share_of_best"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counted = Literal["contains", "mentions", "facts"]
 
-SHARPNESS = 4  # power of the scaled cosines by which a walk starts from passages
 _SUBJECT_WEIGHT = 10.0
-_UNREACHED = 1e-4
-_DECIMALS = 9  # of scaled scores: hides what the order of the rows changes in a sum
+_DECIMALS = 10  # of scores: hides what the order of the rows changes in a sum
 
 
 def counts_of(memory: Memory, counted: Counted) -> csr_matrix:
@@ -53,50 +51,51 @@ def by_length(memory: Memory, scores: Floats, exponent: float) -> Floats:
     """Scores of passages divided by the number of their phrases to a power."""
     if not exponent:
         return scores
-    return scores / np.maximum(np.diff(memory.contains.indptr), 1) ** exponent
+    found: Floats = scores / np.maximum(np.diff(memory.contains.indptr), 1) ** exponent
+    return found
 
 
-def log_mixed(walked: Floats, cosines: Floats, weight: float) -> Floats:
-    """Cosine of question and passage plus `weight` times the logarithm of what the walk gave it, shape (p,).
-
-    ln(w / max w + 1e-4): what the walk never reached is far behind, but not infinitely far.
-    """
-    top = walked.max(initial=0.0)
-    share = walked / top if top > 0 else walked
-    return cosines + weight * np.log(share + _UNREACHED)
+def share_of_best(scores: Floats, allowed: Mask | None = None) -> Floats:
+    """Scores of at least 0 as shares of the best of the allowed ones, in [0, 1]; what is not allowed becomes 0."""
+    if allowed is not None:
+        scores = np.where(allowed, scores, 0.0)
+    top = float(scores.max(initial=0.0))
+    return np.round(scores / top, _DECIMALS) if top > 0 else scores
 
 
-def scaled(values: Floats, allowed: Mask | None = None) -> Floats:
-    """Values brought to [0, 1]: the lowest of the allowed ones to 0, the highest to 1.
+def nearness(cosines: Floats) -> Floats:
+    """Cosines brought to [0, 1]: (1 + cos) / 2."""
+    return np.clip((1.0 + cosines) / 2, 0.0, 1.0)
 
-    Where all are equal they are all 1, or all 0 if they are zero. What is not allowed becomes 0.
+
+def min_max(values: Floats, allowed: Mask | None = None) -> Floats:
+    """Values brought to [0, 1]: the lowest of the allowed ones to 0, the highest to 1; the others to 0.
+
+    Where all are equal they are all 1, or all 0 if they are zero; the published code divides by zero there.
     """
     part = values if allowed is None else values[allowed]
     if not part.size:
         return np.zeros_like(values)
     low, high = float(part.min()), float(part.max())
-    if high > low:
-        found = (values - low) / (high - low)
-    else:
-        found = np.full_like(values, 1.0 if high else 0.0)
+    found = (values - low) / (high - low) if high > low else np.full_like(values, 1.0 if high else 0.0)
     if allowed is not None:
         found = np.where(allowed, found, 0.0)
     return np.round(found, _DECIMALS)
 
 
-def best(scores: Floats, k: int, keys: Sequence[str], allowed: Mask | None = None) -> list[tuple[int, float]]:
+def best(scores: Floats, k: int, key: Callable[[int], Any], allowed: Mask | None = None) -> list[tuple[int, float]]:
     """The k best rows with their scores, best first; equal scores by key. Only candidates are sorted.
 
     Parameters
     ----------
-    keys : canonical order of rows
+    key : canonical order of rows
     allowed : rows that may be among them
     """
     rows = np.arange(scores.size) if allowed is None else np.flatnonzero(allowed)
     if k < rows.size:
         floor = np.partition(scores[rows], rows.size - k)[rows.size - k]
         rows = rows[scores[rows] >= floor]
-    order = sorted(rows.tolist(), key=lambda row: (-scores[row], keys[row]))[:k]
+    order = sorted(rows.tolist(), key=lambda row: (-scores[row], key(row)))[:k]
     return [(row, float(scores[row])) for row in order]
 
 
@@ -118,7 +117,7 @@ def rescored(
     """
     p, n, _ = memory.shape
     places = [place for place, row in enumerate(rows.tolist()) if row >= 0]
-    order = {place: 1.0 for place in range(len(rows))}
+    order = dict.fromkeys(range(len(rows)), 1.0)
     if places:
         reset = np.zeros(n + p)
         for place in places:

@@ -1,6 +1,6 @@
 """One search: the walk from a cue, the scores of passages, and what an explanation needs to know."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 from llama_index.hipporag.linking import Cue
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.options import Options
-from llama_index.hipporag.pagerank import pagerank
-from llama_index.hipporag.scoring import SHARPNESS, best, by_length, log_mixed, passage_scores, scaled
+from llama_index.hipporag.pagerank import Walk, pagerank
+from llama_index.hipporag.ranking import combine, passage_seeds
+from llama_index.hipporag.scoring import best, by_length, min_max, nearness, passage_scores, share_of_best
 from llama_index.hipporag.state import HippoRAGState
 
 __all__ = ["Found", "needs_dense", "search_many"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Reset = tuple[Ints, Floats]
 
 _WALKS_AT_ONCE = 32  # bounds the memory of many questions over a large graph
 
@@ -31,8 +34,8 @@ class Found:
     allowed : (p,), passages that may be returned; None for all
     cue : what the walk started from
     nodes, active : phrases that the walk reached (rows), and their probabilities; empty after a fallback
-    walked : (p,), scores of the walk alone, in [0, 1]; None after a fallback
-    dense : (p,), cosines scaled to [0, 1]; None where they were not needed
+    walked : (p,), what the walk gave each passage as a share of the best, in [0, 1]; None after a fallback
+    cosines : (p,), of question and passage; None where they were not needed
     scores : (p,), the final ones, in [0, 1]
     """
 
@@ -40,21 +43,21 @@ class Found:
     memory: Memory
     allowed: Mask | None
     cue: Cue
-    nodes: NDArray[np.int64]
+    nodes: Ints
     active: Floats
     walked: Floats | None
-    dense: Floats | None
+    cosines: Floats | None
     scores: Floats
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
         """The k best passages, and after them the rest: a node may be gone, or too long for a budget."""
-        chunks = self.state.chunks
-        total = len(chunks) if self.allowed is None else int(self.allowed.sum())
+        records = self.state.chunks.records
+        total = len(records) if self.allowed is None else int(self.allowed.sum())
         given = 0
         while given < total:
-            rows = best(self.scores, k, [record.key for record in chunks.records], self.allowed)
+            rows = best(self.scores, k, lambda row: (records[row].key, records[row].id), self.allowed)
             for row, score in rows[given:]:
-                yield chunks.records[row].id, score
+                yield records[row].id, score
             given, k = len(rows), 4 * k
 
 
@@ -72,22 +75,42 @@ def search_many(
     ----------
     cosines : for each question the cosines of all passages, where the options ask for them or nothing links
     """
-    p, n, _ = memory.shape
-    dense = [None if part is None else scaled(part, allowed) for part in cosines]
     walking = [i for i, cue in enumerate(cues) if not cue.reason]
-    answers: dict[int, Floats] = {}
-    weight = options.subject_weight if options.passage_nodes else None
-    walk = memory.walk(options.edges, options.synonyms, weight) if walking else None
-    for start in range(0, len(walking), _WALKS_AT_ONCE):
-        block = walking[start : start + _WALKS_AT_ONCE]
-        resets = np.zeros((len(block), n + p if options.passage_nodes else n))
-        for reset, i in zip(resets, block, strict=True):
-            reset[:] = reset_of(n, reset.size, cues[i].weights, dense[i], options)
-        answers.update(zip(block, pagerank(walk, resets, damping=options.damping), strict=True))  # type: ignore[arg-type]
-    return [
-        _score(state, memory, allowed, cue, answers.get(i), dense[i], cosines[i], options)
-        for i, cue in enumerate(cues)
-    ]
+    reached: dict[int, Reset] = {}
+    if walking:
+        weight = options.subject_weight if options.passage_nodes else None
+        walk = memory.walk(options.edges, options.synonyms, weight)
+        resets = [_reset(memory, allowed, cues[i], cosines[i], options) for i in walking]
+        reached = dict(zip(walking, _walk_all(walk, resets, options.damping), strict=True))
+    return [_score(state, memory, allowed, cue, reached.get(i), cosines[i], options) for i, cue in enumerate(cues)]
+
+
+def _walk_all(walk: Walk, resets: Sequence[Reset], damping: float) -> Iterator[Reset]:
+    for start in range(0, len(resets), _WALKS_AT_ONCE):
+        block = resets[start : start + _WALKS_AT_ONCE]
+        dense = np.zeros((len(block), len(walk)))
+        for row, (nodes, weights) in zip(dense, block, strict=True):
+            row[nodes] = weights
+        for scores in pagerank(walk, dense, damping=damping):
+            nodes = np.flatnonzero(scores).astype(np.int64)
+            yield nodes, scores[nodes]
+
+
+def _reset(memory: Memory, allowed: Mask | None, cue: Cue, cosines: Floats | None, options: Options) -> Reset:
+    """Where a walk starts: phrases by weight, and passages (nodes after the phrases) as `passage_seeds` says."""
+    n = memory.shape[1]
+    nodes = np.fromiter(cue.weights, np.int64, len(cue.weights))
+    weights = np.fromiter(cue.weights.values(), np.float64, len(cue.weights))
+    if options.passage_seeds == "none" or cosines is None:
+        return nodes, weights
+    if options.passage_seeds == "each":
+        rows, near = np.arange(cosines.size), min_max(cosines, allowed) * options.passage_seed_weight
+    else:
+        chosen = np.arange(cosines.size) if allowed is None else np.flatnonzero(allowed)
+        places, near = passage_seeds(cosines[chosen])
+        rows, near = chosen[places], near * options.passage_seed_weight
+        weights = weights * ((1 - options.passage_seed_weight) / weights.sum())
+    return np.concatenate([nodes, rows + n]), np.concatenate([weights, near])
 
 
 def _score(
@@ -95,50 +118,32 @@ def _score(
     memory: Memory,
     allowed: Mask | None,
     cue: Cue,
-    walk: Floats | None,
-    dense: Floats | None,
+    reached: Reset | None,
     cosines: Floats | None,
     options: Options,
 ) -> Found:
     p, n, _ = memory.shape
-    none = np.empty(0, np.int64)
-    if walk is None:
-        scores = np.zeros(p) if dense is None else dense
-        return Found(state, memory, allowed, cue, none, np.empty(0), None, dense, scores)
-    nodes = np.flatnonzero(walk[:n]).astype(np.int64)
+    if reached is None:
+        scores = np.zeros(p) if cosines is None else nearness(cosines)
+        return Found(state, memory, allowed, cue, np.empty(0, np.int64), np.empty(0), None, cosines, scores)
+    nodes, values = reached
+    passages = nodes >= n
     if options.passage_nodes:
-        raw = by_length(memory, walk[n:], options.length_normalization)
+        raw = np.zeros(p)
+        raw[nodes[passages] - n] = values[passages]
+        raw = by_length(memory, raw, options.length_normalization)
     else:
-        raw = passage_scores(memory, nodes, walk[nodes], options.counted, options.length_normalization)
-    walked = scaled(raw, allowed)
-    scores = walked
-    if cosines is not None and dense is not None:
-        if options.ensemble == "log":
-            scores = scaled(log_mixed(raw, cosines, options.ensemble_weight), allowed)
-        elif options.ensemble == "average" or cue.weakest <= options.recognition_threshold:
-            scores = scaled((1 - options.ensemble_weight) * walked + options.ensemble_weight * dense, allowed)
-    return Found(state, memory, allowed, cue, nodes, walk[nodes], walked, dense, scores)
-
-
-def reset_of(
-    n: int, size: int, weights: Mapping[int, float], dense: Floats | None, options: Options
-) -> Floats:
-    """Where a walk starts, shape (size,): phrases by weight, and passages as `passage_seeds` says.
-
-    Parameters
-    ----------
-    n : number of phrases; passages follow them
-    """
-    reset = np.zeros(size)
-    reset[list(weights)] = list(weights.values())
-    if options.passage_seeds == "each" and dense is not None:
-        reset[n:] = dense * options.passage_seed_weight
-    elif options.passage_seeds == "share" and dense is not None:
-        near = dense**SHARPNESS
-        reset *= (1 - options.passage_seed_weight) / reset.sum()
-        if near.sum() > 0:
-            reset[n:] = near * (options.passage_seed_weight / near.sum())
-    return reset
+        raw = passage_scores(memory, nodes, values, options.counted, options.length_normalization)
+    scores = walked = share_of_best(raw, allowed)
+    if cosines is not None and options.ensemble == "product":
+        scores = combine(cosines, walked, options.ensemble_weight)
+    elif cosines is not None and (
+        options.ensemble == "average"
+        or (options.ensemble == "uncertainty" and cue.weakest <= options.recognition_threshold)
+    ):
+        parts = min_max(raw, allowed), min_max(cosines, allowed)
+        scores = (1 - options.ensemble_weight) * parts[0] + options.ensemble_weight * parts[1]
+    return Found(state, memory, allowed, cue, nodes[~passages], values[~passages], walked, cosines, scores)
 
 
 def needs_dense(cue: Cue, options: Options) -> bool:

@@ -16,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-__all__ = ["Pairs", "Tile", "as_pairs", "extended_lists", "keep_best", "mutual", "pair_cosines", "replaced_rows", "slack", "tiles"]
+__all__ = [
+    "Pairs",
+    "Tile",
+    "as_pairs",
+    "extended_lists",
+    "keep_best",
+    "mutual",
+    "pair_cosines",
+    "replaced_rows",
+    "slack",
+    "tiles",
+]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
