@@ -65,7 +65,50 @@ class HippoRAGRetrievalEvent(BaseEvent):
 
 
 class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
-    """Retrieves passages from a :class:`HippoRAGIndex`."""
+    """Retrieves passages from a :class:`HippoRAGIndex`.
+
+    A question is linked to phrases of the graph; a walk starts there (personalised PageRank) and wakes what
+    is joined to them by facts, nearness and passages; passages score by what the walk brings them, and by
+    their own nearness to the question. Where nothing links, the answer is a dense search, and
+    :meth:`explain` and an event (:class:`HippoRAGRetrievalEvent`) say so.
+
+    Scores are in [0, 1], higher is better, on every path: the walk counts as a share of the best passage's,
+    nearness as (1 + cosine) / 2. See `ensemble` for how the two come together; a dense answer scores
+    nearness alone.
+
+    Parameters
+    ----------
+    linking : "text" finds phrases of the graph in the question, word by word, without a model; "entities"
+        compares the question's entities with phrases by their vectors (HippoRAG 1); "facts" compares the
+        question with facts (HippoRAG 2)
+    question_entities : for linking by entities: "rules", "llm", or a mapping from questions to recorded ones
+    links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1]
+    node_specificity : whether a phrase starts with 1 / (passages that have it), or all alike
+    facts_top_k : facts that a question is linked to, and phrases that these may start the walk from
+    filter_facts : whether a language model says which of these facts help (one call)
+    damping : probability of following an edge, in [0, 1); the rest goes back to the start
+    edges, synonyms : see :meth:`.memory.Memory.adjacency`; whether near phrases are joined
+    passage_nodes : whether passages are nodes of the graph, and score by what the walk brings to them;
+        otherwise by the sum over their phrases (`counted`, see :func:`.scoring.passage_scores`)
+    subject_weight : weight of the edge between a passage and its title; other phrases have 1
+    passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "share": from those
+        nearest to the question, with this share of the start; "each": from all, each with its cosine
+        (scaled to [0, 1]) times this weight, as in HippoRAG 2
+    length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a
+    ensemble : "product": nearness * (share of the walk) ** `ensemble_weight`; "average": both brought to
+        [0, 1], the dense one weighing `ensemble_weight`; "uncertainty": that average where a link has a
+        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone
+    llm : default that of the index; asked only by question_entities="llm" and `filter_facts`
+    prompts : {"question": ..., "facts": ...} to replace default prompts
+    retry : see :class:`~llama_index.ragkit.llm_calls.RetryPolicy`
+    num_workers : questions of a batch that are linked at once
+    kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is unknown or out of range, or `linking="facts"` meets an index without fact vectors.
+    """
 
     default_prompts = {"question": QUESTION_PROMPT, "facts": FACTS_PROMPT}  # noqa: RUF012 - read only
 
