@@ -14,7 +14,7 @@ ENTITIES_PROMPT = PromptTemplate(
     "Example. For the text\n"
     "Otto Lindqvist founded the Bergslund Glassworks near Lake Tovel in 1871.\n"
     "the answer is\n"
-    '{{"named_entities": ["Otto Lindqvist", "Bergslund Glassworks", "Lake Tovel", "1871"]}}\n'
+    '{"named_entities": ["Otto Lindqvist", "Bergslund Glassworks", "Lake Tovel", "1871"]}\n'
     "\n"
     "{text}\n"
     "\n"
@@ -34,8 +34,8 @@ TRIPLES_PROMPT = PromptTemplate(
     "Example. For the text\n"
     "Otto Lindqvist founded the Bergslund Glassworks near Lake Tovel in 1871.\n"
     "the answer is\n"
-    '{{"triples": [["Otto Lindqvist", "founded", "Bergslund Glassworks"], ["Bergslund Glassworks", "is near", '
-    '"Lake Tovel"], ["Bergslund Glassworks", "founded in", "1871"]]}}\n'
+    '{"triples": [["Otto Lindqvist", "founded", "Bergslund Glassworks"], ["Bergslund Glassworks", "is near", '
+    '"Lake Tovel"], ["Bergslund Glassworks", "founded in", "1871"]]}\n'
     "\n"
     "{text}\n"
     "\n"
@@ -55,7 +55,7 @@ QUESTION_PROMPT = PromptTemplate(
     "Example. For the question\n"
     "Which was founded first, the Bergslund Glassworks or the Tovel Ironworks?\n"
     "the answer is\n"
-    '{{"named_entities": ["Bergslund Glassworks", "Tovel Ironworks"]}}\n'
+    '{"named_entities": ["Bergslund Glassworks", "Tovel Ironworks"]}\n'
     "\n"
     "{question}\n"
     "\n"
@@ -74,7 +74,7 @@ FACTS_PROMPT = PromptTemplate(
     "\n"
     "{facts}\n"
     "\n"
-    'Answer with one JSON object and nothing else, such as {{"facts": [2, 1]}} or {{"facts": []}}.\n'
+    'Answer with one JSON object and nothing else, such as {"facts": [2, 1]} or {"facts": []}.\n'
     "JSON:"
 )
 
