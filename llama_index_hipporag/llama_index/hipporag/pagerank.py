@@ -10,11 +10,13 @@ calls 0.5 the restart probability, which is 1 - d; the two agree at 0.5 only.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from llama_index.hipporag.hubs import Hubs, hubs_of
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["Walk", "check_damping", "check_reset", "pagerank"]
@@ -64,6 +66,21 @@ class Walk:
 
     def __len__(self) -> int:
         return int(self.outward.shape[0])
+
+    @property
+    def undirected(self) -> bool:
+        """Whether every edge goes both ways with one weight."""
+        return self.inward is self.outward
+
+    @cached_property
+    def hubs(self) -> Hubs:
+        """The hubs of an undirected graph and the walk between them; made at first use."""
+        return hubs_of(self.outward, self.strength)
+
+    @cached_property
+    def total_strength(self) -> float:
+        """The sum of `strength`."""
+        return float(self.strength.sum())
 
 
 def pagerank(
