@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
 from llama_index.core.ingestion import run_transformations
@@ -13,6 +14,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
+from numpy.typing import NDArray
 
 from llama_index.hipporag.deriving import GraphWriter, Rules
 from llama_index.hipporag.graph_data import facts_of, mentions_of, near_of
@@ -31,6 +33,7 @@ from llama_index.ragkit.writing import Change
 
 __all__ = ["PUBLISHED", "HippoRAGIndex", "HippoRAGStruct"]
 
+_BLOCK = 8192  # phrases or facts given to the embedding model at once
 _BATCH = 1000  # nodes or relations in one call of a property graph store
 
 PUBLISHED: Mapping[str, Any] = MappingProxyType(
@@ -146,11 +149,15 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         return state
 
     def _writer(self) -> GraphWriter:
-        return GraphWriter(
-            self._parts,
-            self._rules,
-            embed=lambda texts: embed_texts(self.embed_model, texts, self._show_progress and len(texts) > 1),
-        )
+        return GraphWriter(self._parts, self._rules, self._embed_texts)
+
+    def _embed_texts(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
+        """Vectors of phrases or facts, block by block: a model gives lists of Python numbers, eight times as large."""
+        blocks = []
+        for start in range(0, len(texts), _BLOCK):
+            block = texts[start : start + _BLOCK]
+            blocks.append((yield from embed_texts(self.embed_model, block, self._show_progress and len(texts) > 1)))
+        return np.concatenate(blocks) if blocks else np.zeros((0, 0), np.float32)
 
     # -- public -------------------------------------------------------------------------------------
 
