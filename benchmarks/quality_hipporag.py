@@ -7,7 +7,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
 from benchmarks.systems import Dense, Ranking, System, node_depth
-from llama_index.hipporag import PUBLISHED, HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
+from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
 from llama_index.ragkit import NodeExtractor
 
 __all__ = ["add_arguments", "build", "extractor_of"]
@@ -52,7 +52,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     no_graph = HippoRAGRetriever(index, linking="entities", question_entities={}, similarity_top_k=depth)
     systems = {"hipporag": system(index.as_retriever(similarity_top_k=depth)), "hipporag-off": system(no_graph)}
     if options.presets:
-        published = index_of(**PUBLISHED)
+        published = index_of(**HippoRAGIndex.PUBLISHED)
         asked = {"question_entities": "rules", "similarity_top_k": depth}
         systems["v1"] = system(HippoRAGRetriever.v1(index, **asked))
         systems["v1_code"] = system(HippoRAGRetriever.v1_code(published, **asked))

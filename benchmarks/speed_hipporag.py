@@ -51,7 +51,8 @@ def passage(i, phrases):
 def corpus(passages, phrases, seed=0):
     # Nine phrases a passage; every phrase at least once, some of them often.
     random = np.random.default_rng(seed)
-    rows = np.concatenate([random.permutation(phrases), (phrases * random.random(9 * passages - phrases) ** 3).astype(int)])
+    again = (phrases * random.random(9 * passages - phrases) ** 3).astype(int)
+    rows = np.concatenate([random.permutation(phrases), again])
     return {f"p{i:06d}": passage(i, row.tolist()) for i, row in enumerate(rows[: 9 * passages].reshape(passages, 9))}
 
 def nodes(records):
@@ -124,8 +125,8 @@ index = load_index_from_storage(context, extractor=RecordedExtractor())
 opened = time.perf_counter() - start
 found = index.as_retriever(similarity_top_k=5).retrieve("What about phrase number 4711?")
 print(json.dumps({
-    "what": f"opening a persisted index of {len(index._state.chunks)} passages, {len(index._state.phrases)} phrases and "
-            f"{len(index._state.facts)} facts, and answering the first question",
+    "what": f"opening a persisted index of {len(index._state.chunks)} passages, {len(index._state.phrases)} phrases "
+            f"and {len(index._state.facts)} facts, and answering the first question",
     "wall_s": round(time.perf_counter() - start, 2), "cpu_s": round(time.process_time() - cpu, 2),
     "of_which_opening_s": round(opened, 2), "passages_found": len(found), "peak_mb": peak_mb(), "to_reach": "under 3 s",
 }), flush=True)

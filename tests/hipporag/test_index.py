@@ -12,7 +12,7 @@ from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from tests.models import HashEmbedding
 
-from llama_index.hipporag import PUBLISHED, HippoRAGIndex, NounPhraseExtractor, RecordedExtractor
+from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor, RecordedExtractor
 from llama_index.ragkit.driver import run_steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractorMismatchError
 
@@ -143,7 +143,7 @@ def test_a_loaded_index_is_the_same_and_asks_no_model(tmp_path):
 
 
 def test_parameters_of_the_graph_stay(tmp_path):
-    index_of(three(), **PUBLISHED).storage_context.persist(str(tmp_path))
+    index_of(three(), **HippoRAGIndex.PUBLISHED).storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     options = {"embed_model": HashEmbedding(dim=6), "extractor": RecordedExtractor()}
     assert load_index_from_storage(context, **options)._rules.normalizer == "legacy"
@@ -189,7 +189,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(lost: str, tmp_
     options = {"embed_model": HashEmbedding(dim=6), "extractor": RecordedExtractor(records)}
     again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), **options)
     assert again.as_retriever(similarity_top_k=9).retrieve("loom")
-    again.delete_nodes(list(again._state.chunks.ids) + ["p0", "p1"], delete_from_docstore=True)
+    again.delete_nodes([*again._state.chunks.ids, "p0", "p1"], delete_from_docstore=True)
     again.insert_nodes([node(name, document=f"doc {name}") for name in records])
     assert picture(again) == whole
 

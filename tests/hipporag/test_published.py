@@ -12,7 +12,7 @@ from llama_index.core.schema import TextNode
 from tests.hipporag.published import PublishedHippoRAG, processed
 from tests.models import HashEmbedding
 
-from llama_index.hipporag import PUBLISHED, HippoRAGIndex, HippoRAGRetriever, RecordedExtractor
+from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, RecordedExtractor
 
 pytest.importorskip("igraph")
 
@@ -34,7 +34,7 @@ def made_up(seed: int, passages: int = 40) -> list[list[list[str]]]:
 def index_of(passages, embed_model, **kwargs) -> HippoRAGIndex:
     records = {f"p{i:05d}": {"triples": triples} for i, triples in enumerate(passages)}
     nodes = [TextNode(id_=name, text=f"passage {name}") for name in records]
-    parameters = {**PUBLISHED, "fact_vectors": False, **kwargs}
+    parameters = {**HippoRAGIndex.PUBLISHED, "fact_vectors": False, **kwargs}
     return HippoRAGIndex(nodes=nodes, extractor=RecordedExtractor(records), embed_model=embed_model, **parameters)
 
 

@@ -12,7 +12,6 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.models import HashEmbedding
 
 from llama_index.hipporag import (
-    PUBLISHED,
     HippoRAGIndex,
     HippoRAGRetrievalEvent,
     HippoRAGRetriever,
@@ -138,7 +137,7 @@ def test_specific_phrases_start_with_more():
     index = index_of({**texts, "x": ("Another text.", [["Rareword", "is", "something"]])}, synonym_threshold=0.99)
     by_use = {}
     for used in (True, False):
-        (best, *_) = index.as_retriever(node_specificity=used).explain("London Rareword")
+        (best, *_) = index.as_retriever(node_specificity=used).explain("Is it in London or Rareword?")
         by_use[used] = {link.phrase: link.weight for link in best.linked}
     assert by_use[True] == {"london": 0.25, "rareword": 1.0}
     assert by_use[False] == {"london": 1.0, "rareword": 1.0}
@@ -217,7 +216,7 @@ def test_near_phrases_are_crossed_and_shown():
 
 
 def test_presets_are_the_published_methods(index: HippoRAGIndex):
-    published = index_of(**PUBLISHED)
+    published = index_of(**HippoRAGIndex.PUBLISHED)
     entities = {"question_entities": {"Whom did Ada Byron meet?": ["Ada Byron"]}}
     for retriever in (
         HippoRAGRetriever.v1(index, **entities),
@@ -240,7 +239,7 @@ def test_presets_are_the_published_methods(index: HippoRAGIndex):
         {"edges": "all"},
         {"ensemble": "sum"},
         {"ensemble_weight": 1.5},
-        {"passage_seeds": "share", "passage_nodes": False},
+        {"passage_seeds": "nearest", "passage_nodes": False},
         {"question_entities": "magic"},
         {"similarity_top_k": 0},
         {"subject_weight": 0},

@@ -137,8 +137,8 @@ def test_what_cannot_be_read_fails_the_node_and_is_bought_later(reply):
         broken.clear()
         assert index.retry_failed() == 0
         assert ("charles babbage", "designed", "analytical engine") in index._state.facts
+        broken.set()
         with pytest.raises(ExtractionError):
-            broken.set()
             HippoRAGIndex.from_documents(documents(), **options(server.url, on_error="raise"))
 
 

@@ -4,7 +4,7 @@ See :class:`HippoRAGIndex`.
 """
 
 from llama_index.hipporag.explanation import HippoRAGExplanation
-from llama_index.hipporag.index import PUBLISHED, HippoRAGIndex
+from llama_index.hipporag.index import HippoRAGIndex
 from llama_index.hipporag.ircot import IRCoTRetriever
 from llama_index.hipporag.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.openie_extractor import OpenIEExtractor
@@ -13,7 +13,6 @@ from llama_index.hipporag.recorded_extractor import RecordedExtractor
 from llama_index.hipporag.retriever import HippoRAGRetrievalEvent, HippoRAGRetriever
 
 __all__ = [
-    "PUBLISHED",
     "HippoRAGExplanation",
     "HippoRAGIndex",
     "HippoRAGPostprocessor",

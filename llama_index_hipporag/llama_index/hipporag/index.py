@@ -31,21 +31,10 @@ from llama_index.ragkit.html import write
 from llama_index.ragkit.records import plain_text
 from llama_index.ragkit.writing import Change
 
-__all__ = ["PUBLISHED", "HippoRAGIndex", "HippoRAGStruct"]
+__all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 
 _BLOCK = 8192  # phrases or facts given to the embedding model at once
 _BATCH = 1000  # nodes or relations in one call of a property graph store
-
-PUBLISHED: Mapping[str, Any] = MappingProxyType(
-    {
-        "normalizer": "legacy",
-        "entity_nodes": False,
-        "synonym_threshold": 0.8,
-        "max_synonyms": 101,
-        "min_synonym_length": 3,
-    }
-)
-"""Parameters under which an index has the graph that the authors' code builds: `HippoRAGIndex(..., **PUBLISHED)`."""
 
 
 @dataclass
@@ -84,6 +73,17 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
     index_struct_cls = HippoRAGStruct
     method: ClassVar[str] = "hipporag"
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "phrases", "facts")
+
+    PUBLISHED: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {
+            "normalizer": "legacy",
+            "entity_nodes": False,
+            "synonym_threshold": 0.8,
+            "max_synonyms": 101,
+            "min_synonym_length": 3,
+        }
+    )
+    """Parameters of the graph that the authors' code builds: `HippoRAGIndex(nodes, **HippoRAGIndex.PUBLISHED)`."""
 
     def __init__(
         self,

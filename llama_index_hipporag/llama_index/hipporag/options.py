@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from llama_index.hipporag.memory import Edges
 from llama_index.hipporag.pagerank import check_damping
+from llama_index.hipporag.ranking import PASSAGE_WEIGHT, WALK_POWER
 from llama_index.hipporag.scoring import Counted
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -14,7 +15,7 @@ __all__ = ["PRESETS", "Ensemble", "Linking", "Options"]
 
 Linking = Literal["entities", "facts", "text"]
 Ensemble = Literal["none", "uncertainty", "average", "product"]
-PassageSeeds = Literal["none", "each", "share"]
+PassageSeeds = Literal["none", "each", "nearest"]
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ class Options:
     synonyms: bool = True
     passage_nodes: bool = True
     subject_weight: float = 10.0
-    passage_seeds: PassageSeeds = "share"
-    passage_seed_weight: float = 0.03
+    passage_seeds: PassageSeeds = "nearest"
+    passage_seed_weight: float = PASSAGE_WEIGHT
     counted: Counted = "contains"
     length_normalization: float = 0.0
     ensemble: Ensemble = "product"
-    ensemble_weight: float = 0.2
+    ensemble_weight: float = WALK_POWER
     recognition_threshold: float = 0.9
 
     def __post_init__(self) -> None:

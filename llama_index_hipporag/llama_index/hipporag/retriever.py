@@ -91,9 +91,9 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
     passage_nodes : whether passages are nodes of the graph, and score by what the walk brings to them;
         otherwise by the sum over their phrases (`counted`, see :func:`.scoring.passage_scores`)
     subject_weight : weight of the edge between a passage and its title; other phrases have 1
-    passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "share": from those
-        nearest to the question, with this share of the start; "each": from all, each with its cosine
-        (scaled to [0, 1]) times this weight, as in HippoRAG 2
+    passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "nearest": from those
+        nearest to the question, which weigh this together (a phrase weighs 1, or its specificity); "each":
+        from all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a
     ensemble : "product": nearness * (share of the walk) ** `ensemble_weight`; "average": both brought to
         [0, 1], the dense one weighing `ensemble_weight`; "uncertainty": that average where a link has a
@@ -149,7 +149,10 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
 
     @classmethod
     def v1_code(cls, index: HippoRAGIndex, **kwargs: Any) -> "HippoRAGRetriever":
-        """HippoRAG as the authors' first code has it, damping 0.1 and all; over an index with `PUBLISHED`."""
+        """HippoRAG as the authors' first code has it, damping 0.1 and all.
+
+        It is that code over an index that was built with `**HippoRAGIndex.PUBLISHED`.
+        """
         return cls(index, **{"question_entities": "llm", **PRESETS["v1_code"], **kwargs})
 
     @classmethod

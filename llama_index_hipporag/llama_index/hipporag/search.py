@@ -109,7 +109,6 @@ def _reset(memory: Memory, allowed: Mask | None, cue: Cue, cosines: Floats | Non
         chosen = np.arange(cosines.size) if allowed is None else np.flatnonzero(allowed)
         places, near = passage_seeds(cosines[chosen])
         rows, near = chosen[places], near * options.passage_seed_weight
-        weights = weights * ((1 - options.passage_seed_weight) / weights.sum())
     return np.concatenate([nodes, rows + n]), np.concatenate([weights, near])
 
 
