@@ -153,3 +153,21 @@ def test_small_integer_vectors_are_ranked_exactly(rows, query, k, data):
     inverse = weights(squared_norms(matrix))
     ((found, scores),) = top_k(matrix, inverse, np.array([query], np.float32), k, subset, lambda row: row)
     assert list(zip((-scores).tolist(), found.tolist(), strict=True)) == expected
+
+
+def test_all_cosines_are_within_their_bound_of_the_exact_ones():
+    random = np.random.default_rng(3)
+    vectors = random.normal(size=(60, 24)) * 10.0 ** random.integers(-18, 18, size=(60, 1))  # beyond safe products too
+    vectors[7] = 0
+    store = MatrixVectorStore(stores_text=False)
+    store.put([f"r{i:02d}" for i in range(60)], vectors)
+    store.delete_nodes(["r03", "r50"])
+    rows = store.snapshot()
+    queries = random.normal(size=(5, 24)).astype(np.float32)
+    found = rows.cosines(queries)
+    assert found.shape == (58, 5)
+    for i, row_id in enumerate(rows.ids):
+        for j, query in enumerate(queries):
+            exact = cosines(rows.vectors_of([row_id]), query)[0]
+            assert abs(found[i, j] - exact) <= (24 + 16) * 2.0**-24
+    assert MatrixVectorStore(stores_text=False).snapshot().cosines(queries).shape == (0, 5)

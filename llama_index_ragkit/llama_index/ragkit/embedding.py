@@ -1,5 +1,6 @@
 """Embedding calls as steps, and the check that a model is the one that an index was built with."""
 
+import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,7 +78,9 @@ def embed_query(model: BaseEmbedding, query: str, dimension: int | None) -> Step
 def describe_model(model: BaseEmbedding) -> Steps[dict[str, Any]]:
     """What an index remembers of its embedding model: name, dimension, and the vector of a fixed text."""
     probe = yield from embed_texts(model, [PROBE_TEXT])
-    return {"name": model.model_name, "dimension": probe.shape[1], "probe": [float(x) for x in probe[0]]}
+    # As text: core turns a struct into JSON number by number, twice in every write.
+    text = base64.b64encode(probe[0].astype("<f4").tobytes()).decode("ascii")
+    return {"name": model.model_name, "dimension": probe.shape[1], "probe": text}
 
 
 def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:
@@ -94,7 +97,7 @@ def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:
     if not known or model.model_name == known["name"]:
         return
     probe = (yield from embed_texts(model, [PROBE_TEXT]))[0].astype(np.float64)
-    old = np.asarray(known["probe"], dtype=np.float64)
+    old = np.frombuffer(base64.b64decode(known["probe"]), dtype="<f4").astype(np.float64)
     if len(probe) == len(old):
         norms = float(np.linalg.norm(probe) * np.linalg.norm(old))
         if norms == 0 or 1 - float(probe @ old) / norms <= _PROBE_TOLERANCE:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.matrix_rows import Codes, Column, Line, Record, Vectors, as_vectors, check_finite
-from llama_index.ragkit.matrix_search import Doubles, Floats, Rows, mmr, squared_norms, top_k, weights
+from llama_index.ragkit.matrix_search import Doubles, Floats, Rows, all_cosines, mmr, squared_norms, top_k, weights
 
 __all__ = ["Hits", "Mask", "Snapshot"]
 
@@ -233,6 +233,17 @@ class Snapshot:
             return [Hits([], [], np.empty(0, np.intp)) for _ in queries]
         found = top_k(*self._arrays, queries, k, self._chosen(mask), self._order)
         return [self._hits(rows, scores) for rows, scores in found]
+
+    def cosines(self, vectors: Vectors) -> Floats:
+        """Cosine of every row with each of q vectors, shape (n, q): see :func:`.matrix_search.all_cosines`.
+
+        Scores for who needs all of them; they may err by (d + 16) * 2**-24, those of :meth:`search` do not.
+        """
+        queries = self._queries(vectors)
+        if not len(self):
+            return np.empty((0, len(queries)), np.float32)
+        scores = all_cosines(*self._arrays, queries)
+        return scores if self._live is None else scores[self._live]
 
     def search_mmr(self, vector: npt.ArrayLike, k: int, threshold: float, mask: Mask | None = None) -> Hits:
         """Up to k rows by maximal marginal relevance: see :func:`.matrix_search.mmr`."""

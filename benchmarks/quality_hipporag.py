@@ -1,0 +1,60 @@
+"""HippoRAG in the quality benchmark. No LLM: triples are those recorded with the corpus, or read by rules."""
+
+import argparse
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from benchmarks.data import Corpus
+from benchmarks.systems import Dense, Ranking, System, node_depth
+from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
+from llama_index.ragkit import NodeExtractor
+
+__all__ = ["add_arguments", "build", "extractor_of"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the method."""
+    parser.add_argument("--rules", action="store_true", help="read passages by rules, whatever the corpus carries")
+    parser.add_argument("--presets", action="store_true", help="rows of the published methods too, without an LLM")
+
+
+def extractor_of(corpus: Corpus, rules: bool = False) -> NodeExtractor:
+    """Recorded entities and triples where the corpus carries them, else rules."""
+    recorded = {
+        node.node_id: {"entities": record.get("entities", []), "triples": record["triples"]}
+        for node in corpus.nodes
+        for record in [corpus.records[corpus.passage_of[node.node_id]]]
+        if "triples" in record
+    }
+    return NounPhraseExtractor() if rules or not recorded else RecordedExtractor(recorded)
+
+
+def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+    """`hipporag` is the index with its defaults; `hipporag-off` its dense search, without graph and walk.
+
+    With `--presets` the question's entities are read by rules and no fact is filtered, since there is no LLM.
+    """
+
+    def index_of(**kwargs: Any) -> HippoRAGIndex:
+        extractor = extractor_of(corpus, options.rules)
+        return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor, **kwargs)
+
+    def system(retriever: Any) -> System:
+        def rank(question: str) -> Ranking:
+            return corpus.passages([found.node.node_id for found in retriever.retrieve(question)])
+
+        return rank
+
+    depth = node_depth(corpus)
+    # The default ranking looks at no fact: their vectors would only cost time here.
+    index = index_of(fact_vectors=bool(options.presets))
+    no_graph = HippoRAGRetriever(index, linking="entities", question_entities={}, similarity_top_k=depth)
+    systems = {"hipporag": system(index.as_retriever(similarity_top_k=depth)), "hipporag-off": system(no_graph)}
+    if options.presets:
+        published = index_of(**HippoRAGIndex.PUBLISHED)
+        asked = {"question_entities": "rules", "similarity_top_k": depth}
+        systems["v1"] = system(HippoRAGRetriever.v1(index, **asked))
+        systems["v1_code"] = system(HippoRAGRetriever.v1_code(published, **asked))
+        systems["v2"] = system(HippoRAGRetriever.v2(published, filter_facts=False, similarity_top_k=depth))
+    return systems

@@ -1,0 +1,25 @@
+"""HippoRAG for LlamaIndex: a knowledge graph over your passages, and walks through it.
+
+See :class:`HippoRAGIndex`.
+"""
+
+from llama_index.hipporag.explanation import HippoRAGExplanation
+from llama_index.hipporag.index import HippoRAGIndex
+from llama_index.hipporag.ircot import IRCoTRetriever
+from llama_index.hipporag.noun_phrase_extractor import NounPhraseExtractor
+from llama_index.hipporag.openie_extractor import OpenIEExtractor
+from llama_index.hipporag.postprocessor import HippoRAGPostprocessor
+from llama_index.hipporag.recorded_extractor import RecordedExtractor
+from llama_index.hipporag.retriever import HippoRAGRetrievalEvent, HippoRAGRetriever
+
+__all__ = [
+    "HippoRAGExplanation",
+    "HippoRAGIndex",
+    "HippoRAGPostprocessor",
+    "HippoRAGRetrievalEvent",
+    "HippoRAGRetriever",
+    "IRCoTRetriever",
+    "NounPhraseExtractor",
+    "OpenIEExtractor",
+    "RecordedExtractor",
+]

@@ -1,0 +1,310 @@
+"""How the index keeps phrases, facts and near phrases up to date: steps over its parts.
+
+Order within a write, so that one that is killed can be put right from what it left (:func:`load_state`):
+what goes is deleted first; lists of near phrases are stored before the rows of the phrases that they name.
+A list that names a phrase which is not there was cut short and is made anew, if it may lack an entry.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from llama_index.hipporag.memory import Memory, sparse_rows
+from llama_index.hipporag.passage import Fact, Passage, read_record
+from llama_index.hipporag.phrases import Normalizer, normalise, significant
+from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, phrase_id
+from llama_index.hipporag.synonymy import (
+    Pairs,
+    Tile,
+    as_pairs,
+    extended_lists,
+    keep_best,
+    replaced_rows,
+    slack,
+    tiles,
+)
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.parts import Parts
+from llama_index.ragkit.spaces import Rows
+from llama_index.ragkit.writing import Change
+
+__all__ = ["GraphWriter", "Rules"]
+
+PHRASES = "phrases"
+FACTS = "facts"
+SIMILAR = "similar"
+
+Embed = Callable[[list[str]], Steps[NDArray[np.float32]]]
+Ints = NDArray[np.int64]
+
+_ROWS_AT_ONCE = 256  # lists made anew by one search
+_CELLS = 1 << 24  # cosines of new with old phrases held at once: 64 MiB of float32
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Parameters of the graph; see :class:`~llama_index.hipporag.HippoRAGIndex`."""
+
+    normalizer: Normalizer = "unicode"
+    entity_nodes: bool = True
+    fact_vectors: bool = True
+    synonym_threshold: float = 0.8
+    max_synonyms: int = 100
+    min_synonym_length: int = 3
+
+
+class GraphWriter:
+    """Brings the stored phrases, facts and near phrases to what the records say.
+
+    Parameters
+    ----------
+    parts : where things are stored
+    rules : parameters of the graph
+    embed : texts -> steps of their vectors
+    """
+
+    def __init__(self, parts: Parts, rules: Rules, embed: Embed) -> None:
+        self._parts = parts
+        self._rules = rules
+        self._embed = embed
+
+    def read(self, record: Mapping[str, Any] | None) -> Passage:
+        """A record as phrases and facts."""
+        return read_record(record or {}, self._rules.normalizer, self._rules.entity_nodes)
+
+    def normalised(self, text: str) -> str:
+        """A text as a phrase; it may be empty."""
+        return normalise(text, self._rules.normalizer)
+
+    # -- changing -----------------------------------------------------------------------------------
+
+    def change(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
+        """The state after a write; what it derives is stored."""
+        gone = state.chunks.rows_of(list(change.removed))
+        state = yield from self._forget(state, gone[gone >= 0].astype(np.int64))
+        passages = [self.read(change.records.get(node.node_id)) for node in change.added]
+        phrases = list(dict.fromkeys(phrase for passage in passages for phrase in passage.phrases()))
+        facts = list(dict.fromkeys(fact for passage in passages for fact in passage.told))
+        state = yield from self._add_phrases(state, phrases)
+        yield from self._add_fact_vectors(facts)
+        chunks = self._parts.chunks.store.snapshot()
+        places = chunks.rows_of([node.node_id for node in change.added])
+        p = state.memory.shape[0]
+        if not np.array_equal(places, np.arange(p, p + len(passages))):
+            return (yield from self.load())  # an unfinished write is taken up: its rows lie among the others
+        return self._told(state, passages, facts)
+
+    def _told(self, state: HippoRAGState, passages: Sequence[Passage], facts: Sequence[Fact]) -> HippoRAGState:
+        """The state with passages whose phrases all have rows."""
+        columns = {**state.facts}
+        new = [fact for fact in facts if fact not in columns]
+        columns.update({fact: len(columns) + i for i, fact in enumerate(new)})
+        names = list(dict.fromkeys(phrase for passage in passages for phrase in passage.phrases()))
+        row_of = dict(zip(names, state.rows_of_phrases(names).tolist(), strict=True))
+        memory = state.memory.extended(
+            named=[{row_of[phrase]: times for phrase, times in passage.named.items()} for passage in passages],
+            about=[dict.fromkeys((row_of[phrase] for phrase in passage.subjects), 1) for passage in passages],
+            told=[{columns[fact]: times for fact, times in passage.told.items()} for passage in passages],
+            heads=[row_of[head] for head, _, _ in new],
+            tails=[row_of[tail] for _, _, tail in new],
+            similar=state.memory.similar,
+        )
+        return replace(self._snapshots(state), facts=columns, memory=memory)
+
+    def _snapshots(self, state: HippoRAGState) -> HippoRAGState:
+        spaces = {name: space.store.snapshot() for name, space in self._parts.spaces.items()}
+        return replace(state, chunks=spaces["chunks"], phrases=spaces[PHRASES], fact_vectors=spaces[FACTS])
+
+    def _forget(self, state: HippoRAGState, passages: Ints) -> Steps[HippoRAGState]:
+        """Take passages away, with the phrases and facts that nobody else has."""
+        if not passages.size:
+            return state
+        memory, lost, lost_facts = state.memory.without(passages)
+        names = [state.phrases.ids[row] for row in lost]
+        kept = np.ones(len(state.phrases), np.bool_)
+        kept[lost] = False
+        # Who had a lost phrase on its list needs to look for the next one, if its list was full.
+        lists = state.memory.similar
+        losers = np.flatnonzero((np.diff(lists.indptr) > 0) & kept & (lists @ (~kept).astype(np.float64) > 0))
+        full = np.diff(lists.indptr)[losers] >= self._rules.max_synonyms
+        yield from self._parts.spaces[PHRASES].remove(names)
+        yield from self._parts.records.delete(SIMILAR, names)
+        gone = {state.fact_list[column] for column in lost_facts}
+        yield from self._parts.spaces[FACTS].remove([fact_id(fact) for fact in gone])
+        facts = [fact for fact in state.facts if fact not in gone]
+        state = replace(
+            self._snapshots(state), facts={fact: column for column, fact in enumerate(facts)}, memory=memory
+        )
+        number = np.cumsum(kept) - 1
+        similar = yield from offload(self._searched, state, memory.similar, number[losers[full]])
+        yield from self._store_lists(lambda row: state.phrases.records[row].id, similar, number[losers])
+        return replace(state, memory=replace(memory, similar=similar))
+
+    def _add_phrases(self, state: HippoRAGState, phrases: Sequence[str]) -> Steps[HippoRAGState]:
+        """Give phrases that are new a vector, neighbours and a row."""
+        new = [phrase for phrase in phrases if phrase_id(phrase) not in state.phrases]
+        if not new:
+            return state
+        vectors = yield from self._embed(new)
+        ids = [phrase_id(phrase) for phrase in new]
+        grown = _Grown(state.phrases, ids, new, vectors)
+        similar, touched = yield from offload(self._with_new, state, grown)
+        yield from self._store_lists(grown.id_of, similar, touched)
+        yield from self._parts.spaces[PHRASES].put(Rows(ids, vectors, new, ids))
+        return replace(self._snapshots(state), memory=state.memory.extended([], [], [], [], [], similar))
+
+    def _with_new(self, state: HippoRAGState, grown: "_Grown") -> tuple[csr_matrix, Ints]:
+        """Lists of near phrases with new ones compared with all, and the rows whose list changed."""
+        rules, dim = self._rules, grown.new_vectors.shape[1]
+        floor = rules.synonym_threshold - slack(dim)
+        pairs = as_pairs(grown.candidates(floor), grown.vectors_of, rules.synonym_threshold, rules.max_synonyms, dim)
+        rows = np.unique(pairs.rows)
+        long_enough = np.array(
+            [significant(grown.phrase_of(row)) >= rules.min_synonym_length for row in rows], np.bool_
+        )
+        kept = np.isin(pairs.rows, rows[long_enough])
+        pairs = Pairs(pairs.rows[kept], pairs.columns[kept], pairs.cosines[kept])
+        return extended_lists(state.memory.similar, len(grown), pairs, rules.max_synonyms, grown.phrases_of)
+
+    def _searched(self, state: HippoRAGState, lists: csr_matrix, rows: Ints) -> csr_matrix:
+        """Lists in which those of some rows are made anew by a search over all phrases."""
+        if not len(rows):
+            return lists
+        phrases, cap = state.phrases, self._rules.max_synonyms
+        found: list[tuple[int, int, float]] = []
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            block = rows[start : start + _ROWS_AT_ONCE].tolist()
+            vectors = phrases.vectors_of([phrases.records[row].id for row in block])
+            # One more than the cap, since each finds itself.
+            for row, hits in zip(block, phrases.search(vectors, cap + 1), strict=True):
+                near = zip(hits.rows.tolist(), hits.scores, strict=True)
+                found += [(row, column, score) for column, score in near if column != row]
+        table = np.array([entry for entry in found if entry[2] >= self._rules.synonym_threshold]).reshape(-1, 3)
+        anew = Pairs(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
+        names = phrases.records
+        best = keep_best(anew, cap, lambda columns: np.array([names[column].key for column in columns]))
+        return replaced_rows(lists, lists.shape[0], rows, best)
+
+    def _store_lists(self, id_of: Callable[[int], str], lists: csr_matrix, rows: Ints) -> Steps[None]:
+        put, drop = [], []
+        for row in rows.tolist():
+            part = slice(lists.indptr[row], lists.indptr[row + 1])
+            near = [id_of(column) for column in lists.indices[part].tolist()]
+            if near:
+                put.append((id_of(row), {"ids": near, "cosines": lists.data[part].tolist()}))
+            else:
+                drop.append(id_of(row))
+        yield from self._parts.records.put(SIMILAR, put)
+        yield from self._parts.records.delete(SIMILAR, drop)
+
+    def _add_fact_vectors(self, facts: Sequence[Fact]) -> Steps[None]:
+        if not self._rules.fact_vectors:
+            return
+        space = self._parts.spaces[FACTS]
+        rows = space.store.snapshot()
+        new = [fact for fact in facts if fact_id(fact) not in rows]
+        if new:
+            vectors = yield from self._embed([fact_text(fact) for fact in new])
+            ids = [fact_id(fact) for fact in new]
+            yield from space.put(Rows(ids, vectors, [fact_key(fact) for fact in new], ids))
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def load(self) -> Steps[HippoRAGState]:
+        """The state from what is stored; what a killed write left half done is put right."""
+        entries = yield from self._parts.ledger.entries()
+        chunks = self._parts.chunks.store.snapshot()
+        passages = [self.read(entries[i].record) if i in entries else self.read(None) for i in chunks.ids]
+        phrase_space, fact_space = self._parts.spaces[PHRASES], self._parts.spaces[FACTS]
+        wanted = dict.fromkeys(phrase_id(phrase) for passage in passages for phrase in passage.phrases())
+        told = list(dict.fromkeys(fact for passage in passages for fact in passage.told))
+        fact_ids = {fact_id(fact) for fact in told} if self._rules.fact_vectors else set()
+        orphans = [row_id for row_id in phrase_space.store.snapshot().ids if row_id not in wanted]
+        yield from phrase_space.remove(orphans)
+        yield from self._parts.records.delete(SIMILAR, orphans)
+        yield from fact_space.remove([row_id for row_id in fact_space.store.snapshot().ids if row_id not in fact_ids])
+        state = self._snapshots(HippoRAGState())
+        similar = yield from self._load_lists(state)
+        # Phrases without a row belong to a write that did not end: it is taken up with its documents.
+        known = {record.key for record in state.phrases.records}
+        whole = [_among(passage, known) for passage in passages]
+        facts = [fact for fact in told if fact[0] in known and fact[2] in known]
+        n = len(state.phrases)
+        blank = replace(Memory.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), similar=similar)
+        return self._told(replace(state, memory=blank), whole, facts)
+
+    def _load_lists(self, state: HippoRAGState) -> Steps[csr_matrix]:
+        stored = yield from self._parts.records.get_all(SIMILAR)
+        ids = state.phrases.ids
+        place = {row_id: row for row, row_id in enumerate(ids)}
+        rows: list[dict[int, int]] = [{} for _ in ids]
+        torn = []
+        for row_id, record in stored.items():
+            if row_id not in place:
+                continue
+            near = {place[i]: cosine for i, cosine in zip(record["ids"], record["cosines"], strict=True) if i in place}
+            rows[place[row_id]] = near
+            if len(near) < len(record["ids"]):
+                torn.append(place[row_id])
+        lists = sparse_rows(rows, len(ids))
+        if torn:
+            lists = yield from offload(self._searched, state, lists, np.array(torn, np.int64))
+            yield from self._store_lists(lambda row: ids[row], lists, np.array(torn, np.int64))
+        yield from self._parts.records.delete(SIMILAR, [row_id for row_id in stored if row_id not in place])
+        return lists
+
+
+def _among(passage: Passage, known: set[str]) -> Passage:
+    return Passage(
+        {phrase: times for phrase, times in passage.named.items() if phrase in known},
+        {fact: times for fact, times in passage.told.items() if fact[0] in known and fact[2] in known},
+        [phrase for phrase in passage.subjects if phrase in known],
+    )
+
+
+class _Grown:
+    """Phrases of a snapshot followed by new ones, without a copy of the old."""
+
+    def __init__(self, old: Snapshot, ids: Sequence[str], phrases: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        self._old = old
+        self._ids = ids
+        self._phrases = phrases
+        self.new_vectors = vectors
+
+    def __len__(self) -> int:
+        return len(self._old) + len(self._ids)
+
+    def id_of(self, row: int) -> str:
+        n = len(self._old)
+        return self._old.records[row].id if row < n else self._ids[row - n]
+
+    def phrase_of(self, row: int) -> str:
+        n = len(self._old)
+        return self._old.records[row].key if row < n else self._phrases[row - n]
+
+    def phrases_of(self, rows: Ints) -> NDArray[np.str_]:
+        return np.array([self.phrase_of(row) for row in rows.tolist()])
+
+    def vectors_of(self, rows: Ints) -> NDArray[np.float32]:
+        n = len(self._old)
+        old = rows < n
+        found = np.empty((len(rows), self.new_vectors.shape[1]), np.float32)
+        found[~old] = self.new_vectors[rows[~old] - n]
+        if old.any():
+            found[old] = self._old.vectors_of([self.id_of(row) for row in rows[old].tolist()])
+        return found
+
+    def candidates(self, floor: float) -> Iterator[Tile]:
+        """Pairs of which one at least is new, each once."""
+        n, new = len(self._old), self.new_vectors
+        yield from tiles(new, floor, offset=n)
+        step = max(1, _CELLS // max(1, n))
+        for start in range(0, len(new) if n else 0, step):
+            scores = self._old.cosines(new[start : start + step])
+            j, i = np.divmod(np.flatnonzero(scores >= np.float32(floor)), scores.shape[1])
+            yield i + (start + n), j, scores[j, i]

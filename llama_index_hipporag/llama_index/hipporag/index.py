@@ -1,0 +1,279 @@
+"""`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
+from llama_index.core.ingestion import run_transformations
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+from llama_index.core.settings import Settings
+from llama_index.core.storage.storage_context import StorageContext
+from numpy.typing import NDArray
+
+from llama_index.hipporag.deriving import GraphWriter, Rules
+from llama_index.hipporag.graph_data import facts_of, mentions_of, near_of
+from llama_index.hipporag.openie_extractor import OpenIEExtractor
+from llama_index.hipporag.phrases import Normalizer, check_normalizer
+from llama_index.hipporag.search import Found
+from llama_index.hipporag.state import HippoRAGState
+from llama_index.hipporag.view import page_of, rows_to_show
+from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
+from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
+from llama_index.ragkit.embedding import embed_texts
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.html import write
+from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.writing import Change
+
+__all__ = ["HippoRAGIndex", "HippoRAGStruct"]
+
+_BLOCK = 8192  # phrases or facts given to the embedding model at once
+_BATCH = 1000  # nodes or relations in one call of a property graph store
+
+
+@dataclass
+class HippoRAGStruct(DerivedStruct):
+    """The struct of a :class:`HippoRAGIndex`."""
+
+    @classmethod
+    def get_type(cls) -> str:  # type: ignore[override]
+        """The import path: core's error for an unknown type then names what to import."""
+        return "llama_index.hipporag"
+
+
+class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
+    """Passages, the phrases and facts in them, and the graph that joins these across passages.
+
+    A question's phrases are found in the graph, and a walk from there finds passages that no single
+    similarity would: those that are reached through other passages.
+
+    Parameters
+    ----------
+    extractor : reads entities and triples off a passage; default :class:`OpenIEExtractor`, two LLM calls a
+        passage. :class:`NounPhraseExtractor` needs no LLM, :class:`RecordedExtractor` takes data of yours
+    normalizer : when two phrases are the same. "unicode" keeps all scripts; "legacy" is the published rule
+    entity_nodes : whether entities that no triple names are phrases of the graph too [True; published
+        code: False]
+    fact_vectors : whether facts are embedded, which `linking="facts"` needs
+    synonym_threshold : smallest cosine of near phrases, in (0, 1] [0.8, as published]
+    max_synonyms : near phrases kept for each phrase, at least 1; an edge needs both to keep the other [100]
+    min_synonym_length : letters and digits that a phrase must have to get synonyms [3, as published]
+    kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
+
+    Parameters of the graph are stored with the index and cannot be changed afterwards. Deviations from
+    paper and published code are listed in the documentation of the package.
+    """
+
+    index_struct_cls = HippoRAGStruct
+    method: ClassVar[str] = "hipporag"
+    space_names: ClassVar[tuple[str, ...]] = ("chunks", "phrases", "facts")
+
+    PUBLISHED: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {
+            "normalizer": "legacy",
+            "entity_nodes": False,
+            "synonym_threshold": 0.8,
+            "max_synonyms": 101,
+            "min_synonym_length": 3,
+        }
+    )
+    """Parameters of the graph that the authors' code builds: `HippoRAGIndex(nodes, **HippoRAGIndex.PUBLISHED)`."""
+
+    def __init__(
+        self,
+        nodes: Sequence[BaseNode] | None = None,
+        objects: Sequence[IndexNode] | None = None,
+        index_struct: HippoRAGStruct | None = None,
+        storage_context: StorageContext | None = None,
+        *,
+        extractor: NodeExtractor | None = None,
+        normalizer: Normalizer | None = None,
+        entity_nodes: bool | None = None,
+        fact_vectors: bool | None = None,
+        synonym_threshold: float | None = None,
+        max_synonyms: int | None = None,
+        min_synonym_length: int | None = None,
+        transformations: list[TransformComponent] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        given = {
+            "normalizer": normalizer,
+            "entity_nodes": entity_nodes,
+            "fact_vectors": fact_vectors,
+            "synonym_threshold": synonym_threshold,
+            "max_synonyms": max_synonyms,
+            "min_synonym_length": min_synonym_length,
+        }
+        wanted = {name: value for name, value in given.items() if value is not None}
+        stored = index_struct.params.get("hipporag", {}) if index_struct is not None else {}
+        changed = sorted(name for name, value in wanted.items() if stored.get(name, value) != value)
+        if changed:
+            raise ConfigurationError(
+                f"The graph of this index was built with { ({name: stored[name] for name in changed}) }; given were "
+                f"{ ({name: wanted[name] for name in changed}) }. Leave them out, or build a new index."
+            )
+        self._rules = Rules(**{**asdict(Rules()), **stored, **wanted})
+        _check_rules(self._rules)
+        self._last_query: tuple[str, Found, list[tuple[str, float]]] | None = None
+        super().__init__(
+            nodes=nodes,
+            objects=objects,
+            index_struct=index_struct,
+            storage_context=storage_context,
+            extractor=extractor or OpenIEExtractor(),
+            transformations=transformations,
+            **kwargs,
+        )
+
+    # -- what DerivedIndex asks ---------------------------------------------------------------------
+
+    def _read_state(self) -> Steps[HippoRAGState]:
+        return (yield from self._writer().load())
+
+    def _derive(self, change: Change) -> Steps[HippoRAGState]:
+        self._parts.struct.params["hipporag"] = asdict(self._rules)
+        state = yield from self._writer().change(self._state, change)
+        passages, phrases, facts = state.memory.shape
+        self._parts.struct.counters = {
+            "chunks": passages,
+            "phrases": phrases,
+            "facts": facts,
+            "near phrases": state.memory.similar.nnz,
+        }
+        return state
+
+    def _writer(self) -> GraphWriter:
+        return GraphWriter(self._parts, self._rules, self._embed_texts)
+
+    def _embed_texts(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
+        """Vectors of phrases or facts, block by block: a model gives lists of Python numbers, eight times as large."""
+        blocks = []
+        for start in range(0, len(texts), _BLOCK):
+            block = texts[start : start + _BLOCK]
+            blocks.append((yield from embed_texts(self.embed_model, block, self._show_progress and len(texts) > 1)))
+        return np.concatenate(blocks) if blocks else np.zeros((0, 0), np.float32)
+
+    # -- public -------------------------------------------------------------------------------------
+
+    def as_retriever(self, **kwargs: Any) -> BaseRetriever:
+        """A :class:`HippoRAGRetriever` over this index."""
+        from llama_index.hipporag.retriever import HippoRAGRetriever
+
+        return HippoRAGRetriever(self, **kwargs)
+
+    @classmethod
+    def estimate(
+        cls,
+        documents: Sequence[Document],
+        extractor: NodeExtractor | None = None,
+        transformations: list[TransformComponent] | None = None,
+        llm: LLM | None = None,
+    ) -> Estimate:
+        """What building over documents would cost in LLM calls and tokens; calls nothing."""
+        nodes = run_transformations(list(documents), transformations or Settings.transformations)
+        return (extractor or OpenIEExtractor()).estimate(list(nodes), llm)
+
+    def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path:
+        """Write the graph around a question as one HTML page.
+
+        Parameters
+        ----------
+        query : the question; default the last one that was asked, and before any the most frequent phrases
+        kwargs : of the retriever that answers `query`
+
+        Returns
+        -------
+        The path of the page; it needs no network.
+        """
+        if query is not None:
+            self.as_retriever(**kwargs).retrieve(query)
+        last = self._last_query
+        state = self._state if last is None else last[1].state
+        texts = {}
+        for node_id in rows_to_show(state, last)[1]:
+            node = run_steps(self._parts.get_node(node_id))
+            if node is not None:
+                texts[node_id] = plain_text(node)
+        return write(page_of(state, texts, last), path)
+
+    def to_networkx(self) -> Any:
+        """The graph as a `networkx.MultiDiGraph`.
+
+        Nodes are passages (`kind="passage"`, by node id) and phrases (`kind="phrase"`, as ("phrase", text)).
+        Edges have a `kind`: "fact" from head to tail (relation, times, node_ids), "near" (cosine), "mention"
+        from passage to phrase (subject).
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ImportError('to_networkx() needs networkx: pip install "llama-index-hipporag[networkx]"') from error
+        state, graph = self._state, networkx.MultiDiGraph()
+        graph.add_nodes_from(state.chunks.ids, kind="passage")
+        graph.add_nodes_from((("phrase", record.key) for record in state.phrases.records), kind="phrase")
+        for (head, relation, tail), times, node_ids in facts_of(state):
+            ends = ("phrase", head), ("phrase", tail)
+            graph.add_edge(*ends, kind="fact", relation=relation, times=times, node_ids=node_ids)
+        for one, other, cosine in near_of(state):
+            graph.add_edge(("phrase", one), ("phrase", other), kind="near", cosine=cosine)
+        for node_id, phrase, subject in mentions_of(state):
+            graph.add_edge(node_id, ("phrase", phrase), kind="mention", subject=subject)
+        return graph
+
+    def export_to(self, store: PropertyGraphStore) -> None:
+        """Write the graph into any LlamaIndex property graph store.
+
+        Phrases become entities with the label "phrase", passages chunks with their text and metadata, facts
+        relations with their own label, near phrases relations "NEAR" and mentions relations "MENTIONS".
+        The store is a copy: later writes to the index do not reach it.
+        """
+        run_steps(self._export(store))
+
+    async def aexport_to(self, store: PropertyGraphStore) -> None:
+        """Write the graph into a property graph store; see :meth:`export_to`."""
+        await arun_steps(self._export(store))
+
+    def _export(self, store: PropertyGraphStore) -> Steps[None]:
+        state = self._state
+        nodes: list[LabelledNode] = [EntityNode(name=r.key, label="phrase") for r in state.phrases.records if r.key]
+        for node_id in state.chunks.ids:
+            node = yield from self._parts.get_node(node_id)
+            if node is not None:
+                nodes.append(ChunkNode(id_=node_id, text=plain_text(node), properties=dict(node.metadata)))
+        known = {node.id for node in nodes}
+        relations = [
+            Relation(label=fact[1] or "is related to", source_id=fact[0], target_id=fact[2],
+                     properties={"times": times, "node_ids": ", ".join(node_ids)})
+            for fact, times, node_ids in facts_of(state)
+        ]  # fmt: skip
+        relations += [
+            Relation(label="NEAR", source_id=one, target_id=other, properties={"cosine": cosine})
+            for one, other, cosine in near_of(state)
+        ]
+        relations += [
+            Relation(label="MENTIONS", source_id=node_id, target_id=phrase, properties={"subject": subject})
+            for node_id, phrase, subject in mentions_of(state)
+        ]
+        whole = [relation for relation in relations if relation.source_id in known and relation.target_id in known]
+        for start in range(0, len(nodes), _BATCH):
+            yield from call(store.upsert_nodes, store.aupsert_nodes, nodes[start : start + _BATCH])
+        for start in range(0, len(whole), _BATCH):
+            yield from call(store.upsert_relations, store.aupsert_relations, whole[start : start + _BATCH])
+
+
+def _check_rules(rules: Rules) -> None:
+    check_normalizer(rules.normalizer)
+    if not 0 < rules.synonym_threshold <= 1:
+        raise ConfigurationError(f"synonym_threshold must be above 0 and at most 1, not {rules.synonym_threshold!r}.")
+    for name, least in {"max_synonyms": 1, "min_synonym_length": 0}.items():
+        value = getattr(rules, name)
+        if not isinstance(value, int) or value < least:
+            raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+
+
+register_index(HippoRAGIndex)

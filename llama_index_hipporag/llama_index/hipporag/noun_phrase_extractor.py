@@ -1,0 +1,43 @@
+"""`NounPhraseExtractor`: entities and facts of a passage by rules, without a language model."""
+
+from typing import ClassVar
+
+from llama_index.core.schema import BaseNode
+
+from llama_index.hipporag.noun_phrases import read_text
+from llama_index.ragkit import NodeExtractor
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.extraction_context import ExtractionContext, Record
+from llama_index.ragkit.records import plain_text
+
+__all__ = ["NounPhraseExtractor", "title_and_text"]
+
+
+def title_and_text(node: BaseNode, title_key: str | None) -> tuple[str | None, str]:
+    """The title in a node's metadata, None if there is none, and its text."""
+    title = node.metadata.get(title_key) if title_key is not None else None
+    return (title.strip() or None) if isinstance(title, str) else None, plain_text(node)
+
+
+class NounPhraseExtractor(NodeExtractor):
+    """Read names and noun phrases off a passage by rules, in scripts with and without spaces.
+
+    It needs no LLM: indexing is free and offline. The record is that of :class:`OpenIEExtractor`; its
+    triples join the title (or the subject of a sentence) with what a sentence mentions.
+
+    Parameters
+    ----------
+    title_key : the metadata key of a title; without one, the first line of a text is taken for its title if
+        it reads as one. None looks at the first line only
+    """
+
+    needs_llm: ClassVar[bool] = False
+
+    title_key: str | None = "title"
+
+    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
+        """Read one node."""
+        title, text = title_and_text(node, self.title_key)
+        reading = yield from offload(read_text, text, title)
+        triples = [list(triple) for triple in reading.triples]
+        return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}

@@ -1,0 +1,86 @@
+"""How a retriever walks and scores: the choices, checked once, and the published combinations of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from llama_index.hipporag.memory import Edges
+from llama_index.hipporag.pagerank import check_damping
+from llama_index.hipporag.ranking import PASSAGE_WEIGHT, WALK_POWER
+from llama_index.hipporag.scoring import Counted
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["PRESETS", "Ensemble", "Linking", "Options"]
+
+Linking = Literal["entities", "facts", "text"]
+Ensemble = Literal["none", "uncertainty", "average", "product"]
+PassageSeeds = Literal["none", "each", "nearest"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """See :class:`~llama_index.hipporag.HippoRAGRetriever`, whose keywords these are."""
+
+    linking: Linking = "text"
+    links_per_entity: int = 1
+    link_threshold: float = 0.0
+    node_specificity: bool = True
+    facts_top_k: int = 5
+    filter_facts: bool = False
+    damping: float = 0.5
+    edges: Edges = "added"
+    synonyms: bool = True
+    passage_nodes: bool = True
+    subject_weight: float = 10.0
+    passage_seeds: PassageSeeds = "nearest"
+    passage_seed_weight: float = PASSAGE_WEIGHT
+    counted: Counted = "contains"
+    length_normalization: float = 0.0
+    ensemble: Ensemble = "product"
+    ensemble_weight: float = WALK_POWER
+    recognition_threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        kinds = {
+            "linking": Linking, "edges": Edges, "counted": Counted, "ensemble": Ensemble, "passage_seeds": PassageSeeds,
+        }  # fmt: skip
+        for name, kind in kinds.items():
+            if getattr(self, name) not in get_args(kind):
+                allowed = ", ".join(map(repr, get_args(kind)))
+                raise ConfigurationError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}.")
+        for name in ("links_per_entity", "facts_top_k"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        for name in ("length_normalization", "ensemble_weight", "passage_seed_weight"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigurationError(f"{name} must be in [0, 1], not {getattr(self, name)}.")
+        for name in ("link_threshold", "recognition_threshold"):
+            if not -1 <= getattr(self, name) <= 1:
+                raise ConfigurationError(f"{name} is a cosine, in [-1, 1], not {getattr(self, name)}.")
+        if not 0 < self.subject_weight < float("inf"):
+            raise ConfigurationError(f"subject_weight must be above 0 and finite, not {self.subject_weight}.")
+        if self.passage_seeds != "none" and not self.passage_nodes:
+            raise ConfigurationError(
+                f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
+            )
+        check_damping(self.damping)
+
+
+_PHRASES_ONLY = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0}
+
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        # The paper: sections 2.3 and 3.4.
+        "v1": {**_PHRASES_ONLY, "linking": "entities", "counted": "mentions"},
+        # The authors' code, branch `legacy`, with the defaults of its class.
+        "v1_code": {
+            **_PHRASES_ONLY, "linking": "entities", "counted": "facts", "edges": "published", "damping": 0.1,
+        },
+        # HippoRAG 2: the authors' code, branch `main`.
+        "v2": {
+            "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
+            "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
+        },
+    }
+)  # fmt: skip

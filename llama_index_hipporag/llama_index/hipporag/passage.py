@@ -1,0 +1,71 @@
+"""What a passage says, in normalised phrases and facts: one record of an extractor, read with patience.
+
+Recorded extractions are dirty: of the 17,419 triples that one model wrote for 1,890 passages 185 have not
+three elements. Such triples are passed over and counted.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from llama_index.hipporag.phrases import Normalizer, normalise
+
+__all__ = ["Fact", "Passage", "read_record"]
+
+Fact = tuple[str, str, str]
+
+
+class Passage(NamedTuple):
+    """Phrases and facts of one passage.
+
+    Attributes
+    ----------
+    named : phrase -> how often it is listed as an entity
+    told : fact (head, relation, tail) -> how often it is stated
+    subjects : what the passage is about: its title
+    malformed : triples that were passed over
+    """
+
+    named: Mapping[str, int]
+    told: Mapping[Fact, int]
+    subjects: Sequence[str] = ()
+    malformed: int = 0
+
+    def phrases(self) -> list[str]:
+        """All phrases, each once, in order of first mention."""
+        ends = (end for head, _, tail in self.told for end in (head, tail))
+        return list(dict.fromkeys([*self.subjects, *self.named, *ends]))
+
+
+def read_record(record: Mapping[str, Any], normalizer: Normalizer, entity_nodes: bool = True) -> Passage:
+    """Read `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [...]}`.
+
+    Elements that are no text are read as their text (a model writes years as numbers). A triple counts if
+    it has three elements and, after normalisation, a head and a tail; the legacy normaliser, like the
+    published code, lets the empty phrase pass.
+
+    Parameters
+    ----------
+    entity_nodes : whether entities and subjects become phrases; otherwise only heads and tails of triples
+        do, as in the published code
+    """
+    named = Counter(_phrases(record.get("entities"), normalizer) if entity_nodes else ())
+    subjects = dict.fromkeys(_phrases(record.get("subject"), normalizer) if entity_nodes else ())
+    told: Counter[Fact] = Counter()
+    malformed = 0
+    triples = record.get("triples")
+    for triple in triples if isinstance(triples, list) else ():
+        if not isinstance(triple, (list, tuple)) or len(triple) != 3:
+            malformed += 1
+            continue
+        head, relation, tail = (normalise(str(part), normalizer) for part in triple)
+        if (head and tail) or normalizer == "legacy":
+            told[head, relation, tail] += 1
+        else:
+            malformed += 1
+    return Passage(named, told, list(subjects), malformed)
+
+
+def _phrases(values: Any, normalizer: Normalizer) -> list[str]:
+    texts = [str(value) for value in values if isinstance(value, (str, int, float))] if isinstance(values, list) else []
+    return [phrase for text in texts if (phrase := normalise(text, normalizer))]

@@ -1,0 +1,70 @@
+"""`HippoRAGPostprocessor`: the walk through the graph, applied to the nodes of any retriever."""
+
+from typing import Any
+
+import numpy as np
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from llama_index.hipporag.index import HippoRAGIndex
+from llama_index.hipporag.linking import Cue
+from llama_index.hipporag.retriever import HippoRAGRetriever
+from llama_index.hipporag.scoring import rescored
+from llama_index.ragkit.driver import Steps
+from llama_index.ragkit.filters import select
+from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
+from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+
+__all__ = ["HippoRAGPostprocessor"]
+
+
+class HippoRAGPostprocessor(DerivedPostprocessor):
+    """Orders the nodes of any retriever by a walk that starts from the question's phrases and from these nodes.
+
+    What the nodes have in common, and what joins them to the question by facts, moves up; a node that was
+    near to the question by its words alone moves down. Nodes that the index does not know keep their
+    places. Without a question the walk starts from the nodes alone.
+
+    Scores are in [0, 1], the best node 1: those of the walk for nodes that the index knows; an unknown node
+    takes that of the node before it.
+
+    Parameters
+    ----------
+    index : the :class:`HippoRAGIndex` whose graph is walked
+    node_weight : share of the start that the nodes have, by their ranks; the phrases have the rest
+    top_n : how many nodes to give back; None for all
+    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
+    filters : the walk goes through passages only that pass them. Give the retriever's filters here too
+    """
+
+    node_weight: float = Field(default=0.5, gt=0, le=1, description="Share of the walk's start at the nodes.")
+    top_n: int | None = Field(default=None, ge=1, description="How many nodes to give back; None for all.")
+    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
+    filters: MetadataFilters | None = Field(default=None, description="What a passage must pass to be walked through.")
+
+    def __init__(self, index: HippoRAGIndex, **kwargs: Any) -> None:
+        super().__init__(index, **kwargs)
+        check_budget(1, self.token_budget)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name in serialised pipelines."""
+        return "HippoRAGPostprocessor"
+
+    def _postprocess_steps(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Steps[list[NodeWithScore]]:
+        index: HippoRAGIndex = self._index
+        state = index._state
+        matched = match_nodes(nodes, state.chunks)
+        allowed = None if self.filters is None else select(state.chunks, self.filters)
+        memory = state.visible(allowed)
+        rows = state.chunks.rows_of([node_id or "" for node_id in matched]).astype(np.int64)
+        cue = Cue()
+        if query_bundle is not None and len(state.phrases):
+            retriever = HippoRAGRetriever(index, passage_seeds="none", ensemble="none")
+            cue, _ = yield from retriever._cue(state, memory, query_bundle.query_str)
+        scores = rescored(memory, rows, cue.weights, self.node_weight)
+        results = [fresh(nodes[place].node, score) for place, score in scores[: self.top_n]]
+        return fit_tokens(results, self.token_budget)

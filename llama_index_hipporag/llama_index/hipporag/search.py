@@ -1,0 +1,150 @@
+"""One search: the walk from a cue, the scores of passages, and what an explanation needs to know."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.hipporag.linking import Cue
+from llama_index.hipporag.memory import Memory
+from llama_index.hipporag.options import Options
+from llama_index.hipporag.pagerank import Walk, pagerank
+from llama_index.hipporag.ranking import combine, passage_seeds
+from llama_index.hipporag.scoring import best, by_length, min_max, nearness, passage_scores, share_of_best
+from llama_index.hipporag.state import HippoRAGState
+
+__all__ = ["Found", "needs_dense", "search_many"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Reset = tuple[Ints, Floats]
+
+_WALKS_AT_ONCE = 32  # bounds the memory of many questions over a large graph
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer to one question, over all passages.
+
+    Attributes
+    ----------
+    state, memory : what was asked: all, and the part that the filters let pass
+    allowed : (p,), passages that may be returned; None for all
+    cue : what the walk started from
+    nodes, active : phrases that the walk reached (rows), and their probabilities; empty after a fallback
+    walked : (p,), what the walk gave each passage as a share of the best, in [0, 1]; None after a fallback
+    cosines : (p,), of question and passage; None where they were not needed
+    scores : (p,), the final ones, in [0, 1]
+    """
+
+    state: HippoRAGState
+    memory: Memory
+    allowed: Mask | None
+    cue: Cue
+    nodes: Ints
+    active: Floats
+    walked: Floats | None
+    cosines: Floats | None
+    scores: Floats
+
+    def ranking(self, k: int) -> Iterator[tuple[str, float]]:
+        """The k best passages, and after them the rest: a node may be gone, or too long for a budget."""
+        records = self.state.chunks.records
+        total = len(records) if self.allowed is None else int(self.allowed.sum())
+        given = 0
+        while given < total:
+            rows = best(self.scores, k, lambda row: (records[row].key, records[row].id), self.allowed)
+            for row, score in rows[given:]:
+                yield records[row].id, score
+            given, k = len(rows), 4 * k
+
+
+def search_many(
+    state: HippoRAGState,
+    memory: Memory,
+    allowed: Mask | None,
+    cues: Sequence[Cue],
+    cosines: Sequence[Floats | None],
+    options: Options,
+) -> list[Found]:
+    """Answer many questions: the walks go through the graph together.
+
+    Parameters
+    ----------
+    cosines : for each question the cosines of all passages, where the options ask for them or nothing links
+    """
+    walking = [i for i, cue in enumerate(cues) if not cue.reason]
+    reached: dict[int, Reset] = {}
+    if walking:
+        weight = options.subject_weight if options.passage_nodes else None
+        walk = memory.walk(options.edges, options.synonyms, weight)
+        resets = [_reset(memory, allowed, cues[i], cosines[i], options) for i in walking]
+        reached = dict(zip(walking, _walk_all(walk, resets, options.damping), strict=True))
+    return [_score(state, memory, allowed, cue, reached.get(i), cosines[i], options) for i, cue in enumerate(cues)]
+
+
+def _walk_all(walk: Walk, resets: Sequence[Reset], damping: float) -> Iterator[Reset]:
+    for start in range(0, len(resets), _WALKS_AT_ONCE):
+        block = resets[start : start + _WALKS_AT_ONCE]
+        dense = np.zeros((len(block), len(walk)))
+        for row, (nodes, weights) in zip(dense, block, strict=True):
+            row[nodes] = weights
+        for scores in pagerank(walk, dense, damping=damping):
+            nodes = np.flatnonzero(scores).astype(np.int64)
+            yield nodes, scores[nodes]
+
+
+def _reset(memory: Memory, allowed: Mask | None, cue: Cue, cosines: Floats | None, options: Options) -> Reset:
+    """Where a walk starts: phrases by weight, and passages (nodes after the phrases) as `passage_seeds` says."""
+    n = memory.shape[1]
+    nodes = np.fromiter(cue.weights, np.int64, len(cue.weights))
+    weights = np.fromiter(cue.weights.values(), np.float64, len(cue.weights))
+    if options.passage_seeds == "none" or cosines is None:
+        return nodes, weights
+    if options.passage_seeds == "each":
+        rows, near = np.arange(cosines.size), min_max(cosines, allowed) * options.passage_seed_weight
+    else:
+        chosen = np.arange(cosines.size) if allowed is None else np.flatnonzero(allowed)
+        places, near = passage_seeds(cosines[chosen])
+        rows, near = chosen[places], near * options.passage_seed_weight
+    return np.concatenate([nodes, rows + n]), np.concatenate([weights, near])
+
+
+def _score(
+    state: HippoRAGState,
+    memory: Memory,
+    allowed: Mask | None,
+    cue: Cue,
+    reached: Reset | None,
+    cosines: Floats | None,
+    options: Options,
+) -> Found:
+    p, n, _ = memory.shape
+    if reached is None:
+        scores = np.zeros(p) if cosines is None else nearness(cosines)
+        return Found(state, memory, allowed, cue, np.empty(0, np.int64), np.empty(0), None, cosines, scores)
+    nodes, values = reached
+    passages = nodes >= n
+    if options.passage_nodes:
+        raw = np.zeros(p)
+        raw[nodes[passages] - n] = values[passages]
+        raw = by_length(memory, raw, options.length_normalization)
+    else:
+        raw = passage_scores(memory, nodes, values, options.counted, options.length_normalization)
+    scores = walked = share_of_best(raw, allowed)
+    if cosines is not None and options.ensemble == "product":
+        scores = combine(cosines, walked, options.ensemble_weight)
+    elif cosines is not None and (
+        options.ensemble == "average"
+        or (options.ensemble == "uncertainty" and cue.weakest <= options.recognition_threshold)
+    ):
+        parts = min_max(raw, allowed), min_max(cosines, allowed)
+        scores = (1 - options.ensemble_weight) * parts[0] + options.ensemble_weight * parts[1]
+    return Found(state, memory, allowed, cue, nodes[~passages], values[~passages], walked, cosines, scores)
+
+
+def needs_dense(cue: Cue, options: Options) -> bool:
+    """Whether a question needs the cosines of all passages."""
+    return bool(cue.reason) or options.passage_seeds != "none" or options.ensemble != "none"

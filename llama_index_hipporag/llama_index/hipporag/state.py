@@ -1,0 +1,96 @@
+"""What a query sees of the index: vectors and the memory behind them, at one moment."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.hipporag.memory import Memory
+from llama_index.hipporag.passage import Fact
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.node_ids import content_id
+
+__all__ = ["HippoRAGState", "fact_id", "fact_key", "fact_of", "fact_text", "phrase_id"]
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def phrase_id(phrase: str) -> str:
+    """The id of a phrase's row: content decides, so that every index agrees."""
+    return content_id("phrase", phrase)
+
+
+def fact_id(fact: Fact) -> str:
+    """The id of a fact's row."""
+    return content_id("fact", *fact)
+
+
+def fact_key(fact: Fact) -> str:
+    """A fact as the sort key of its row, from which :func:`fact_of` reads it back."""
+    return json.dumps(fact, ensure_ascii=False)
+
+
+def fact_of(key: str) -> Fact:
+    """The fact of a sort key."""
+    head, relation, tail = json.loads(key)
+    return head, relation, tail
+
+
+def fact_text(fact: Fact) -> str:
+    """A fact as the embedding model sees it."""
+    return " ".join(part for part in fact if part)
+
+
+@dataclass(frozen=True)
+class HippoRAGState:
+    """Chunks, phrases and facts, one row each, and the memory over these rows.
+
+    Attributes
+    ----------
+    chunks, phrases : vectors and keys; the key of a phrase is the phrase
+    facts : fact -> its column in the memory, in the order of the columns
+    fact_vectors : vectors of the facts, whose keys hold them; rows in an order of its own, empty where the
+        index embeds no facts
+    """
+
+    chunks: Snapshot = field(default_factory=Snapshot.empty)
+    phrases: Snapshot = field(default_factory=Snapshot.empty)
+    facts: Mapping[Fact, int] = field(default_factory=dict)
+    fact_vectors: Snapshot = field(default_factory=Snapshot.empty)
+    memory: Memory = field(default_factory=Memory.empty)
+
+    def rows_of_phrases(self, phrases: Iterable[str]) -> Rows:
+        """Row of each phrase, -1 for one that is not known."""
+        return self.phrases.rows_of([phrase_id(phrase) for phrase in phrases]).astype(np.int64)
+
+    def phrase(self, row: int) -> str:
+        """The phrase of a row."""
+        return self.phrases.records[row].key
+
+    @cached_property
+    def fact_list(self) -> list[Fact]:
+        """The fact of each column."""
+        return list(self.facts)
+
+    def visible(self, allowed: Mask | None) -> Memory:
+        """The memory of the allowed passages alone."""
+        if allowed is None:
+            return self.memory
+        key = allowed.tobytes()
+        if key not in self._restricted:
+            while len(self._restricted) > 3:  # a few tenants; another one costs a pass over the arrays
+                self._restricted.pop(next(iter(self._restricted)), None)
+            self._restricted[key] = self.memory.restricted(allowed)
+        return self._restricted[key]
+
+    @cached_property
+    def _restricted(self) -> dict[bytes, Memory]:
+        return {}
+
+    def ordered(self, passages: Sequence[int]) -> list[int]:
+        """Passages in canonical order, which breaks ties."""
+        return sorted(passages, key=lambda row: (self.chunks.records[row].key, self.chunks.records[row].id))

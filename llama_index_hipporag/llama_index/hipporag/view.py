@@ -1,0 +1,132 @@
+"""The graph around a question as a page in the browser."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from llama_index.hipporag.explanation import NEAR, facts_between
+from llama_index.hipporag.search import Found
+from llama_index.hipporag.state import HippoRAGState
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+
+__all__ = ["page_of", "rows_to_show"]
+
+_PHRASES = 60  # phrases around a question, or the most frequent ones without a question
+_PASSAGES = 12
+_LABEL = 40
+_SNIPPET = 140
+
+Shown = tuple[str, Found, Sequence[tuple[str, float]]]
+
+
+def rows_to_show(state: HippoRAGState, query: Shown | None) -> tuple[list[int], list[str]]:
+    """Phrases (rows) and passages (ids) of the page."""
+    if query is None:
+        order = np.argsort(-state.memory.frequency, kind="stable")[:_PHRASES]
+        return [int(row) for row in order], []
+    _, found, answer = query
+    passages = [node_id for node_id, _ in answer[:_PASSAGES] if node_id in state.chunks]
+    woken = found.nodes[np.argsort(-found.active, kind="stable")[:_PHRASES]]
+    linked = [link.row for link in found.cue.links]
+    return list(dict.fromkeys([*linked, *woken.tolist()])), passages
+
+
+def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None) -> Page:
+    """Phrases that the walk woke most, the facts and nearnesses between them, and the passages that came out.
+
+    Parameters
+    ----------
+    texts : text of each passage to show
+    query : a question, how it was answered, and the passages with their scores; None shows the most
+        frequent phrases
+    """
+    phrases, passages = rows_to_show(state, query)
+    memory = state.memory if query is None else query[1].memory
+    active = np.zeros(memory.shape[1])
+    linked: set[int] = set()
+    if query is not None:
+        active[query[1].nodes] = query[1].active
+        linked = set(query[1].cue.weights)
+    top = max(float(active.max(initial=0.0)), 1e-12)
+    nodes = [
+        Node(
+            id=f"phrase {row}",
+            label=state.phrase(row)[:_LABEL],
+            text=state.phrase(row),
+            group="linked" if row in linked else "phrase",
+            size=0.6 + 4 * float(np.sqrt(active[row] / top)) if query else 1.0 + float(memory.frequency[row]) ** 0.5,
+            score=float(active[row]) if query else None,
+            lit=row in linked,
+            details={"passages": int(memory.frequency[row])},
+        )
+        for row in phrases
+    ]
+    scores = dict(query[2]) if query else {}
+    nodes += [
+        Node(
+            id=f"passage {node_id}",
+            label=texts[node_id][:_LABEL],
+            text=texts[node_id],
+            group="passage",
+            size=2.0,
+            score=scores[node_id],
+            lit=True,
+            details={"document": state.chunks.record_of(node_id).ref_doc_id or "none"},
+        )
+        for node_id in passages
+        if node_id in texts
+    ]
+    groups = [Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage")]
+    panels: list[Facts | Results] = []
+    if query is not None:
+        question, found, answer = query
+        items = [
+            Result(texts[n][:_LABEL], snippet=texts[n][:_SNIPPET], score=score, node=f"passage {n}")
+            for n, score in answer
+            if n in texts and n in passages
+        ]
+        panels.append(Results(f"Answer to: {question}", items))
+        start = ", ".join(dict.fromkeys(link.phrase for link in found.cue.links))
+        panels.append(Facts("The walk", {"starts from": start or "nothing: " + found.cue.reason}))
+    counts = dict(zip(("passages", "phrases", "facts"), memory.shape, strict=True))
+    panels.append(Facts("The graph", {**counts, "near phrases": memory.synonyms.nnz // 2}))
+    return Page(
+        title="HippoRAG graph",
+        subtitle="Phrases that share a fact, are near to each other, or stand in one passage. Click one to read it.",
+        view=Graph(nodes=nodes, edges=_edges(state, memory, phrases, passages, texts, linked), groups=groups,
+                   layout="force"),
+        panels=panels,
+        legend=["A larger phrase: more of the walk is there" if query else "A larger phrase: in more passages"],
+        lit="Question and answer",
+    )  # fmt: skip
+
+
+def _edges(
+    state: HippoRAGState,
+    memory: Any,
+    phrases: Sequence[int],
+    passages: Sequence[str],
+    texts: Mapping[str, str],
+    linked: set[int],
+) -> list[Edge]:
+    place = {row: i for i, row in enumerate(phrases)}
+    among = memory.adjacency()[phrases][:, phrases].tocoo()
+    edges = []
+    for i, j, weight in zip(among.row.tolist(), among.col.tolist(), among.data.tolist(), strict=True):
+        if i < j:
+            a, b = phrases[i], phrases[j]
+            facts = facts_between(state, memory, a, b)
+            label = "; ".join(dict.fromkeys(relation for _, relation, _ in facts))[:_LABEL]
+            near = facts[0][1] == NEAR
+            edges.append(Edge(f"phrase {a}", f"phrase {b}", label="≈" if near else label, weight=weight))
+    for node_id in passages:
+        if node_id in texts:
+            row = state.chunks.row_of(node_id)
+            own = memory.contains.indices[memory.contains.indptr[row] : memory.contains.indptr[row + 1]].tolist()
+            edges += [
+                Edge(f"passage {node_id}", f"phrase {phrase}", weight=0.5, lit=phrase in linked)
+                for phrase in own
+                if phrase in place
+            ]
+    return edges

@@ -1,0 +1,279 @@
+"""HippoRAGRetriever: linking, walks, scores, filters, explanations."""
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from tests.models import HashEmbedding
+
+from llama_index.hipporag import (
+    HippoRAGIndex,
+    HippoRAGRetrievalEvent,
+    HippoRAGRetriever,
+    RecordedExtractor,
+)
+from llama_index.ragkit.errors import ConfigurationError
+
+# A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
+CHAIN = {
+    "ada": ("Ada Byron met Charles Babbage.", [["Ada Byron", "met", "Charles Babbage"]]),
+    "engine": ("Babbage designed a machine.", [["Charles Babbage", "designed", "Difference Machine"]]),
+    "museum": ("It stands in a museum.", [["Difference Machine", "stands in", "Science Museum"]]),
+    "other": ("Bread is baked at night.", [["Bread", "is baked at", "night"]]),
+    "silent": ("Nothing was read here.", []),
+}
+
+
+def index_of(texts: dict[str, Any] = CHAIN, **kwargs: Any) -> HippoRAGIndex:
+    records = {name: {"entities": [], "triples": triples} for name, (_, triples) in texts.items()}
+    nodes = [
+        TextNode(
+            id_=name,
+            text=text,
+            metadata={"tenant": "B" if name in ("engine", "other") else "A"},
+            excluded_embed_metadata_keys=["tenant"],
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"doc {name}")},
+        )
+        for name, (text, _) in texts.items()
+    ]
+    model = kwargs.pop("embed_model", HashEmbedding(dim=256))
+    return HippoRAGIndex(nodes=nodes, extractor=RecordedExtractor(records), embed_model=model, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def index() -> HippoRAGIndex:
+    return index_of(synonym_threshold=0.99)
+
+
+def ids(results) -> list[str]:
+    return [result.node.node_id for result in results]
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "text": {},
+    "entities": {"linking": "entities"},
+    "facts": {"linking": "facts", "facts_top_k": 1},
+    "phrases alone": {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"},
+    "average": {"ensemble": "average", "ensemble_weight": 0.01},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_chain_of_facts_is_followed(index: HippoRAGIndex, way: str):
+    found = ids(index.as_retriever(similarity_top_k=3, **WAYS[way]).retrieve("Whom did Ada Byron meet?"))
+    assert found[0] == "ada"
+    assert set(found) == {"ada", "engine", "museum"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_scores_are_floats_in_zero_to_one_and_descend(index: HippoRAGIndex, way: str):
+    for question in ("Whom did Ada Byron meet?", "Nothing of this is known", "", "漢字", "x" * 5000):
+        scores = [n.score for n in index.as_retriever(similarity_top_k=9, **WAYS[way]).retrieve(question)]
+        assert len(scores) == 5
+        assert all(type(score) is float and 0 <= score <= 1 for score in scores)
+        assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_batch_gives_what_single_questions_give(index: HippoRAGIndex, way: str):
+    questions = ["Whom did Ada Byron meet?", "", "Where is bread baked at night?", "Science Museum", "Unknown Thing"]
+    retriever = index.as_retriever(similarity_top_k=4, **WAYS[way])
+    singles = [[(n.node.node_id, n.score) for n in retriever.retrieve(question)] for question in questions]
+    batch = [[(n.node.node_id, n.score) for n in one] for one in retriever.retrieve_batch(questions)]
+    abatch = [[(n.node.node_id, n.score) for n in one] for one in asyncio.run(retriever.aretrieve_batch(questions))]
+    for one, other, third in zip(singles, batch, abatch, strict=True):
+        assert [name for name, _ in one] == [name for name, _ in other] == [name for name, _ in third]
+        np.testing.assert_allclose([s for _, s in one], [s for _, s in other], atol=1e-9)
+    assert retriever.retrieve_batch([]) == []
+
+
+def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGIndex):
+    events: list[HippoRAGRetrievalEvent] = []
+
+    class Handler(BaseEventHandler):
+        def handle(self, event: Any, **kwargs: Any) -> None:
+            if isinstance(event, HippoRAGRetrievalEvent):
+                events.append(event)
+
+    handler = Handler()
+    get_dispatcher().add_event_handler(handler)
+    try:
+        question = "machine designed in a museum?"
+        found = index.as_retriever(similarity_top_k=5).retrieve(question)
+        named = index.as_retriever().retrieve("Ada Byron")
+    finally:
+        get_dispatcher().event_handlers.remove(handler)
+    assert [event.fallback for event in events] == ["no phrase of the question is in the graph", ""]
+    assert events[1].linked == ["ada byron"]
+    assert named
+    vector = np.array(HashEmbedding(dim=256).vector(question))
+    cosines = {name: vector @ np.array(HashEmbedding(dim=256).vector(text)) for name, (text, _) in CHAIN.items()}
+    assert {n.node.node_id: n.score for n in found} == pytest.approx(
+        {name: (1 + cosine) / 2 for name, cosine in cosines.items()}, abs=1e-5
+    )
+    assert all(e.fallback and e.walk is None for e in index.as_retriever().explain(question))
+    empty = index_of({name: (text, []) for name, (text, _) in CHAIN.items()})
+    assert empty.as_retriever(linking="facts").explain("Ada Byron")[0].fallback == "the graph has no phrases"
+    assert len(empty.as_retriever(linking="entities").retrieve("Ada Byron")) == 5
+
+
+def test_a_link_threshold_keeps_far_phrases_out(index: HippoRAGIndex):
+    options = {"linking": "entities", "question_entities": {"q": ["Charles Dickens"]}}
+    near = index.as_retriever(link_threshold=0.3, **options).explain("q")[0]
+    assert [link.phrase for link in near.linked] == ["charles babbage"]
+    far = index.as_retriever(link_threshold=0.99, **options).explain("q")[0]
+    assert far.fallback == "no phrase is near to an entity of the question"
+    several = index.as_retriever(links_per_entity=3, link_threshold=-1.0, **options).explain("q")[0]
+    assert len(several.linked) == 3
+
+
+def test_specific_phrases_start_with_more():
+    texts = {f"p{i}": (f"Text {i}.", [["London", "has", f"Place {i}"]]) for i in range(4)}
+    index = index_of({**texts, "x": ("Another text.", [["Rareword", "is", "something"]])}, synonym_threshold=0.99)
+    by_use = {}
+    for used in (True, False):
+        (best, *_) = index.as_retriever(node_specificity=used).explain("Is it in London or Rareword?")
+        by_use[used] = {link.phrase: link.weight for link in best.linked}
+    assert by_use[True] == {"london": 0.25, "rareword": 1.0}
+    assert by_use[False] == {"london": 1.0, "rareword": 1.0}
+
+
+def test_long_lists_do_not_come_first_for_their_length():
+    listed = [["Ada Byron", "knew", f"Person {i}"] for i in range(12)]
+    index = index_of({"list": ("A list.", listed), "short": ("Short.", [["Ada Byron", "knew", "Babbage"]])})
+    options = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"}
+    assert ids(index.as_retriever(**options).retrieve("Ada Byron"))[0] == "list"
+    assert ids(index.as_retriever(length_normalization=1.0, **options).retrieve("Ada Byron"))[0] == "short"
+
+
+def test_the_ensemble_of_the_paper_asks_the_dense_scores_when_unsure(index: HippoRAGIndex):
+    options = {"linking": "entities", "passage_nodes": False, "passage_seeds": "none"}
+    sure = {**options, "question_entities": {"q": ["Ada Byron"]}}
+    unsure = {**options, "question_entities": {"q": ["Ada Lovelace"]}}
+    told = lambda **kwargs: [  # noqa: E731
+        (e.node_id, e.score, e.walk, e.cosine is not None) for e in index.as_retriever(**kwargs).explain("q")
+    ]
+    walk, certain = told(ensemble="none", **sure), told(ensemble="uncertainty", **sure)
+    assert [row[:3] for row in certain] == [row[:3] for row in walk]
+    assert [row[:2] for row in told(ensemble="uncertainty", **unsure)] == [
+        row[:2] for row in told(ensemble="average", **unsure)
+    ]
+    assert told(ensemble="uncertainty", **unsure) != told(ensemble="none", **unsure)
+
+
+def test_a_filter_hides_passages_and_what_only_they_say(index: HippoRAGIndex):
+    filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value="A")])
+    alone = index_of({name: CHAIN[name] for name in ("ada", "museum", "silent")}, synonym_threshold=0.99)
+    for options in WAYS.values():
+        retriever = index.as_retriever(similarity_top_k=9, filters=filters, **options)
+        found = retriever.retrieve("Whom did Ada Byron meet?")
+        assert set(ids(found)) == {"ada", "museum", "silent"}
+        shown = str(retriever.explain("Whom did Ada Byron meet?"))
+        assert "designed" not in shown
+        assert "bread" not in shown
+        other = alone.as_retriever(similarity_top_k=9, **options).retrieve("Whom did Ada Byron meet?")
+        assert [(n.node.node_id, n.score) for n in found] == [
+            (n.node.node_id, pytest.approx(n.score, abs=1e-6)) for n in other
+        ]
+    assert ids(index.as_retriever(node_ids=["engine", "nobody"]).retrieve("Ada Byron")) == ["engine"]
+    assert ids(index.as_retriever(doc_ids=["doc museum"]).retrieve("Ada Byron")) == ["museum"]
+    assert index.as_retriever(doc_ids=[]).retrieve("Ada Byron") == []
+
+
+def test_an_explanation_shows_the_facts_on_the_way(index: HippoRAGIndex):
+    retriever = index.as_retriever(similarity_top_k=5)
+    explained = {e.node_id: e for e in retriever.explain("Whom did Ada Byron meet?")}
+    assert asyncio.run(retriever.aexplain("Whom did Ada Byron meet?")) == list(explained.values())
+    assert explained["museum"].facts == [
+        ("ada byron", "met", "charles babbage"),
+        ("charles babbage", "designed", "difference machine"),
+        ("difference machine", "stands in", "science museum"),
+    ]
+    assert explained["museum"].active[0][0] == "difference machine"
+    assert [(link.asked, link.phrase, link.cosine) for link in explained["ada"].linked] == [
+        ("Ada Byron", "ada byron", 1.0)
+    ]
+    assert explained["other"].facts == []
+    assert explained["ada"].walk == 1.0
+    assert [e.score for e in explained.values()] == [n.score for n in retriever.retrieve("Whom did Ada Byron meet?")]
+
+
+def test_near_phrases_are_crossed_and_shown():
+    texts = {
+        "a": ("First.", [["Ada Byron", "lived in", "old London town"]]),
+        "b": ("Second.", [["London town", "lies on", "Thames"]]),
+    }
+    index = index_of(texts, synonym_threshold=0.6)
+    explained = {e.node_id: e for e in index.as_retriever().explain("Ada Byron")}
+    assert ("old london town", "is near to", "london town") in explained["b"].facts
+    apart = {e.node_id: e for e in index.as_retriever(synonyms=False).explain("Ada Byron")}
+    assert apart["b"].active == [] or apart["b"].walk < explained["b"].walk
+
+
+def test_presets_are_the_published_methods(index: HippoRAGIndex):
+    published = index_of(**HippoRAGIndex.PUBLISHED)
+    entities = {"question_entities": {"Whom did Ada Byron meet?": ["Ada Byron"]}}
+    for retriever in (
+        HippoRAGRetriever.v1(index, **entities),
+        HippoRAGRetriever.v1_code(published, damping=0.5, **entities),
+        HippoRAGRetriever.v2(published, filter_facts=False),
+    ):
+        assert ids(retriever.retrieve("Whom did Ada Byron meet?"))[0] == "ada"
+    assert HippoRAGRetriever.v1_code(published).options.damping == 0.1
+    assert HippoRAGRetriever.v1(index).question_entities == "llm"
+    assert HippoRAGRetriever.v2(published).options.filter_facts
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"linking": "guess"},
+        {"links_per_entity": 0},
+        {"link_threshold": 2},
+        {"damping": 1.0},
+        {"edges": "all"},
+        {"ensemble": "sum"},
+        {"ensemble_weight": 1.5},
+        {"passage_seeds": "nearest", "passage_nodes": False},
+        {"question_entities": "magic"},
+        {"similarity_top_k": 0},
+        {"subject_weight": 0},
+    ],
+)
+def test_options_out_of_range_are_refused(index: HippoRAGIndex, wrong: dict[str, Any]):
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        index.as_retriever(**wrong)
+
+
+def test_facts_need_vectors():
+    without = index_of(fact_vectors=False)
+    with pytest.raises(ConfigurationError, match="fact_vectors"):
+        without.as_retriever(linking="facts")
+    assert without.as_retriever().retrieve("Ada Byron")
+
+
+def test_a_page_shows_the_graph_around_a_question(index: HippoRAGIndex, tmp_path):
+    fresh = index_of()
+    before = fresh.visualize(tmp_path / "before.html").read_text(encoding="utf-8")
+    assert "charles babbage" in before
+    page = fresh.visualize(tmp_path / "after.html", query="Whom did Ada Byron meet?", similarity_top_k=2)
+    html = page.read_text(encoding="utf-8")
+    assert "Whom did Ada Byron meet?" in html
+    assert "It stands in a museum" not in html
+    assert fresh.visualize(tmp_path / "again.html").read_text(encoding="utf-8") == html
+    fresh.as_retriever().retrieve("zzz")
+    assert "nothing: no phrase" in fresh.visualize(tmp_path / "dense.html").read_text(encoding="utf-8")
+
+
+def test_one_passage_scores_and_is_explained():
+    index = index_of({"ada": CHAIN["ada"]})
+    for question in ("Ada Byron", "nothing"):
+        for options in WAYS.values():
+            (one,) = index.as_retriever(**options).retrieve(question)
+            assert 0 < one.score <= 1
+            assert index.as_retriever(**options).explain(question)[0].node_id == "ada"
