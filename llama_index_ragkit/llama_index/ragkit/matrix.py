@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.matrix_rows import Codes, Column, Line, Record, Vectors, as_vectors, check_finite
-from llama_index.ragkit.matrix_search import Doubles, Floats, Rows, mmr, squared_norms, top_k, weights
+from llama_index.ragkit.matrix_search import Doubles, Floats, Rows, approximate, mmr, squared_norms, top_k, weights
 
 __all__ = ["Hits", "Mask", "Snapshot"]
 
@@ -233,6 +233,20 @@ class Snapshot:
             return [Hits([], [], np.empty(0, np.intp)) for _ in queries]
         found = top_k(*self._arrays, queries, k, self._chosen(mask), self._order)
         return [self._hits(rows, scores) for rows, scores in found]
+
+    def approximate(self, vector: npt.ArrayLike) -> Floats:
+        """Cosine of every row with a vector, shape (n,), float32 and wrong by less than :func:`.matrix_search.slack`.
+
+        For methods that rank by more than one cosine: what is near the top is to be computed again from
+        :meth:`vectors_of` by :func:`.matrix_search.cosines`.
+
+        Raises
+        ------
+        EmbeddingError
+            As :meth:`search`.
+        """
+        queries = self._queries([vector])
+        return next(approximate(*self._arrays, queries, self._live)) if len(self) else np.empty(0, np.float32)
 
     def search_mmr(self, vector: npt.ArrayLike, k: int, threshold: float, mask: Mask | None = None) -> Hits:
         """Up to k rows by maximal marginal relevance: see :func:`.matrix_search.mmr`."""
