@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
-from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.distinct import content, unit_rows
 from llama_index.raptor.knn import nearest
 
