@@ -32,7 +32,7 @@ __all__ = ["MemoryGraph", "blended", "question_means", "unit_rows"]
 
 Matrix = NDArray[Any]
 _LEAST_DEGREE = 1e-6  # of the mean degree
-BLOCK = 16384  # rows at a time where a whole copy would be too large
+BLOCK = 4096  # rows at a time where a whole copy would be too large
 
 
 def unit_rows(rows: Matrix) -> Matrix:

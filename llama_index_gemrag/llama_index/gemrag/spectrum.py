@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from llama_index.gemrag.memory_graph import MemoryGraph
+from llama_index.ragkit.blas import one_blas_thread
 
 __all__ = ["STREAMED_FROM", "lanczos", "leading", "streamed"]
 
@@ -32,12 +33,13 @@ def leading(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     k = min(k, n)
     if k < 1:
         return np.zeros(0), np.zeros((n, 0))
-    if n <= max(_SMALL, k + 2):
-        values, vectors = np.linalg.eigh(graph.dense())
-        return values[::-1][:k].copy(), vectors[:, ::-1][:, :k].copy()
-    if n >= STREAMED_FROM and n > 4 * graph.b.shape[1]:
-        return streamed(graph, k)
-    return lanczos(graph, k)
+    with one_blas_thread:  # the small dense steps are ten times slower on threads that have to wait for each other
+        if n <= max(_SMALL, k + 2):
+            values, vectors = np.linalg.eigh(graph.dense())
+            return values[::-1][:k].copy(), vectors[:, ::-1][:, :k].copy()
+        if n >= STREAMED_FROM and n > 4 * graph.b.shape[1]:
+            return streamed(graph, k)
+        return lanczos(graph, k)
 
 
 def lanczos(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
