@@ -5,19 +5,14 @@ passages have categories, how well themes follow them.
 """
 
 import argparse
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode
-from numpy.typing import NDArray
-
-from benchmarks.data import Corpus, Task, load
-from benchmarks.embedding import minilm
-from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
+
+from benchmarks.data import Corpus
+from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.driver import Steps
 

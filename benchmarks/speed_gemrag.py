@@ -97,7 +97,6 @@ def own_spectrum(n: int) -> dict[str, Any]:
     texts, means, _ = planted(n)
     leading(MemoryGraph.of(means[:500], texts[:500]), 3)  # imports, and the threads of the BLAS
 
-
     def work() -> Any:
         return leading(MemoryGraph.of(means, texts), THEMES)
 
@@ -207,10 +206,10 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
     from llama_index.core import MockEmbedding
     from llama_index.core.schema import TextNode
     from llama_index.core.vector_stores.types import VectorStoreQuery
-
     from llama_index.gemrag import GEMRAGIndex
-    from llama_index.gemrag.building import OWNER_KEY, TEXT_KEY
+    from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
     from llama_index.gemrag.state import GEMRAGState
+
     from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
 
     rng = np.random.default_rng(0)
@@ -231,7 +230,7 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
         summarizer=ExtractiveSummarizer(),
         num_themes=0,
     )
-    questions = index._parts.spaces["questions"].store  # filled at once: embedding half a million texts is not the point
+    questions = index._parts.spaces["questions"].store  # filled at once: embedding is not what is measured
     step = 10_000
     for start in range(0, n, step):
         rows = np.repeat(texts[start : start + step], QUESTIONS, axis=0)

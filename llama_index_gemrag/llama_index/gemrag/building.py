@@ -1,159 +1,33 @@
-"""How themes are kept: which groups are read again, which themes go, which are written.
+"""How themes are written: what comes out of a spectrum as it was is kept, what is new is bought.
 
-A theme is named by the set of its members. What comes out of a spectrum as it was keeps its summary and its
-questions; only what changed is bought. The structure (who is in which theme) is stored apart from the texts, so
-that a summary that failed or was dropped by a delete is known to be missing.
-
-A theme whose summarizer failed stays in the structure as unwritten; `retry_failed` tries it again.
+A theme is named by the set of its members. The structure (who is in which theme) is stored apart from the texts, so
+that a summary that failed or was dropped by a delete is known to be missing. A theme whose summarizer failed stays in
+the structure as unwritten; `retry_failed` tries it again.
 """
 
-import json
-import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY, Layer
 from llama_index.gemrag.state import Theme
+from llama_index.gemrag.storing import SUMMARIES, THEMES, Embed, drop_questions, put_questions, theme_id
+
 from llama_index.ragkit.driver import Steps, gather
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.extraction import Extraction
-from llama_index.ragkit.matrix import Snapshot
-from llama_index.ragkit.node_ids import content_id, reading_key, sort_key
+from llama_index.ragkit.node_ids import reading_key, sort_key
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.records import Record, derived_node, node_to_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
 
-__all__ = ["THEME_KEY", "Group", "ThemeWriter", "group_names", "load_groups", "load_themes", "put_questions", "theme_id"]
+__all__ = ["THEME_KEY", "ThemeWriter"]
 
 THEME_KEY = "gemrag_theme"
-_NAMESPACE = uuid.UUID("8f0b1a0e-3a53-5a7e-9a0e-6c1d1f2b7a44")
-_THEMES = "themes"
-_SUMMARIES = "summaries"
-_GROUPS = "groups"
 
 Summarize = Callable[[list[str], str], Steps[tuple[str, list[str]]]]
 Ask = Callable[[Mapping[str, str]], Steps[list[Extraction]]]
-Embed = Callable[[list[str]], Steps[NDArray[np.float32]]]
 Release = Callable[[dict[str, list[str]]], Steps[None]]
-
-
-def theme_id(members: Iterable[str]) -> str:
-    """The id of the theme of a set of chunks: a UUID (version 5) of their sorted ids."""
-    return str(uuid.uuid5(_NAMESPACE, "\n".join(sorted(set(members)))))
-
-
-def question_id(node_id: str, question: str) -> str:
-    """The id of a question of a node."""
-    return content_id("question", node_id, question)
-
-
-@dataclass(frozen=True)
-class Group:
-    """What is known of a group of chunks: how many changed since its spectrum was read, and whether it lost a theme."""
-
-    changed: int = 0
-    lost: bool = False
-
-
-def group_names(chunks: Snapshot, group_by: str | None) -> list[str]:
-    """The group of each row: the JSON of its value, or one name for all."""
-    if group_by is None or not len(chunks):
-        return ["null"] * len(chunks)
-    column, codes = chunks.column(group_by)
-    names = [json.dumps(value, sort_keys=True, default=str) for value in column.values]
-    return [names[code] for code in codes]
-
-
-def load_groups(parts: Parts) -> Steps[dict[str, Group]]:
-    """The groups as they were stored."""
-    stored = yield from parts.records.get_all(_GROUPS)
-    return {name: Group(int(r["changed"]), bool(r["lost"])) for name, r in stored.items()}
-
-
-def put_groups(parts: Parts, groups: Mapping[str, Group], gone: Collection[str]) -> Steps[None]:
-    """Store groups, and forget others."""
-    yield from parts.records.put(_GROUPS, [(name, dict(vars(group))) for name, group in groups.items()])
-    yield from parts.records.delete(_GROUPS, gone)
-
-
-def load_themes(parts: Parts) -> Steps[tuple[dict[str, Theme], dict[str, Record]]]:
-    """The themes as they were stored, and the records of those that are written.
-
-    What a killed write left half done is put right: themes with a member that is gone go, and rows, records and
-    questions without their node.
-    """
-    stored = yield from parts.records.get_all(_THEMES)
-    chunks = parts.chunks.store.snapshot()
-    lost = [name for name, r in stored.items() if any(member not in chunks for member in r["members"])]
-    yield from parts.records.delete(_THEMES, lost)
-    structure = {
-        name: Theme(r["group"], tuple(r["members"]), tuple(r["weights"]))
-        for name, r in stored.items()
-        if name not in set(lost)
-    }
-    records = yield from parts.records.get_all(_SUMMARIES)
-    rows = parts.spaces["themes"].store.snapshot()
-    whole = {name for name in structure if name in records and name in rows}
-    yield from parts.records.delete(_SUMMARIES, [name for name in records if name not in whole])
-    yield from parts.spaces["themes"].remove([name for name in rows.ids if name not in whole])
-    for space, known in (("questions", chunks), ("theme_questions", whole)):
-        asked = parts.spaces[space].store.snapshot()
-        if len(asked):
-            column, codes = asked.column(OWNER_KEY)
-            orphan = np.array([owner not in known for owner in column.values], dtype=np.bool_)
-            yield from parts.spaces[space].remove([asked.ids[row] for row in np.flatnonzero(orphan[codes])])
-    return structure, {name: records[name] for name in sorted(whole)}
-
-
-def put_questions(
-    parts: Parts, space: str, asked: Mapping[str, Sequence[str]], keys: Mapping[str, str], embed: Embed
-) -> Steps[None]:
-    """Store the questions of nodes in place of those they had.
-
-    Parameters
-    ----------
-    space : "questions" or "theme_questions"
-    asked : node -> its questions, distinct and not empty
-    keys : node -> its canonical sort key
-    """
-    pairs = [(owner, question) for owner, questions in asked.items() for question in questions]
-    ids = [question_id(owner, question) for owner, question in pairs]
-    new = set(ids)
-    yield from drop_questions(parts, space, asked, new)
-    if not pairs:
-        return
-    known = parts.spaces[space].store.snapshot()
-    todo = [i for i, row_id in enumerate(ids) if row_id not in known]
-    if not todo:
-        return
-    texts = list(dict.fromkeys(pairs[i][1] for i in todo))
-    vectors = yield from embed(texts)
-    place = {text: row for row, text in enumerate(texts)}
-    rows = Rows(
-        [ids[i] for i in todo],
-        vectors[[place[pairs[i][1]] for i in todo]],
-        [f"{keys[pairs[i][0]]}|{pairs[i][1]}" for i in todo],
-        [ids[i] for i in todo],
-        [{OWNER_KEY: pairs[i][0], TEXT_KEY: pairs[i][1]} for i in todo],
-    )
-    yield from parts.spaces[space].put(rows)
-
-
-def drop_questions(parts: Parts, space: str, owners: Collection[str], keep: Collection[str] = ()) -> Steps[None]:
-    """Forget the questions of nodes, except those of the ids `keep`."""
-    asked = parts.spaces[space].store.snapshot()
-    if not len(asked) or not owners:
-        return
-    column, codes = asked.column(OWNER_KEY)
-    wanted = [column.code_of[owner] for owner in owners if owner in column.code_of]
-    rows = np.flatnonzero(np.isin(codes, wanted))
-    yield from parts.spaces[space].remove([name for name in (asked.ids[row] for row in rows) if name not in keep])
 
 
 class ThemeWriter:
@@ -207,8 +81,8 @@ class ThemeWriter:
         yield from self._release({name: self.written.pop(name)["cache_keys"] for name in names if name in self.written})
         yield from self._parts.spaces["themes"].remove(names)
         yield from drop_questions(self._parts, "theme_questions", names)
-        yield from self._parts.records.delete(_SUMMARIES, names)
-        yield from self._parts.records.delete(_THEMES, names)
+        yield from self._parts.records.delete(SUMMARIES, names)
+        yield from self._parts.records.delete(THEMES, names)
         for name in names:
             self.structure.pop(name, None)
 
@@ -234,7 +108,7 @@ class ThemeWriter:
         for name, theme in wanted.items():
             members, weights = list(theme.members), list(theme.weights)
             pairs.append((name, {"group": group, "members": members, "weights": weights}))
-        yield from self._parts.records.put(_THEMES, pairs)
+        yield from self._parts.records.put(THEMES, pairs)
         self.structure.update(wanted)
 
     # -- texts --------------------------------------------------------------------------------------
@@ -264,7 +138,7 @@ class ThemeWriter:
             records.append((name, record))
         questions = {found.node_id: list((found.record or {}).get("questions", ())) for found in asked}
         order = {node.node_id: sort_key(node) for node in nodes}
-        yield from self._parts.records.put(_SUMMARIES, records)
+        yield from self._parts.records.put(SUMMARIES, records)
         yield from put_questions(self._parts, "theme_questions", questions, order, self._embed_questions)
         rows = Rows(list(texts), vectors, [order[name] for name in texts], list(texts))
         yield from self._parts.spaces["themes"].put(rows)
@@ -287,13 +161,3 @@ class ThemeWriter:
             found = yield from self._parts.get_node(node_id)
             self._texts[node_id] = plain_text(found) if found is not None else ""
         return self._texts[node_id]
-
-
-def rows_by_group(names: Sequence[str], wanted: Collection[str], layer: Layer) -> dict[str, NDArray[np.intp]]:
-    """For each wanted group its rows, in the canonical order of the chunks."""
-    rows: dict[str, list[int]] = {name: [] for name in wanted}
-    for row, name in enumerate(names):
-        if name in rows:
-            rows[name].append(row)
-    keys = layer.texts.records
-    return {name: np.array(sorted(found, key=lambda r: keys[r].key), np.intp) for name, found in rows.items()}

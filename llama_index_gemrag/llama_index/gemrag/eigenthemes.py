@@ -1,13 +1,13 @@
 """The themes of one memory graph: what :mod:`.spectrum` finds, cut into sets of nodes by :mod:`.themes`."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from llama_index.gemrag.memory_graph import MemoryGraph
 from llama_index.gemrag.spectrum import leading
 from llama_index.gemrag.themes import Members, oriented, theme_count, top_components, varimax
+from numpy.typing import NDArray
 
 __all__ = ["Reading", "Spectrum", "find_themes", "spectrum_of"]
 
@@ -68,7 +68,7 @@ class Spectrum:
         drops = np.divide(upper - lower, upper, out=np.zeros_like(upper), where=upper > 0)
         object.__setattr__(self, "drops", drops)
 
-    def plot(self, ax: object = None) -> object:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the eigenvalues after the first, with the place where the themes end; returns the matplotlib axes.
 
         Raises

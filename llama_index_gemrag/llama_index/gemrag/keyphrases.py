@@ -19,6 +19,7 @@ from llama_index.ragkit.sentences import language_of, split_sentences
 __all__ = ["key_phrases", "key_questions"]
 
 _PIECES = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
+_MOST_CHARACTERS = 400
 _NEW_SHARE = 0.5  # what a word counts that a better sentence has
 
 
@@ -49,8 +50,9 @@ def key_questions(text: str, most: int, language: str | None = None) -> list[str
     ['Ada Byron, met Charles Babbage?', 'London?']
     """
     language = language or language_of(text)
-    rest = dict(enumerate(key_phrases(sentence, language) for sentence in split_sentences(text, language)))
-    words = {i: {word.casefold() for phrase in phrases for word in phrase.split()} for i, phrases in rest.items()}
+    phrases_of = dict(enumerate(key_phrases(sentence, language) for sentence in split_sentences(text, language)))
+    rest = set(phrases_of)
+    words = {i: {word.casefold() for phrase in phrases for word in phrase.split()} for i, phrases in phrases_of.items()}
     said: set[str] = set()
     chosen: list[int] = []
     while len(chosen) < most:
@@ -60,6 +62,12 @@ def key_questions(text: str, most: int, language: str | None = None) -> list[str
         best = max(worth, key=lambda i: (worth[i], -i))
         chosen.append(best)
         said |= words[best]
-        del rest[best]
-    every = {i: key_phrases(sentence, language) for i, sentence in enumerate(split_sentences(text, language))}
-    return [", ".join(every[i]) + "?" for i in sorted(chosen)]
+        rest.remove(best)
+    return [_question(phrases_of[i]) for i in sorted(chosen)]
+
+
+def _question(phrases: list[str]) -> str:
+    """The phrases in one line, as many as there is room for."""
+    while len(", ".join(phrases)) > _MOST_CHARACTERS and len(phrases) > 1:
+        phrases = phrases[:-1]
+    return ", ".join(phrases)[:_MOST_CHARACTERS] + "?"

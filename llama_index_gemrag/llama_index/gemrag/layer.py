@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-
 from llama_index.gemrag.memory_graph import BLOCK, question_means, unit_rows
 from llama_index.gemrag.scoring import Rule
+from numpy.typing import NDArray
+
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import cosines, slack
 
@@ -90,7 +90,8 @@ class Layer:
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         if direction is None or not length:
             return np.zeros(len(self.texts), np.float32)
-        return self.texts.approximate(np.asarray(direction, np.float32)) * np.float32(length)
+        near: Floats = self.texts.approximate(np.asarray(direction, np.float32)) * np.float32(length)
+        return near
 
     def edges_from(self, direction: Floats) -> Floats:
         """Weight of the edge to each text from the node whose blended questions have this mean, shape (n,)."""
@@ -106,7 +107,8 @@ class Layer:
             asked = self.questions.approximate(vector)
             asked = asked if known.all() else asked[known]
             agreement = np.zeros(0) if rule.blend is None else self.agreement[known]
-            np.maximum.at(best, rows, rule.question_scores(text[rows] if rule.blend is not None else text, asked, agreement))
+            own = text if rule.blend is None else text[rows]
+            np.maximum.at(best, rows, rule.question_scores(own, asked, agreement))
         return rule.combined(text, best, self.hubs).astype(np.float32)
 
     def margin(self, rule: Rule) -> float:
@@ -137,12 +139,13 @@ class Layer:
             matches[i] = matches[i]._replace(question_id=names[j], question=float(question[j]))
         return rule.combined(text, best, hub).astype(np.float64), matches
 
-    def mean_questions(self, rows: Sequence[int], blend: float) -> Floats:
+    def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:
         """Mean of the blended questions of each row, shape (len(rows), d); its unit text without any."""
         chosen = np.asarray(rows, np.intp)
         texts = unit_rows(self.texts.vectors_of([self.texts.ids[row] for row in rows]))
         asked, positions = self.questions_of(chosen)
-        questions = unit_rows(self.questions.matrix[asked]) if len(asked) else texts[:0]
+        names = [self.questions.ids[row] for row in asked]
+        questions = unit_rows(self.questions.vectors_of(names)) if names else texts[:0]
         means: Floats = question_means(texts, questions, positions, blend, literal=False)
         return means
 

@@ -49,7 +49,8 @@ def unit_rows(rows: Matrix) -> Matrix:
     if not np.isfinite(norms).all():
         raise EmbeddingError(f"Row {int(np.flatnonzero(~np.isfinite(norms))[0])} holds NaN or infinity.")
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    return rows * scale[:, None].astype(rows.dtype)
+    unit: Matrix = rows * scale[:, None].astype(rows.dtype)
+    return unit
 
 
 def blended(questions: Matrix, texts: Matrix, blend: float) -> Matrix:
@@ -77,7 +78,7 @@ def question_means(texts: Matrix, questions: Matrix, owners: NDArray[np.intp], b
     -------
     shape (n, d), of the type of `texts`
     """
-    means = texts.copy()
+    means: Matrix = np.array(texts)
     if not len(owners):
         return means
     nodes, starts, counts = np.unique(owners, return_index=True, return_counts=True)
@@ -181,7 +182,8 @@ class MemoryGraph:
         """L as an array of n x n, for tests and small figures."""
         parts = list(self.blocks())
         p, q = (np.vstack([part[i] for part in parts]).astype(np.float64) for i in (1, 2))
-        return (p @ q.T + q @ p.T) / 2 - np.diag(self.scaled_diagonal)
+        dense: NDArray[np.float64] = (p @ q.T + q @ p.T) / 2 - np.diag(self.scaled_diagonal)
+        return dense
 
 
 def _product(rows: Matrix, vector: NDArray[np.float64]) -> NDArray[np.float64]:

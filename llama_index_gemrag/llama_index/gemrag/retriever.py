@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
-from numpy.typing import NDArray
-
 from llama_index.gemrag.index import GEMRAGIndex
 from llama_index.gemrag.layer import Mask, Match
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.state import GEMRAGState, rank
 from llama_index.gemrag.traversal import Traversal
+from llama_index.gemrag.view import Asked
+from numpy.typing import NDArray
+
 from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.embedding import embed_query
 from llama_index.ragkit.errors import ConfigurationError
@@ -148,7 +149,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
             self.similarity_top_k,
             self.token_budget,
         )
-        index._last_query = (bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes])
+        asked = {one.node_id: one.match.question_id for one in found if one.match and one.match.question_id}
+        index._last_query = Asked(bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes], asked)
         return state, found, nodes
 
     def _found(self, state: GEMRAGState, vector: NDArray[np.float32], count: int, allowed: Mask | None) -> list[_Found]:

@@ -69,7 +69,7 @@ def varimax(vectors: Doubles) -> Doubles:
     """
     n, k = vectors.shape
     if k < 2 or n < 2:
-        return vectors.copy()
+        return np.array(vectors, dtype=np.float64)
     turn = np.eye(k)
     reached = 0.0
     for _ in range(_TURNS):
@@ -102,7 +102,7 @@ def top_components(vector: Doubles, size: int, share: float) -> Members:
     [1, 3]
     """
     # Rounded, so that what another number of threads changes in the last bits does not decide.
-    near = np.argsort(-vector.round(10), kind="stable")[:size]
+    near: NDArray[np.intp] = np.argsort(-vector.round(10), kind="stable")[:size]
     least = share * vector[near[0]] if len(near) else 0.0
     kept = near[(vector[near] > 0) & (vector[near].round(10) >= least)]
     return Members(kept, vector[kept])
