@@ -109,7 +109,7 @@ class Layer:
             agreement = np.zeros(0) if rule.blend is None else self.agreement[known]
             own = text if rule.blend is None else text[rows]
             np.maximum.at(best, rows, rule.question_scores(own, asked, agreement))
-        return rule.combined(text, best, self.hubs).astype(np.float32)
+        return rule.combined(text, best, self.hubs, np.diff(self._by_owner[1])).astype(np.float32)
 
     def margin(self, rule: Rule) -> float:
         """How far below the k-th largest of :meth:`scores` a row of the true top k can be."""
@@ -137,7 +137,8 @@ class Layer:
         for j in sorted(range(len(names)), key=lambda j: (found[j], names[j])):
             i = int(positions[j])
             matches[i] = matches[i]._replace(question_id=names[j], question=float(question[j]))
-        return rule.combined(text, best, hub).astype(np.float64), matches
+        counts = np.bincount(positions, minlength=len(rows))
+        return rule.combined(text, best, hub, counts).astype(np.float64), matches
 
     def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:
         """Mean of the blended questions of each row, shape (len(rows), d); its unit text without any."""

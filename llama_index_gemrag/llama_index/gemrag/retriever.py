@@ -73,16 +73,16 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
     """Retrieves chunks and themes from a :class:`GEMRAGIndex`.
 
     With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, and h the mean
-    cosine of the text with all questions of the index, the score is `t + question_weight * max(0, s)^2 *
-    max(0, s - t) - hub_penalty * h`, about a cosine, comparable between prompts; themes have `summary_margin` less.
+    cosine of the text with all questions of the index, the score is `t + (1 - (1 - question_weight)^m) *
+    max(0, s)^2 * max(0, s - t) - hub_penalty * h` for a node of m questions, about a cosine, comparable between prompts; themes have `summary_margin` less.
     In a walk the score is the priority at which the node was taken, never above that of the node before it.
 
     Parameters
     ----------
     mode : "argmax" takes the nodes of the best score (the paper's Algorithm 1, and the default); "best_first" lets
         the edges of the nodes taken so far count, with `edge_weight`
-    question_weight : 0..1, how far a question that is nearer than the text lifts its node [0.5]
-    hub_penalty : at least 0, how much nearness to every question counts against a node [0.25]
+    question_weight : 0..1, how far a single question that is nearer than the text lifts its node [0.5]
+    hub_penalty : at least 0, how much nearness to every question counts against a node [0.2]
     blend : in [0, 1], ranks as the paper does in place of both: by the cosine with the average of question (with
         this weight) and text [None; paper: 0.5]
     edge_weight : 0..1, in a walk the weight of edges against the score [0.2]
@@ -103,7 +103,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
         *,
         mode: Literal["argmax", "best_first"] = "argmax",
         question_weight: float = 0.5,
-        hub_penalty: float = 0.25,
+        hub_penalty: float = 0.2,
         blend: float | None = None,
         edge_weight: float = 0.2,
         max_summaries: int | None = None,

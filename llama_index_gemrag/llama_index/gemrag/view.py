@@ -120,7 +120,7 @@ def page_of(state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: A
         subtitle="Chunks, the questions they answer, and the themes that hold them together. Click a node to read it.",
         view=Graph(nodes=nodes, edges=edges, groups=_GROUPS, layout="force"),
         panels=panels,
-        legend=["A line between two chunks: each is among the other's nearest in the memory graph."],
+        legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],
         lit="Answer, its questions and themes",
     )
 
@@ -145,5 +145,5 @@ def _similar(layer: Layer, shown: set[str], blend: float) -> list[Edge]:
 def _why(state: GEMRAGState, question_id: str | None, text: str) -> str:
     for layer in (state.chunks, state.themes):
         if question_id is not None and question_id in layer.questions:
-            return f"by the question: {layer.question_text(question_id)}"
+            return f"nearest question: {layer.question_text(question_id)}"
     return text
