@@ -206,10 +206,10 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
     from llama_index.core import MockEmbedding
     from llama_index.core.schema import TextNode
     from llama_index.core.vector_stores.types import VectorStoreQuery
+
     from llama_index.gemrag import GEMRAGIndex
     from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
     from llama_index.gemrag.state import GEMRAGState
-
     from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
 
     rng = np.random.default_rng(0)

@@ -6,10 +6,10 @@ from typing import Any
 
 from llama_index.core import StorageContext, load_index_from_storage
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from tests.models import HashEmbedding
 from tests.toy import ToyIndex, WordExtractor
 
+from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
 

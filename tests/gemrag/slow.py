@@ -13,7 +13,11 @@ def similarities(texts, questions, owners, blend=0.5):
     n = len(texts)
     s = np.zeros((n, n))
     for i in range(n):
-        asked = [unit(blend * unit(q) + (1 - blend) * unit(texts[i])) for q, o in zip(questions, owners) if o == i]
+        asked = [
+            unit(blend * unit(q) + (1 - blend) * unit(texts[i]))
+            for q, o in zip(questions, owners, strict=True)
+            if o == i
+        ]
         for j in range(n):
             s[i, j] = np.mean([v @ unit(texts[j]) for v in asked or [unit(texts[i])]])
     return s

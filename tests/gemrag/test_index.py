@@ -17,7 +17,12 @@ from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.driver import run_steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ExtractorMismatchError
 
-TOPICS = ["loom silk weaver thread", "engine cards gears wheels", "river bridge boats harbour", "bread oven flour yeast"]
+TOPICS = [
+    "loom silk weaver thread",
+    "engine cards gears wheels",
+    "river bridge boats harbour",
+    "bread oven flour yeast",
+]
 
 
 def corpus(per_topic: int = 12) -> list[TextNode]:

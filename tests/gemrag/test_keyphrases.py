@@ -17,8 +17,8 @@ def test_the_sentences_that_say_most_are_asked_after_in_their_order():
 
 
 def test_what_was_said_counts_half_a_second_time():
-    text = "The Jacquard loom wove silk in Lyon. The Jacquard loom wove silk in Lyon today. Bread rises slowly overnight."
-    assert key_questions(text, 2)[-1] == "Bread rises slowly overnight?"
+    text = "The Jacquard loom wove silk in Lyon. The Jacquard loom wove silk in Lyon today. Bread rises overnight."
+    assert key_questions(text, 2)[-1] == "Bread rises overnight?"
 
 
 def test_every_script_has_questions():

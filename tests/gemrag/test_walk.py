@@ -22,10 +22,8 @@ def slow(scores, edges, count, b, start=()):
                 continue
             strongest = max((edges[c, n] for c in taken), default=None)
             near = 0 if scores is None else scores[n]
-            if strongest is None:
-                value = near
-            else:
-                value = strongest if scores is None else (1 - b) * near + b * strongest
+            both = 0 if strongest is None else (1 - b) * near + b * strongest
+            value = near if strongest is None else strongest if scores is None else both
             if best is None or round(value, 5) > round(best[0], 5):
                 best = (value, n)
         taken.append(best[1])

@@ -11,7 +11,6 @@ from typing import Any
 
 from llama_index.gemrag.state import Theme
 from llama_index.gemrag.storing import SUMMARIES, THEMES, Embed, drop_questions, put_questions, theme_id
-
 from llama_index.ragkit.driver import Steps, gather
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.extraction import Extraction

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from llama_index.gemrag.memory_graph import MemoryGraph
 from llama_index.gemrag.spectrum import leading
 from llama_index.gemrag.themes import Members, oriented, theme_count, top_components, varimax
-from numpy.typing import NDArray
 
 __all__ = ["Reading", "Spectrum", "find_themes", "spectrum_of"]
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-import networkx as nx  # type: ignore[import-untyped]
+import networkx as nx
+
 from llama_index.gemrag.memory_graph import unit_rows
 from llama_index.gemrag.neighbours import strongest_edges
 from llama_index.gemrag.state import GEMRAGState

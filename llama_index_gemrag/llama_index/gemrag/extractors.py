@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
-from llama_index.gemrag.keyphrases import key_questions
-from llama_index.gemrag.prompts import QUESTION_PROMPT
 from pydantic import BaseModel, Field, field_validator
 
+from llama_index.gemrag.keyphrases import key_questions
+from llama_index.gemrag.prompts import QUESTION_PROMPT
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.extraction import Estimate, Extraction, ExtractionContext, NodeExtractor, Record
 from llama_index.ragkit.json_output import parse_model

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import networkx as nx  # type: ignore[import-untyped]
+import networkx as nx
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.ingestion import run_transformations
@@ -13,6 +13,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, Document, IndexNode, TextNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
+
 from llama_index.gemrag.eigenthemes import Spectrum, spectrum_of
 from llama_index.gemrag.export import to_graph
 from llama_index.gemrag.extractors import UtilityQuestionExtractor
@@ -23,7 +24,6 @@ from llama_index.gemrag.storing import Group
 from llama_index.gemrag.struct import GEMRAGStruct
 from llama_index.gemrag.upkeep import Upkeep
 from llama_index.gemrag.view import Asked, page_of
-
 from llama_index.ragkit import Estimate, LLMSummarizer, NodeExtractor, Summarizer, register_index
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.errors import ConfigurationError

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from llama_index.gemrag.memory_graph import BLOCK, question_means, unit_rows
-from llama_index.gemrag.scoring import Rule
 from numpy.typing import NDArray
 
+from llama_index.gemrag.memory_graph import BLOCK, question_means, unit_rows
+from llama_index.gemrag.scoring import Rule
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import cosines, slack
 

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any
 
 from llama_index.gemrag.eigenthemes import Reading
-
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["DEFAULTS", "PAPER", "check_params"]

@@ -5,10 +5,10 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
+
 from llama_index.gemrag.index import GEMRAGIndex
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.traversal import Traversal
-
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query
 from llama_index.ragkit.filters import select

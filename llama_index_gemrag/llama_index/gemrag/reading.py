@@ -3,11 +3,12 @@
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+
 from llama_index.gemrag.eigenthemes import Reading, find_themes
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.memory_graph import MemoryGraph, question_means, unit_rows
 from llama_index.gemrag.state import Theme
-from numpy.typing import NDArray
 
 __all__ = ["graph_of", "rows_by_group", "themes_of"]
 

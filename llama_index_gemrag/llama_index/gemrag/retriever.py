@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from numpy.typing import NDArray
+
 from llama_index.gemrag.index import GEMRAGIndex
 from llama_index.gemrag.layer import Mask, Match
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.state import GEMRAGState, rank
 from llama_index.gemrag.traversal import Traversal
 from llama_index.gemrag.view import Asked
-from numpy.typing import NDArray
-
 from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.embedding import embed_query
 from llama_index.ragkit.errors import ConfigurationError
@@ -72,10 +72,11 @@ class _Found:
 class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
     """Retrieves chunks and themes from a :class:`GEMRAGIndex`.
 
-    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, and h the mean
-    cosine of the text with all questions of the index, the score is `t + (1 - (1 - question_weight)^m) *
-    max(0, s)^2 * max(0, s - t) - hub_penalty * h` for a node of m questions, about a cosine, comparable between prompts; themes have `summary_margin` less.
-    In a walk the score is the priority at which the node was taken, never above that of the node before it.
+    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, m how many
+    questions it has, and h the mean cosine of the text with all questions of the index, the score is
+    `t + (1 - (1 - question_weight)^m) * max(0, s)^2 * max(0, s - t) - hub_penalty * h`: about a cosine, comparable
+    between prompts. Themes have `summary_margin` less. In a walk the score is the priority at which the node was
+    taken, never above that of the node before it.
 
     Parameters
     ----------

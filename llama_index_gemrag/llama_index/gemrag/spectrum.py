@@ -8,11 +8,11 @@
 """
 
 import numpy as np
-from llama_index.gemrag.memory_graph import MemoryGraph
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
+from llama_index.gemrag.memory_graph import MemoryGraph
 from llama_index.ragkit.blas import one_blas_thread
 
 __all__ = ["STREAMED_FROM", "lanczos", "leading", "streamed"]

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from llama_index.gemrag.layer import Layer, Mask, Match
-from llama_index.gemrag.scoring import Rule
 from numpy.typing import NDArray
 
+from llama_index.gemrag.layer import Layer, Mask, Match
+from llama_index.gemrag.scoring import Rule
 from llama_index.ragkit.matrix import Snapshot
 
 __all__ = ["GEMRAGState", "Scored", "Theme", "best_rows", "rank"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
-from llama_index.gemrag.state import Theme
 from numpy.typing import NDArray
 
+from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
+from llama_index.gemrag.state import Theme
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import content_id

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+
 from llama_index.gemrag.layer import Layer, Mask
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.walk import best_first
-from numpy.typing import NDArray
 
 __all__ = ["Traversal"]
 

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+
 from llama_index.gemrag.building import ThemeWriter
 from llama_index.gemrag.eigenthemes import Reading
 from llama_index.gemrag.reading import rows_by_group, themes_of
@@ -23,8 +25,6 @@ from llama_index.gemrag.storing import (
     put_questions,
 )
 from llama_index.gemrag.struct import GEMRAGStruct
-from numpy.typing import NDArray
-
 from llama_index.ragkit import DerivedIndex, Extraction, Summarizer
 from llama_index.ragkit.driver import Steps, call, gather, offload
 from llama_index.ragkit.embedding import as_matrix, embed_texts

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.memory_graph import unit_rows
 from llama_index.gemrag.neighbours import strongest_edges
 from llama_index.gemrag.state import GEMRAGState
-
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
 
 __all__ = ["Asked", "page_of"]
