@@ -18,6 +18,7 @@ __all__ = ["METHODS", "main", "measure"]
 
 METHODS: dict[str, tuple[str, ...]] = {
     "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
+    "gemrag": ("benchmarks.speed_gemrag",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
 }
 

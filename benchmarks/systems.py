@@ -35,7 +35,11 @@ System = Callable[[str], Ranking]
 
 # method -> module with `add_arguments(parser)` and `build(corpus, dense, embed_model, options)`, which
 # returns {method: system, f"{method}-off": system, and further rows of its own}.
-METHODS = {"hipporag": "benchmarks.quality_hipporag", "raptor": "benchmarks.quality_raptor"}
+METHODS = {
+    "gemrag": "benchmarks.quality_gemrag",
+    "hipporag": "benchmarks.quality_hipporag",
+    "raptor": "benchmarks.quality_raptor",
+}
 
 
 class Dense:

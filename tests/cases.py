@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from tests.models import HashEmbedding
 from tests.toy import ToyIndex, WordExtractor
 
+from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
@@ -49,6 +50,15 @@ CASES = [
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
     Case("hipporag", HippoRAGIndex, lambda: {"extractor": NounPhraseExtractor()}),
     Case("raptor", RaptorIndex, lambda: {"summarizer": ExtractiveSummarizer(), "summary_tokens": 30}),
+    Case(
+        "gemrag",
+        GEMRAGIndex,
+        lambda: {
+            "extractor": KeyphraseQuestionExtractor(num_questions=2),
+            "summarizer": ExtractiveSummarizer(),
+            "summary_tokens": 30,
+        },
+    ),
 ]
 
 

@@ -8,8 +8,8 @@ from tests.raptor import partitions
 from tests.raptor.partitions import check_cover, contents, planted
 from threadpoolctl import threadpool_info
 
+from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
-from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.clustering import canonical, halves, limit_weight
 from llama_index.raptor.distinct import Distinct, unit_rows
 from llama_index.raptor.graph_clustering import GraphClustering

@@ -8,9 +8,9 @@ from tests.raptor import partitions
 from tests.raptor.partitions import check_cover, contents, labels_of, planted
 from tests.raptor.published_clustering import published_clusters
 
+from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 from llama_index.raptor import umap_gmm
-from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.graph_clustering import GraphClustering
 from llama_index.raptor.umap_gmm import UMAPGMMClustering
 

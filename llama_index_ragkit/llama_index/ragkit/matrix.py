@@ -17,7 +17,17 @@ import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.matrix_rows import Codes, Column, Line, Record, Vectors, as_vectors, check_finite
-from llama_index.ragkit.matrix_search import Doubles, Floats, Rows, all_cosines, mmr, squared_norms, top_k, weights
+from llama_index.ragkit.matrix_search import (
+    Doubles,
+    Floats,
+    Rows,
+    all_cosines,
+    approximate,
+    mmr,
+    squared_norms,
+    top_k,
+    weights,
+)
 
 __all__ = ["Hits", "Mask", "Snapshot"]
 
@@ -235,13 +245,22 @@ class Snapshot:
         return [self._hits(rows, scores) for rows, scores in found]
 
     def cosines(self, vectors: Vectors) -> Floats:
-        """Cosine of every row with each of q vectors, shape (n, q): see :func:`.matrix_search.all_cosines`.
+        """Cosine of every row with each of q vectors, shape (n, q), float32.
 
-        Scores for who needs all of them; they may err by (d + 16) * 2**-24, those of :meth:`search` do not.
+        Scores for who needs all of them: they may err by half of :func:`.matrix_search.slack`, those of
+        :meth:`search` do not. Where that matters, what is near the top is to be computed again from
+        :meth:`vectors_of` by :func:`.matrix_search.cosines`.
+
+        Raises
+        ------
+        EmbeddingError
+            As :meth:`search`.
         """
         queries = self._queries(vectors)
         if not len(self):
             return np.empty((0, len(queries)), np.float32)
+        if len(queries) == 1:
+            return next(approximate(*self._arrays, queries, self._live))[:, np.newaxis]
         scores = all_cosines(*self._arrays, queries)
         return scores if self._live is None else scores[self._live]
 

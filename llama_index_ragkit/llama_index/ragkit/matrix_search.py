@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["all_cosines", "cosines", "mmr", "squared_norms", "top_k", "weights"]
+__all__ = ["all_cosines", "approximate", "cosines", "mmr", "slack", "squared_norms", "top_k", "weights"]
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -84,11 +84,12 @@ def all_cosines(matrix: Floats, inverse: Floats, queries: Floats) -> Floats:
     return scores
 
 
-def _slack(dim: int) -> float:
+def slack(dim: int) -> float:
+    """Twice the bound on the error of an approximate cosine, 2e of the module's docstring."""
     return (dim + 16) * float(np.finfo(np.float32).eps)  # 2e of the module's docstring
 
 
-def _approximate(matrix: Floats, inverse: Floats, queries: Floats, rows: Rows | None) -> Iterator[Floats]:
+def approximate(matrix: Floats, inverse: Floats, queries: Floats, rows: Rows | None) -> Iterator[Floats]:
     """Cosines of each query with the chosen rows, within e of the truth: one array a query."""
     norms = np.sqrt(squared_norms(queries))[:, np.newaxis]
     units = np.divide(queries, norms, out=np.zeros(queries.shape), where=norms > 0).astype(np.float32)
@@ -132,13 +133,13 @@ def top_k(
     ------
     Rows of the matrix and their cosines, shapes (min(k, rows),), for each query.
     """
-    for query, near in zip(queries, _approximate(matrix, inverse, queries, rows), strict=True):
+    for query, near in zip(queries, approximate(matrix, inverse, queries, rows), strict=True):
         size = min(k, near.size)
         if size == 0:
             yield np.empty(0, np.intp), np.empty(0)
             continue
         if size < near.size:
-            floor = np.partition(near, near.size - size)[near.size - size] - _slack(matrix.shape[1])
+            floor = np.partition(near, near.size - size)[near.size - size] - slack(matrix.shape[1])
             found = _at(np.flatnonzero(near >= floor), rows)
         else:
             found = _at(np.arange(near.size), rows)
@@ -159,15 +160,15 @@ def mmr(
     is its score. As in llama-index-core, and unlike Carbonell and Goldstein (1998), who take the maximum
     over all earlier picks, only the pick just before counts.
     """
-    relevance = next(_approximate(matrix, inverse, query[np.newaxis], rows))
+    relevance = next(approximate(matrix, inverse, query[np.newaxis], rows))
     picked: list[int] = []  # positions in `relevance`
     scores: list[float] = []
     last = np.zeros_like(query)
     while len(picked) < min(k, relevance.size):
-        overlap = next(_approximate(matrix, inverse, last[np.newaxis], rows)) if picked else np.float32(0)
+        overlap = next(approximate(matrix, inverse, last[np.newaxis], rows)) if picked else np.float32(0)
         near = threshold * relevance - (1 - threshold) * overlap
         near[picked] = -np.inf
-        positions = np.flatnonzero(near >= near.max() - _slack(matrix.shape[1]))
+        positions = np.flatnonzero(near >= near.max() - slack(matrix.shape[1]))
         found = _at(positions, rows)
         exact = threshold * cosines(matrix[found], query) - (1 - threshold) * cosines(matrix[found], last)
         best = min(range(found.size), key=lambda i: (-exact[i], order(int(found[i]))))

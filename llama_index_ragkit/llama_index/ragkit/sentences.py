@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
 
-__all__ = ["sentence_spans", "split_sentences"]
+__all__ = ["language_of", "sentence_spans", "split_sentences"]
 
 # The first word of a letter's Unicode name -> the language whose rules are used for its script.
 _LANGUAGES = {
@@ -79,7 +79,7 @@ def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, in
     readable = _WIDE.sub(_narrow, text)  # the same length, character by character
     spans = []
     start = 0
-    for piece in segment(language or _language(readable), readable):
+    for piece in segment(language or language_of(readable), readable):
         cuts = [0, *(match.end() for match in _LATE_ENDS.finditer(piece)), len(piece)]
         for a, b in pairwise(cuts):
             part = piece[a:b]
@@ -94,7 +94,12 @@ def _narrow(match: re.Match[str]) -> str:
     return _NARROW.get(character, " " if character.isspace() else "\ufffd")
 
 
-def _language(text: str) -> str:
+def language_of(text: str) -> str:
+    """The language whose rules are used for a text, an ISO 639-1 code that follows from its script; "en" without one.
+
+    >>> language_of("Το πλοίο έφυγε.")
+    'el'
+    """
     scripts: Counter[str] = Counter()
     for character in text:
         if character.isalpha():

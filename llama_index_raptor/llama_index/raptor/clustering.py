@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.distinct import content, unit_rows
 
 __all__ = ["Clustering", "canonical", "fingerprint_of", "halves", "limit_weight"]

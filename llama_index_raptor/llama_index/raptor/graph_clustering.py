@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.clustering import canonical, fingerprint_of, halves
 from llama_index.raptor.distinct import Distinct
 from llama_index.raptor.knn import nearest, scaled_graph

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.raptor.blas import one_blas_thread
 from llama_index.raptor.clustering import canonical, fingerprint_of
 from llama_index.raptor.distinct import Distinct
 from llama_index.raptor.knn import fuzzy_graph, nearest

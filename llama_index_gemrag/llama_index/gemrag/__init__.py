@@ -1,0 +1,20 @@
+"""GEM-RAG for LlamaIndex: chunks tagged with the questions they answer, and the themes of their memory graph.
+
+See :class:`GEMRAGIndex`.
+"""
+
+from llama_index.gemrag.eigenthemes import Spectrum
+from llama_index.gemrag.extractors import KeyphraseQuestionExtractor, UtilityQuestionExtractor
+from llama_index.gemrag.index import GEMRAGIndex
+from llama_index.gemrag.postprocessor import GEMRAGPostprocessor
+from llama_index.gemrag.retriever import GEMRAGExplanation, GEMRAGRetriever
+
+__all__ = [
+    "GEMRAGExplanation",
+    "GEMRAGIndex",
+    "GEMRAGPostprocessor",
+    "GEMRAGRetriever",
+    "KeyphraseQuestionExtractor",
+    "Spectrum",
+    "UtilityQuestionExtractor",
+]

@@ -1,0 +1,43 @@
+"""The memory as a graph of networkx."""
+
+from collections.abc import Mapping
+
+import networkx as nx
+
+from llama_index.gemrag.memory_graph import unit_rows
+from llama_index.gemrag.neighbours import strongest_edges
+from llama_index.gemrag.state import GEMRAGState
+
+__all__ = ["to_graph"]
+
+
+def to_graph(state: GEMRAGState, texts: Mapping[str, str], blend: float, neighbours: int) -> "nx.Graph[str]":
+    """Chunks, themes and questions with the edges between them.
+
+    Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk has `document`
+    as well. Edges have `kind` and `weight`: "member" from a theme to its chunks, with the component; "asks" from a
+    question to its node, with the cosine of the two; "similar" between chunks, with the weight of the memory graph.
+
+    Parameters
+    ----------
+    texts : the text of every node that has one
+    neighbours : each chunk has edges to its so many strongest; the whole graph is complete
+    """
+    graph: nx.Graph[str] = nx.Graph()
+    for record in state.chunks.texts.records:
+        graph.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
+    for name in state.themes.texts.ids:
+        graph.add_node(name, kind="theme", text=texts.get(name, ""))
+        theme = state.structure[name]
+        for member, weight in zip(theme.members, theme.weights, strict=True):
+            graph.add_edge(name, member, kind="member", weight=weight)
+    for layer in (state.chunks, state.themes):
+        for name, (owner, question), near in zip(layer.questions.ids, layer.asked(), layer.agreement, strict=True):
+            graph.add_node(name, kind="question", text=question)
+            graph.add_edge(name, owner, kind="asks", weight=float(near))
+    if neighbours and len(state.chunks.texts) > 1:
+        ids = state.chunks.texts.ids
+        means = state.chunks.mean_questions(range(len(ids)), blend)
+        for i, j, weight in strongest_edges(means, unit_rows(state.chunks.texts.matrix), neighbours):
+            graph.add_edge(ids[i], ids[j], kind="similar", weight=weight)
+    return graph

@@ -1,0 +1,162 @@
+"""Nodes of one kind (chunks, or themes) with their questions: an immutable view that ranks them for a prompt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.gemrag.memory_graph import BLOCK, question_means, unit_rows
+from llama_index.gemrag.scoring import Rule
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.matrix_search import cosines, slack
+
+__all__ = ["OWNER_KEY", "TEXT_KEY", "Layer", "Mask", "Match"]
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+OWNER_KEY = "node_id"
+TEXT_KEY = "question"
+
+
+class Match(NamedTuple):
+    """What a score is made of: cosine of the text, its best question and that one's cosine, and the hub term."""
+
+    text: float
+    question_id: str | None
+    question: float
+    hub: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Texts and questions at one moment.
+
+    Attributes
+    ----------
+    texts : the nodes' vectors
+    questions : the vectors of their questions; the metadata of a row names its node and holds its text
+    centre : shape (d,), the mean of the unit vectors of all questions of the index; None without any
+    """
+
+    texts: Snapshot = field(default_factory=Snapshot.empty)
+    questions: Snapshot = field(default_factory=Snapshot.empty)
+    centre: Doubles | None = None
+
+    @cached_property
+    def owners(self) -> NDArray[np.intp]:
+        """The row in `texts` of each question's node, shape (m,); -1 where it has none."""
+        if not len(self.questions):
+            return np.empty(0, np.intp)
+        column, codes = self.questions.column(OWNER_KEY)
+        rows: NDArray[np.intp] = self.texts.rows_of(column.values)[codes]
+        return rows
+
+    @cached_property
+    def _by_owner(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Questions in the order of their nodes, and where those of each node begin, shape (n + 1,)."""
+        order = np.argsort(self.owners, kind="stable")
+        return order, np.searchsorted(self.owners[order], np.arange(len(self.texts) + 1))
+
+    def questions_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows of the questions of some nodes, and for each its position in `rows`, ascending."""
+        order, starts = self._by_owner
+        counts = starts[rows + 1] - starts[rows]
+        positions = np.repeat(np.arange(len(rows)), counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return order[starts[rows][positions] + within], positions
+
+    @cached_property
+    def agreement(self) -> Floats:
+        """Cosine of each question with the text of its node, shape (m,); 0 without one."""
+        found = np.zeros(len(self.owners), np.float32)
+        for start in range(0, len(found), BLOCK):
+            some = np.flatnonzero(self.owners[start : start + BLOCK] >= 0) + start
+            if len(some):
+                asked = unit_rows(self.questions.matrix[some])
+                found[some] = np.einsum("ij,ij->i", asked, unit_rows(self.texts.matrix[self.owners[some]]))
+        return found
+
+    @cached_property
+    def hubs(self) -> Floats:
+        """Mean cosine of each text with all questions of the index, shape (n,)."""
+        return self._near(self.centre)
+
+    def _near(self, direction: Doubles | Floats | None) -> Floats:
+        """Dot product of each unit text with a vector of any length, shape (n,)."""
+        length = 0.0 if direction is None else float(np.linalg.norm(direction))
+        if direction is None or not length:
+            return np.zeros(len(self.texts), np.float32)
+        near: Floats = self.texts.cosines([np.asarray(direction, np.float32)])[:, 0] * np.float32(length)
+        return near
+
+    def edges_from(self, direction: Floats) -> Floats:
+        """Weight of the edge to each text from the node whose blended questions have this mean, shape (n,)."""
+        return self._near(direction)
+
+    def scores(self, vector: Floats, rule: Rule) -> Floats:
+        """The score of each node, shape (n,), float32 and near the truth by :meth:`margin`."""
+        text = self.texts.cosines([vector])[:, 0]
+        best = np.full(len(text), -np.inf, np.float32)
+        if len(self.questions):
+            known = self.owners >= 0
+            rows = self.owners if known.all() else self.owners[known]
+            asked = self.questions.cosines([vector])[:, 0]
+            asked = asked if known.all() else asked[known]
+            agreement = np.zeros(0) if rule.blend is None else self.agreement[known]
+            own = text if rule.blend is None else text[rows]
+            np.maximum.at(best, rows, rule.question_scores(own, asked, agreement))
+        return rule.combined(text, best, self.hubs, np.diff(self._by_owner[1])).astype(np.float32)
+
+    def margin(self, rule: Rule) -> float:
+        """How far below the k-th largest of :meth:`scores` a row of the true top k can be."""
+        return 2 * rule.slope * slack(self.texts.dim or 1)
+
+    def exact(self, rows: NDArray[np.intp], vector: Floats, rule: Rule) -> tuple[Doubles, list[Match]]:
+        """Scores of some rows in float64, by themselves and so the same in every index, with their parts."""
+        ids = [self.texts.ids[row] for row in rows]
+        texts = self.texts.vectors_of(ids)
+        text = cosines(texts, vector)
+        asked, positions = self.questions_of(rows)
+        names = [self.questions.ids[row] for row in asked]
+        rows_asked = self.questions.vectors_of(names) if names else texts[:0]
+        question = cosines(rows_asked, vector)
+        agreement = np.zeros(len(names))
+        if rule.blend is not None:
+            agreement = np.array([cosines(q[None], texts[p])[0] for q, p in zip(rows_asked, positions, strict=True)])
+        found = rule.question_scores(text[positions], question, agreement)
+        best = np.full(len(rows), -np.inf)
+        np.maximum.at(best, positions, found)
+        hub = np.zeros(len(rows))
+        if self.centre is not None:
+            hub = cosines(texts, self.centre.astype(np.float32)) * float(np.linalg.norm(self.centre))
+        matches = [Match(float(text[i]), None, 0.0, float(hub[i])) for i in range(len(rows))]
+        for j in sorted(range(len(names)), key=lambda j: (found[j], names[j])):
+            i = int(positions[j])
+            matches[i] = matches[i]._replace(question_id=names[j], question=float(question[j]))
+        counts = np.bincount(positions, minlength=len(rows))
+        return rule.combined(text, best, hub, counts).astype(np.float64), matches
+
+    def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:
+        """Mean of the blended questions of each row, shape (len(rows), d); its unit text without any."""
+        chosen = np.asarray(rows, np.intp)
+        texts = unit_rows(self.texts.vectors_of([self.texts.ids[row] for row in rows]))
+        asked, positions = self.questions_of(chosen)
+        names = [self.questions.ids[row] for row in asked]
+        questions = unit_rows(self.questions.vectors_of(names)) if names else texts[:0]
+        means: Floats = question_means(texts, questions, positions, blend, literal=False)
+        return means
+
+    def asked(self) -> list[tuple[str, str]]:
+        """Every question with the id of its node."""
+        if not len(self.questions):
+            return []
+        (owners, of), (texts, said) = self.questions.column(OWNER_KEY), self.questions.column(TEXT_KEY)
+        return [(owners.values[a], texts.values[b]) for a, b in zip(of, said, strict=True)]
+
+    def question_text(self, question_id: str) -> str:
+        """The text of a question by its id."""
+        return str(self.questions.metadata_of(question_id)[TEXT_KEY])

@@ -1,0 +1,192 @@
+"""The memory graph as an operator: who resembles whom, in O(n d) numbers and never as an n x n array.
+
+Nodes i have a unit vector b_i (their text) and m_i unit vectors u_ij (their questions, blended with the text).
+The paper (section III.B.1, arXiv 2409.15566) weighs the edge from i to k by the cosines of i's questions with
+k's text. With a_i the mean of the u_ij that is
+
+    S = A B^T,    S_sym = (S + S^T) / 2,    W = S_sym without its diagonal,    L = D^-1/2 W D^-1/2
+
+and L x costs four products with n x d matrices. D holds the row sums of W.
+
+Deviations from the paper, all measured (docs, "Where it differs"):
+
+- S is made symmetric: as defined it has complex eigenvalues.
+- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so that its own properties (trace 0,
+  largest eigenvalue 1) fail. `literal=True` subtracts I.
+- The mean over questions takes the place of the sum, which gives the same L when all nodes have as many, and no
+  node a greater say for having more. `literal=True` takes the sum.
+- When a degree is not above 0 (opposite vectors), (1 + cos) / 2 takes the place of cos in the whole graph. It adds
+  a matrix of rank one, so that nothing grows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.errors import EmbeddingError
+
+__all__ = ["MemoryGraph", "blended", "question_means", "unit_rows"]
+
+Matrix = NDArray[Any]
+_LEAST_DEGREE = 1e-6  # of the mean degree
+BLOCK = 4096  # rows at a time where a whole copy would be too large
+
+
+def unit_rows(rows: Matrix) -> Matrix:
+    """Rows at length one, float32 unless given as float64; rows of zeros stay zero.
+
+    Raises
+    ------
+    EmbeddingError
+        If a value is not finite.
+    """
+    rows = np.asarray(rows)
+    rows = rows if rows.dtype == np.float64 else rows.astype(np.float32)
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    if not np.isfinite(norms).all():
+        raise EmbeddingError(f"Row {int(np.flatnonzero(~np.isfinite(norms))[0])} holds NaN or infinity.")
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    unit: Matrix = rows * scale[:, None].astype(rows.dtype)
+    return unit
+
+
+def blended(questions: Matrix, texts: Matrix, blend: float) -> Matrix:
+    """The paper's v_ij: question and text averaged, here as unit vectors with weights `blend` and 1 - `blend`.
+
+    Parameters
+    ----------
+    questions, texts : shape (m, d), unit rows; texts[j] is the text that question j was asked of
+    blend : 0..1, the weight of the question [paper: 0.5]
+    """
+    return unit_rows(blend * questions + (1 - blend) * texts)
+
+
+def question_means(texts: Matrix, questions: Matrix, owners: NDArray[np.intp], blend: float, literal: bool) -> Matrix:
+    """The matrix A: for each node the mean of its blended questions (`literal`: the sum); without any, its text.
+
+    Parameters
+    ----------
+    texts : shape (n, d), unit rows
+    questions : shape (m, d), unit rows
+    owners : shape (m,), the node of each question, ascending
+    blend : see :func:`blended`
+
+    Returns
+    -------
+    shape (n, d), of the type of `texts`
+    """
+    means: Matrix = np.array(texts)
+    if not len(owners):
+        return means
+    nodes, starts, counts = np.unique(owners, return_index=True, return_counts=True)
+    ends = np.append(starts[1:], len(owners))
+    step = max(1, BLOCK // max(1, int(counts.max())))
+    for k in range(0, len(nodes), step):  # a block of nodes: never all blended questions at once
+        some = slice(int(starts[k]), int(ends[min(k + step, len(nodes)) - 1]))
+        rows = blended(questions[some].astype(texts.dtype), texts[owners[some]], blend)
+        sums = np.add.reduceat(rows, starts[k : k + step] - starts[k], axis=0)
+        means[nodes[k : k + step]] = sums if literal else sums / counts[k : k + step, None].astype(texts.dtype)
+    return means
+
+
+@dataclass(frozen=True)
+class MemoryGraph:
+    """The normalised adjacency L of the memory graph, in factors.
+
+    Attributes
+    ----------
+    a, b : shape (n, d), rows of A and B as given
+    degrees : shape (n,), float64, above 0 unless the node has no direction at all
+    diagonal : shape (n,), float64, what is taken off S_sym's diagonal
+    shifted : whether (1 + cos) / 2 took the place of cos
+    """
+
+    a: Matrix
+    b: Matrix
+    degrees: NDArray[np.float64]
+    diagonal: NDArray[np.float64]
+    shifted: bool = False
+
+    @classmethod
+    def of(cls, a: Matrix, b: Matrix, literal: bool = False) -> "MemoryGraph":
+        """The graph of A and B, shape (n, d); `literal` as the module says."""
+        own = np.einsum("ij,ij->i", a, b, dtype=np.float64)
+        diagonal = np.ones(len(b)) if literal else own
+        sum_a, sum_b = a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)
+        degrees = (_product(a, sum_b) + _product(b, sum_a)) / 2 - diagonal
+        shifted = bool(len(b)) and bool(degrees.min() < _LEAST_DEGREE * max(degrees.mean(), 0.0) or degrees.min() <= 0)
+        if shifted:
+            diagonal, degrees = (1 + diagonal) / 2, (len(b) - 1 + degrees) / 2
+        return cls(a, b, degrees, diagonal, shifted)
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """D^-1/2; 0 where a node has no edge."""
+        degrees = np.maximum(self.degrees, 0)
+        return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+
+    @property
+    def scaled_diagonal(self) -> NDArray[np.float64]:
+        """What L has taken off its diagonal, shape (n,)."""
+        taken: NDArray[np.float64] = self.diagonal * self.scale**2
+        return taken
+
+    @property
+    def trace(self) -> float:
+        """The sum of all eigenvalues: 0 (`literal` aside)."""
+        own = np.einsum("ij,ij->i", self.a, self.b, dtype=np.float64)
+        own = (1 + own) / 2 if self.shifted else own
+        return float((own * self.scale**2).sum() - self.scaled_diagonal.sum())
+
+    @property
+    def squares(self) -> float:
+        """The sum of the squares of all eigenvalues, Lambda of the paper's Remark 3, in O(n d^2).
+
+        With P = D^-1/2 A and Q = D^-1/2 B it is the squared Frobenius norm of (P Q^T + Q P^T) / 2 - diag:
+        tr((P^T P)(Q^T Q)) / 2 + tr((P^T Q)^2) / 2 - 2 sum_i s_i t_i + sum_i t_i^2, with s the diagonal of the
+        first term and t what is taken off.
+        """
+        width = self.b.shape[1] + self.shifted
+        pp, qq, pq = (np.zeros((width, width)) for _ in range(3))
+        own = np.zeros(len(self))
+        for start, p, q in self.blocks():
+            pp += p.T @ p
+            qq += q.T @ q
+            pq += p.T @ q
+            own[start : start + len(p)] = np.einsum("ij,ij->i", p, q, dtype=np.float64)
+        taken = self.scaled_diagonal
+        whole = ((pp * qq).sum() + (pq * pq.T).sum()) / 2
+        return float(whole - 2 * (own * taken).sum() + (taken**2).sum())
+
+    def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, Matrix, Matrix]]:
+        """Rows of D^-1/2 A and D^-1/2 B, `size` at a time, with the number of the first.
+
+        When the graph is shifted, each has one more column, which makes the ones.
+        """
+        scale = self.scale.astype(self.b.dtype)[:, None]
+        half = self.b.dtype.type(0.5)
+        for start in range(0, len(self), size):
+            rows = slice(start, start + size)
+            p, q = self.a[rows] * scale[rows], self.b[rows] * scale[rows]
+            if self.shifted:  # (p q^T + ones) / 2, whose symmetric part is that of [p, s] [q, s]^T / 2
+                p, q = np.hstack([p * half, scale[rows] * half]), np.hstack([q, scale[rows]])
+            yield start, p, q
+
+    def dense(self) -> NDArray[np.float64]:
+        """L as an array of n x n, for tests and small figures."""
+        parts = list(self.blocks())
+        p, q = (np.vstack([part[i] for part in parts]).astype(np.float64) for i in (1, 2))
+        dense: NDArray[np.float64] = (p @ q.T + q @ p.T) / 2 - np.diag(self.scaled_diagonal)
+        return dense
+
+
+def _product(rows: Matrix, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """rows @ vector in float64, block by block."""
+    found = [rows[i : i + BLOCK].astype(np.float64) @ vector for i in range(0, len(rows), BLOCK)]
+    return np.concatenate(found) if found else np.zeros(0)

@@ -1,0 +1,34 @@
+"""The strongest edges of the memory graph, for pictures and exports: nothing else needs them. Pure on arrays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["strongest_edges"]
+
+_BLOCK = 1024
+
+
+def strongest_edges(a: NDArray[np.floating], b: NDArray[np.floating], k: int) -> list[tuple[int, int, float]]:
+    """Pairs i < j of which at least one has the other among its k strongest, with the weight (a_i.b_j + a_j.b_i) / 2.
+
+    Every pair of rows is compared, block by block: time grows with the square of n, memory does not.
+
+    Parameters
+    ----------
+    a, b : shape (n, d), mean blended questions and unit texts
+    k : at least 0
+    """
+    n = len(b)
+    k = min(k, n - 1)
+    if k < 1:
+        return []
+    found: dict[tuple[int, int], float] = {}
+    for start in range(0, n, _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, n))
+        weights = (a[rows] @ b.T + b[rows] @ a.T) / 2
+        weights[rows - start, rows] = -np.inf
+        near = np.argpartition(-weights, k - 1, axis=1)[:, :k]
+        for i, others in zip(rows.tolist(), near.tolist(), strict=True):
+            for j in others:
+                found[min(i, j), max(i, j)] = float(weights[i - start, j])
+    return [(i, j, weight) for (i, j), weight in sorted(found.items())]

@@ -1,0 +1,46 @@
+"""The parameters that shape a memory: defaults, the paper's reading, and what values they may have."""
+
+from dataclasses import asdict
+from typing import Any
+
+from llama_index.gemrag.eigenthemes import Reading
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["DEFAULTS", "PAPER", "check_params"]
+
+DEFAULTS: dict[str, Any] = {
+    **asdict(Reading()),
+    "group_by": "ref_doc_id",
+    "blend": 0.5,
+    "max_theme_tokens": 8192,
+    "summary_tokens": 200,
+    "refresh_share": 0.1,
+    "question_role": "text",
+    "summaries": "deferred",
+    "paper": False,
+}
+
+# What `paper=True` sets beside the operator itself.
+PAPER: dict[str, Any] = {"num_themes": 2, "rotate": False, "include_trivial": True, "min_component": 0.0}
+
+
+def check_params(params: dict[str, Any]) -> None:
+    """Refuse values that cannot be meant.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    least = {"num_themes": 0, "max_themes": 1, "theme_size": 2, "max_theme_tokens": 1, "summary_tokens": 1}
+    for name, low in least.items():
+        value = params[name]
+        if (value is not None or name != "num_themes") and (not isinstance(value, int) or value < low):
+            raise ConfigurationError(f"{name} must be a whole number of at least {low}, not {value!r}.")
+    for name in ("min_component", "blend", "refresh_share"):
+        if not isinstance(params[name], int | float) or not 0 <= params[name] <= 1:
+            raise ConfigurationError(f"{name} must be a number in [0, 1], not {params[name]!r}.")
+    for name, choices in {"question_role": ("text", "query"), "summaries": ("deferred", "eager")}.items():
+        if params[name] not in choices:
+            raise ConfigurationError(f"{name} must be {choices[0]!r} or {choices[1]!r}, not {params[name]!r}.")
+    if params["group_by"] is not None and (not isinstance(params["group_by"], str) or not params["group_by"]):
+        raise ConfigurationError(f"group_by must be a metadata key or None, not {params['group_by']!r}.")

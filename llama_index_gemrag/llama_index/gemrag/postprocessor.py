@@ -1,0 +1,103 @@
+"""`GEMRAGPostprocessor`: the memory graph, walked on from the nodes of any retriever."""
+
+from typing import Any
+
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from llama_index.gemrag.index import GEMRAGIndex
+from llama_index.gemrag.scoring import Rule
+from llama_index.gemrag.traversal import Traversal
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.embedding import embed_query
+from llama_index.ragkit.filters import select
+from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
+from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+
+__all__ = ["GEMRAGPostprocessor"]
+
+
+class GEMRAGPostprocessor(DerivedPostprocessor):
+    """Adds what the memory holds nearest to the nodes of a retriever, up to a budget.
+
+    It works on the nodes of any retriever over the same texts:
+
+    1. The nodes given stay, in their order and with their scores. Those that the index does not know stay too.
+    2. With `add_themes`, the written themes that they are members of follow, the strongest tie first.
+    3. The best-first walk goes on from them through the memory graph, until there are `top_n` nodes.
+    4. Nodes that do not fit what is left of `token_budget` are passed over.
+
+    What is added scores no more than what stands before it. With a query, nearness to it counts too (one call of
+    the embedding model); without one, edges alone do.
+
+    Parameters
+    ----------
+    index : the :class:`GEMRAGIndex` whose memory is walked
+    top_n : how many nodes to have at the end; more than that given are all kept [10]
+    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
+    edge_weight : 0..1, weight of edges against nearness to the query [0.5]
+    add_themes : whether the themes of the nodes are added before the walk [False]
+    max_summaries : themes that the walk may add at most, those of `add_themes` counted; None for no limit [None]
+    filters : nothing is added that fails them, or, for a theme, that has a member that does. Give the retriever's
+        filters here too, or the walk may show what the retriever was not to show
+    """
+
+    top_n: int = Field(default=10, ge=1, description="How many nodes to have at the end.")
+    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
+    edge_weight: float = Field(default=0.5, ge=0, le=1, description="Weight of edges against nearness to the query.")
+    add_themes: bool = Field(default=False, description="Whether the themes of the nodes are added.")
+    max_summaries: int | None = Field(default=None, ge=0, description="Themes to add at most; None for no limit.")
+    filters: MetadataFilters | None = Field(default=None, description="What everything that is added must pass.")
+
+    def __init__(self, index: GEMRAGIndex, **kwargs: Any) -> None:
+        super().__init__(index, **kwargs)
+        check_budget(self.top_n, self.token_budget)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name in serialised pipelines."""
+        return "GEMRAGPostprocessor"
+
+    def _postprocess_steps(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Steps[list[NodeWithScore]]:
+        index: GEMRAGIndex = self._index
+        state = index._state
+        results = [fresh(given.node, given.score or 0.0) for given in nodes]
+        matched = [found for found in match_nodes(nodes, state.chunks.texts, state.written) if found is not None]
+        if matched and len(results) < self.top_n:
+            allowed = None if self.filters is None else select(state.chunks.texts, self.filters)
+            walk = Traversal(state, index._params["blend"], allowed)
+            scores = None
+            if query_bundle is not None and self.edge_weight < 1:
+                yield from index._check_model()
+                vector = yield from embed_query(index.embed_model, query_bundle.query_str, state.chunks.texts.dim)
+                scores = walk.scores(vector, Rule(), 0.0)
+            themes = self._themes(matched, walk) if self.add_themes else []
+            themes = themes[: self.top_n - len(results)]
+            admit = walk.admission(True, self.max_summaries)
+            steps = yield from offload(
+                walk.run, scores, self.top_n - len(results) - len(themes), self.edge_weight,
+                walk.place([*matched, *themes]), admit,
+            )  # fmt: skip
+            least = min(result.get_score() for result in results)
+            added = [(name, least) for name in themes] + [(name, priority) for name, priority, _ in steps]
+            for name, priority in added:
+                node = yield from index._fetch(state, name)
+                if node is not None:
+                    least = min(least, priority)
+                    results.append(fresh(node, least))
+        return fit_tokens(results, self.token_budget)
+
+    def _themes(self, matched: list[str], walk: Traversal) -> list[str]:
+        """Written themes that may be shown and have matched members, by the sum of these members' components."""
+        state = self._index._state
+        ties: dict[str, float] = {}
+        for member in matched:
+            for name in state.themes_of.get(member, ()):
+                if name in state.written and name not in matched and walk.may_show(name):
+                    theme = state.structure[name]
+                    ties[name] = ties.get(name, 0.0) + theme.weights[theme.members.index(member)]
+        ranked = sorted(ties, key=lambda name: (-ties[name], name))
+        return ranked if self.max_summaries is None else ranked[: self.max_summaries]

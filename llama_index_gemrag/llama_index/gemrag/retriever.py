@@ -1,0 +1,231 @@
+"""`GEMRAGRetriever`: the nodes whose questions and texts are nearest, or a walk through the memory graph."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from numpy.typing import NDArray
+
+from llama_index.gemrag.index import GEMRAGIndex
+from llama_index.gemrag.layer import Mask, Match
+from llama_index.gemrag.scoring import Rule
+from llama_index.gemrag.state import GEMRAGState, rank
+from llama_index.gemrag.traversal import Traversal
+from llama_index.gemrag.view import Asked
+from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
+from llama_index.ragkit.embedding import embed_query
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.filters import select
+from llama_index.ragkit.results import take_nodes
+from llama_index.ragkit.retriever import DerivedRetriever
+
+__all__ = ["GEMRAGExplanation", "GEMRAGRetriever"]
+
+# With a token budget, how many more candidates than results are looked at for ones that fit.
+_CANDIDATES_PER_RESULT = 4
+
+
+@dataclass(frozen=True)
+class GEMRAGExplanation:
+    """Why a node was retrieved.
+
+    Attributes
+    ----------
+    node_id, text : the node
+    score : as the retriever gives it
+    is_theme : whether it is a theme, a summary of chunks
+    text_similarity : cosine of the prompt and the node's text
+    question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None
+        and 0 for a node without questions
+    hub : mean cosine of the node's text with all questions of the index, which counts against it
+    via : in a walk the node whose edge led here; None where the prompt did
+    themes : ids of the themes that the chunk is a member of; those that a filter hides are left out
+    sources : ids of the chunks that the node stands on; a chunk stands on itself
+    """
+
+    node_id: str
+    text: str
+    score: float
+    is_theme: bool
+    text_similarity: float
+    question: str | None
+    question_similarity: float
+    hub: float
+    via: str | None = None
+    themes: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One node of a ranking."""
+
+    node_id: str
+    score: float
+    match: Match | None = None
+    via: str | None = None
+
+
+class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
+    """Retrieves chunks and themes from a :class:`GEMRAGIndex`.
+
+    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, m how many
+    questions it has, and h the mean cosine of the text with all questions of the index, the score is
+    `t + (1 - (1 - question_weight)^m) * max(0, s)^2 * max(0, s - t) - hub_penalty * h`: about a cosine, comparable
+    between prompts. Themes have `summary_margin` less. In a walk the score is the priority at which the node was
+    taken, never above that of the node before it.
+
+    Parameters
+    ----------
+    mode : "argmax" takes the nodes of the best score (the paper's Algorithm 1, and the default); "best_first" lets
+        the edges of the nodes taken so far count, with `edge_weight`
+    question_weight : 0..1, how far a single question that is nearer than the text lifts its node [0.5]
+    hub_penalty : at least 0, how much nearness to every question counts against a node [0.2]
+    blend : in [0, 1], ranks as the paper does in place of both: by the cosine with the average of question (with
+        this weight) and text [None; paper: 0.5]
+    edge_weight : 0..1, in a walk the weight of edges against the score [0.2]
+    max_summaries : themes in a result at most; None for no limit, 0 for none [None]
+    summary_margin : in [0, 2], how much better than a chunk a theme must be to rank above it [0.05; paper: 0]
+    keep_covered : whether a theme stays when one of its members ranks above it [False; paper: True]
+    kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of range.
+    """
+
+    def __init__(
+        self,
+        index: GEMRAGIndex,
+        *,
+        mode: Literal["argmax", "best_first"] = "argmax",
+        question_weight: float = 0.5,
+        hub_penalty: float = 0.2,
+        blend: float | None = None,
+        edge_weight: float = 0.2,
+        max_summaries: int | None = None,
+        summary_margin: float = 0.05,
+        keep_covered: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if mode not in ("argmax", "best_first"):
+            raise ConfigurationError(f"mode must be 'argmax' or 'best_first', not {mode!r}.")
+        shares = {"question_weight": question_weight, "edge_weight": edge_weight, "blend": blend}
+        for name, value in shares.items():
+            if value is not None and not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be in [0, 1], not {value}.")
+        for name, value in {"hub_penalty": hub_penalty, "summary_margin": summary_margin}.items():
+            if not 0 <= value <= 2:
+                raise ConfigurationError(f"{name} must be in [0, 2], not {value}.")
+        if max_summaries is not None and max_summaries < 0:
+            raise ConfigurationError(f"max_summaries must be at least 0 or None, not {max_summaries}.")
+        super().__init__(index, **kwargs)
+        self.mode = mode
+        self.rule = Rule(question_weight, hub_penalty, blend)
+        self.edge_weight = edge_weight
+        self.max_summaries = max_summaries
+        self.summary_margin = summary_margin
+        self.keep_covered = keep_covered
+
+    def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
+        return (yield from self._answer(query_bundle))[2]
+
+    def _answer(self, bundle: QueryBundle) -> Steps[tuple[GEMRAGState, list[_Found], list[NodeWithScore]]]:
+        index = self._index
+        state = index._state  # one state from start to end, whatever is written meanwhile
+        found: list[_Found] = []
+        if len(state.chunks.texts):
+            yield from index._check_model()
+            vector = yield from embed_query(index.embed_model, bundle.query_str, state.chunks.texts.dim)
+            wanted = self.similarity_top_k * (1 if self.token_budget is None else _CANDIDATES_PER_RESULT)
+            allowed = self._allowed(state)
+            found = yield from offload(self._found, state, vector, wanted, allowed)
+        nodes = yield from take_nodes(
+            ((one.node_id, one.score) for one in found),
+            partial(index._fetch, state),
+            self.similarity_top_k,
+            self.token_budget,
+        )
+        asked = {one.node_id: one.match.question_id for one in found if one.match and one.match.question_id}
+        index._last_query = Asked(bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes], asked)
+        return state, found, nodes
+
+    def _found(self, state: GEMRAGState, vector: NDArray[np.float32], count: int, allowed: Mask | None) -> list[_Found]:
+        if self.mode == "argmax":
+            ranking = rank(
+                state,
+                vector,
+                count,
+                self.rule,
+                allowed=allowed,
+                margin=self.summary_margin,
+                keep_covered=self.keep_covered,
+                max_summaries=self.max_summaries,
+            )
+            return [_Found(*item) for item in ranking]
+        walk = Traversal(state, self._index._params["blend"], allowed)
+        scores = walk.scores(vector, self.rule, self.summary_margin)
+        admit = walk.admission(self.keep_covered, self.max_summaries)
+        found: list[_Found] = []
+        for node_id, priority, via in walk.run(scores, count, self.edge_weight, admit=admit):
+            found.append(_Found(node_id, min(priority, found[-1].score if found else priority), None, via))
+        return found
+
+    def _allowed(self, state: GEMRAGState) -> Mask | None:
+        if self.filters is None and self.node_ids is None and self.doc_ids is None:
+            return None
+        return select(state.chunks.texts, self.filters, self.node_ids, self.doc_ids)
+
+    # -- explanations -------------------------------------------------------------------------------
+
+    def explain(self, query: QueryType) -> list[GEMRAGExplanation]:
+        """Why each node of the answer to a prompt was retrieved, in the order of the answer."""
+        return run_steps(self._explain(query))
+
+    async def aexplain(self, query: QueryType) -> list[GEMRAGExplanation]:
+        """As :meth:`explain`."""
+        return await arun_steps(self._explain(query))
+
+    def _explain(self, query: QueryType) -> Steps[list[GEMRAGExplanation]]:
+        bundle = QueryBundle(query) if isinstance(query, str) else query
+        state, found, nodes = yield from self._answer(bundle)
+        if not nodes:
+            return []
+        vector = yield from embed_query(self._index.embed_model, bundle.query_str, state.chunks.texts.dim)
+        hidden = _hidden(state, self._allowed(state))
+        by_id = {one.node_id: one for one in found}
+        explained = []
+        for result in nodes:
+            node_id = result.node.node_id
+            is_theme = node_id in state.written
+            layer = state.themes if is_theme else state.chunks
+            _, (match,) = layer.exact(layer.texts.rows_of([node_id]), vector, self.rule)
+            themes = [name for name in state.themes_of.get(node_id, ()) if name not in hidden]
+            explained.append(
+                GEMRAGExplanation(
+                    node_id=node_id,
+                    text=result.node.get_content(),
+                    score=result.get_score(),
+                    is_theme=is_theme,
+                    text_similarity=match.text,
+                    question=None if match.question_id is None else layer.question_text(match.question_id),
+                    question_similarity=match.question,
+                    hub=match.hub,
+                    via=by_id[node_id].via,
+                    themes=themes,
+                    sources=sorted(state.structure[node_id].members) if is_theme else [node_id],
+                )
+            )
+        return explained
+
+
+def _hidden(state: GEMRAGState, allowed: Mask | None) -> Collection[str]:
+    """Themes that a filter keeps from being shown, and those that have no text."""
+    shown = state.theme_mask(allowed)
+    names = state.themes.texts.ids
+    visible = set(names) if shown is None else {name for name, ok in zip(names, shown, strict=True) if ok}
+    return state.structure.keys() - visible

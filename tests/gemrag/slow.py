@@ -1,0 +1,44 @@
+"""The obvious ways: loops and whole matrices, to hold the quick ones against."""
+
+import numpy as np
+
+
+def unit(x):
+    norm = np.linalg.norm(x)
+    return x / norm if norm > 0 else x
+
+
+def similarities(texts, questions, owners, blend=0.5):
+    """S as the paper defines it, with means in place of sums: loops over pairs of nodes and over questions."""
+    n = len(texts)
+    s = np.zeros((n, n))
+    for i in range(n):
+        asked = [
+            unit(blend * unit(q) + (1 - blend) * unit(texts[i]))
+            for q, o in zip(questions, owners, strict=True)
+            if o == i
+        ]
+        for j in range(n):
+            s[i, j] = np.mean([v @ unit(texts[j]) for v in asked or [unit(texts[i])]])
+    return s
+
+
+def normalised(s, shift=False):
+    """L = D^-1/2 W D^-1/2 of the symmetric part without its diagonal."""
+    w = (s + s.T) / 2
+    if shift:
+        w = (1 + w) / 2
+    np.fill_diagonal(w, 0)
+    d = w.sum(axis=1)
+    return w / np.sqrt(np.outer(d, d))
+
+
+def score(prompt, text, questions, hub, w=0.5, c=0.2):
+    t = unit(text) @ unit(prompt)
+    s = max((unit(q) @ unit(prompt) for q in questions), default=-np.inf)
+    return t + (1 - (1 - w) ** len(questions)) * max(s, 0) ** 2 * max(s - t, 0) - c * hub
+
+
+def blended_score(prompt, text, questions, a):
+    cosines = [unit(a * unit(q) + (1 - a) * unit(text)) @ unit(prompt) for q in questions]
+    return max(cosines, default=unit(text) @ unit(prompt))

@@ -1,0 +1,44 @@
+"""Questions without a language model."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llama_index.gemrag.keyphrases import key_phrases, key_questions
+
+
+def test_phrases_lie_between_stop_words_and_marks():
+    sentence = "The Analytical Engine was drawn by Babbage, and used punched cards."
+    assert key_phrases(sentence, "en") == ["Analytical Engine", "drawn", "Babbage", "punched cards"]
+
+
+def test_the_sentences_that_say_most_are_asked_after_in_their_order():
+    text = "It was so. Ada Byron wrote notes on the Analytical Engine. They met. The Jacquard loom wove silk in Lyon."
+    assert key_questions(text, 2) == ["Ada Byron wrote notes, Analytical Engine?", "Jacquard loom wove silk, Lyon?"]
+
+
+def test_what_was_said_counts_half_a_second_time():
+    text = "The Jacquard loom wove silk in Lyon. The Jacquard loom wove silk in Lyon today. Bread rises overnight."
+    assert key_questions(text, 2)[-1] == "Bread rises overnight?"
+
+
+def test_every_script_has_questions():
+    assert key_questions("北京的故宫是皇家宫殿，位于北京。今天是博物馆。", 5) == [
+        "北京的故宫是皇家宫殿, 位于北京?",
+        "今天是博物馆?",
+    ]
+    assert key_questions("Ἡ Ἀθήνα εἶναι πόλις μεγάλη.", 3)
+    assert key_questions("Der Turm steht in der Stadt.", 3, "de") == ["Turm, Stadt?"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(max_size=300), st.integers(0, 4))
+def test_any_text_gives_at_most_so_many_distinct_questions(text, most):
+    questions = key_questions(text, most)
+    assert len(questions) <= most
+    assert len(set(questions)) == len(questions)
+    assert all(any(c.isalnum() for c in q) and len(q) <= 401 for q in questions)
+
+
+def test_nothing_to_say_and_too_much_to_say():
+    assert key_questions("", 5) == key_questions("the of and", 5) == key_questions("...", 5) == []
+    assert len(key_questions("a" * 20000, 5)[0]) == 401

@@ -1,0 +1,82 @@
+"""The retriever's two modes, its budgets, and its explanations."""
+
+import pytest
+from tests.gemrag.test_index import build, corpus
+
+from llama_index.gemrag import GEMRAGIndex
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.results import count_tokens
+
+
+@pytest.fixture(scope="module")
+def index() -> GEMRAGIndex:
+    return build()
+
+
+@pytest.mark.parametrize("mode", ["argmax", "best_first"])
+def test_nodes_come_once_best_first_and_as_they_were(index, mode):
+    by_id = {node.node_id: node for node in corpus()}
+    found = index.as_retriever(similarity_top_k=99, mode=mode, keep_covered=True).retrieve("silk thread")
+    assert len({r.node.node_id for r in found}) == len(found) == 52
+    scores = [r.score for r in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(type(score) is float for score in scores)
+    for result in found:
+        if result.node.node_id in by_id:
+            assert result.node.hash == by_id[result.node.node_id].hash
+        else:
+            assert result.node.metadata == {"gemrag_theme": True}
+            assert sorted(c.node_id for c in result.node.child_nodes) == sorted(index.themes[result.node.node_id])
+            assert "gemrag_theme" not in result.node.get_content(metadata_mode="llm")
+
+
+@pytest.mark.parametrize("mode", ["argmax", "best_first"])
+def test_the_quota_of_themes_and_the_token_budget(index, mode):
+    def themes(**kwargs):
+        found = index.as_retriever(similarity_top_k=99, mode=mode, keep_covered=True, **kwargs).retrieve("loom silk")
+        return sum(r.node.node_id in index.themes for r in found)
+
+    assert [themes(max_summaries=quota) for quota in (0, 2, None)] == [0, 2, 4]
+    found = index.as_retriever(similarity_top_k=9, mode=mode, token_budget=40).retrieve("loom silk")
+    assert found
+    assert sum(count_tokens(r.node.get_content(metadata_mode="llm")) for r in found) <= 40
+
+
+def test_edges_bring_what_hangs_together(index):
+    asked = "loom number7 harbour number7"
+    walked = index.as_retriever(mode="best_first", edge_weight=1.0, similarity_top_k=5, max_summaries=0).explain(asked)
+    assert len({why.node_id[:2] for why in walked}) == 1
+    assert walked[0].via is None
+    assert all(why.via in {other.node_id for other in walked} for why in walked[1:])
+    alone = index.as_retriever(mode="best_first", edge_weight=0.0, similarity_top_k=5, max_summaries=0).retrieve(asked)
+    flat = index.as_retriever(similarity_top_k=5, max_summaries=0).retrieve(asked)
+    assert [r.node.node_id for r in alone] == [r.node.node_id for r in flat]
+
+
+def test_an_explanation_names_the_question_and_adds_up(index):
+    why = index.as_retriever(similarity_top_k=1).explain("whether engine cards gears wheels number5 cards.?")[0]
+    assert why.node_id == "n1-05"
+    assert why.question == "whether engine cards gears wheels number5 cards.?"
+    t, s = why.text_similarity, why.question_similarity
+    assert s == pytest.approx(1)
+    assert why.score == pytest.approx(t + 0.75 * s**2 * (s - t) - 0.2 * why.hub)
+    assert why.sources == ["n1-05"]
+    assert build([]).as_retriever().explain("x") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mode", "x"),
+        ("question_weight", 1.1),
+        ("hub_penalty", -1),
+        ("blend", 2),
+        ("edge_weight", -0.1),
+        ("max_summaries", -1),
+        ("summary_margin", 3),
+        ("similarity_top_k", 0),
+    ],
+)
+def test_parameters_out_of_range_are_refused(index, name, value):
+    with pytest.raises(ConfigurationError, match=name):
+        index.as_retriever(**{name: value})

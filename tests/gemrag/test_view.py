@@ -1,0 +1,72 @@
+"""The memory as a page and as a networkx graph."""
+
+import json
+import re
+
+import pytest
+from tests.chromium import CHROMIUM, Browser
+from tests.gemrag.test_index import build
+
+
+def data_of(path) -> dict:
+    html = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1])
+
+
+def test_the_page_holds_everything_and_lights_the_answer(tmp_path):
+    index = build()
+    page = data_of(index.visualize(tmp_path / "memory.html", query="whether bread oven flour yeast number4 bread.?"))
+    nodes = {node["id"]: node for node in page["view"]["nodes"]}
+    groups = [node["group"] for node in nodes.values()]
+    assert (groups.count("chunk"), groups.count("theme"), groups.count("question")) == (48, 4, 2 * 52)
+    assert nodes["n3-04"]["lit"]
+    assert nodes["n3-04"]["score"] > 0.5
+    lit = {node["text"] for node in nodes.values() if node.get("lit") and node["group"] == "question"}
+    assert "whether bread oven flour yeast number4 bread.?" in lit
+    theme = index._state.themes_of.get("n3-04", ())
+    assert all(nodes[name]["lit"] for name in theme)
+    assert page["panels"][0]["title"].startswith("Answer to: whether bread")
+
+
+def test_a_large_memory_is_shown_in_part_with_the_answer_in_it(tmp_path):
+    index = build()
+    page = data_of(index.visualize(tmp_path / "memory.html", query=index.docstore.docs["n2-07"].text, max_chunks=12))
+    chunks = [node["id"] for node in page["view"]["nodes"] if node["group"] == "chunk"]
+    assert len(chunks) == 12
+    assert "n2-07" in chunks
+
+
+def test_an_empty_memory_has_a_page_too(tmp_path):
+    assert data_of(build([]).visualize(tmp_path / "memory.html"))["view"]["nodes"] == []
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no chromium")
+def test_the_page_opens_and_answers_a_click_and_a_search(tmp_path):
+    path = build().visualize(tmp_path / "memory.html", query="bread oven")
+    with Browser() as browser:
+        browser.open(path)
+        browser.key("/")
+        browser.write("number7")
+        text = browser.run("document.body.innerText")
+        assert "GEM-RAG memory" in text
+        assert "number7" in text
+        assert browser.problems == []
+
+
+def test_the_networkx_graph_has_kinds_texts_and_weights():
+    index = build()
+    graph = index.to_networkx(neighbours=3)
+    kinds = [kind for _, kind in graph.nodes(data="kind")]
+    assert (kinds.count("chunk"), kinds.count("theme"), kinds.count("question")) == (48, 4, 104)
+    assert graph.nodes["n0-00"] == {
+        "kind": "chunk",
+        "text": index.docstore.docs["n0-00"].text,
+        "document": "doc0-0",
+    }
+    similar = [(a, b) for a, b, kind in graph.edges(data="kind") if kind == "similar"]
+    assert len(similar) >= 48 * 3 / 2
+    assert all(len({a[:2], b[:2]}) == 1 for a, b in similar)
+    assert not [1 for *_, kind in index.to_networkx(0).edges(data="kind") if kind == "similar"]
+    name, members = next(iter(index.themes.items()))
+    assert {b for _, b, kind in graph.edges(name, data="kind") if kind == "member"} == set(members)
+    assert len(build([]).to_networkx()) == 0
