@@ -11,6 +11,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
+from llama_index.ragkit.matrix_rows import Storage
 from llama_index.ragkit.records import Records
 from llama_index.ragkit.spaces import Space, open_space, refuse_store_without_delete
 from llama_index.ragkit.struct import FORMAT_VERSION, DerivedStruct
@@ -59,6 +60,11 @@ def find_mirror(
     return store
 
 
+def _dtype(struct: DerivedStruct) -> Storage:
+    """What the numbers of the vectors are kept as."""
+    return "float16" if struct.params.get("dtype") == "float16" else "float32"
+
+
 def spaces_of_new(
     context: StorageContext,
     method: str,
@@ -72,7 +78,7 @@ def spaces_of_new(
     for name in names:
         plain = f"{method}_{name}"
         namespace = plain if plain not in context.vector_stores else f"{plain}_{struct.uid}"
-        store = MatrixVectorStore(stores_text=False)
+        store = MatrixVectorStore(stores_text=False, dtype=_dtype(struct))
         store.tag = part_tag(struct)
         context.vector_stores[namespace] = store
         struct.spaces[name] = namespace
@@ -116,6 +122,7 @@ def open_spaces(
             records,
             part_tag(struct),
             mirror if name == CHUNKS else None,
+            dtype=_dtype(struct),
             trusted=not struct.building,
         )
     return spaces

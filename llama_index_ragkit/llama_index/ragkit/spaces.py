@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.driver import Steps, call, offload
 from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError, UnsupportedStoreError
+from llama_index.ragkit.matrix_rows import Storage
 from llama_index.ragkit.records import Record, Records
 from llama_index.ragkit.vector_store import MatrixVectorStore
 
@@ -169,6 +170,7 @@ def open_space(
     tag: dict[str, Any],
     mirror: BasePydanticVectorStore | None,
     *,
+    dtype: Storage = "float32",
     trusted: bool,
 ) -> Steps[Space]:
     """Find a space of a stored index again.
@@ -179,6 +181,7 @@ def open_space(
     Parameters
     ----------
     tag : uid and generation that the space must carry
+    dtype : what the numbers of a space that is read from records are kept as
     trusted : whether a store of another generation is an error (False while a write was under way: the
         records on the server then decide)
 
@@ -208,7 +211,7 @@ def open_space(
             f"{sorted(context.vector_stores)}. StorageContext.from_defaults drops every namespace but 'default' when "
             "fs= is given or one of the files is damaged; with vector_stores= it reads none from the folder."
         )
-    store = MatrixVectorStore(stores_text=False)
+    store = MatrixVectorStore(stores_text=False, dtype=dtype)
     _from_records(store, (yield from records.get_all(f"space/{name}")))
     store.tag = tag
     context.vector_stores[namespace] = store
