@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from tests.models import HashEmbedding
 from tests.toy import ToyIndex, WordExtractor
 
+from llama_index.mrag import MRAGIndex
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
 
@@ -46,6 +47,7 @@ class Case:
 
 CASES = [
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
+    Case("mrag", MRAGIndex),
     Case("raptor", RaptorIndex, lambda: {"summarizer": ExtractiveSummarizer(), "summary_tokens": 30}),
 ]
 
