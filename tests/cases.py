@@ -11,6 +11,7 @@ from tests.toy import ToyIndex, WordExtractor
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
+from llama_index.mrag import MRAGIndex
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
 
@@ -49,6 +50,7 @@ class Case:
 CASES = [
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
     Case("hipporag", HippoRAGIndex, lambda: {"extractor": NounPhraseExtractor()}),
+    Case("mrag", MRAGIndex),
     Case("raptor", RaptorIndex, lambda: {"summarizer": ExtractiveSummarizer(), "summary_tokens": 30}),
     Case(
         "gemrag",

@@ -5,12 +5,13 @@ import threading
 from typing import Any
 
 import numpy as np
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr
 
+from llama_index.mrag import HeadEmbedding
 
-class HashEmbedding(BaseEmbedding):
-    """Bag of hashed words, unit length: texts that share words are near. Counts what it is asked."""
+
+class HashEmbedding(HeadEmbedding):
+    """Bag of hashed words, unit length, of four heads: texts that share words are near. Counts what it is asked."""
 
     dim: int = 32
     salt: str = ""
@@ -46,3 +47,6 @@ class HashEmbedding(BaseEmbedding):
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return self._get_text_embedding(query)
+
+    def heads_of(self, dim: int) -> int:
+        return 4

@@ -130,6 +130,8 @@ def test_another_model_is_refused_and_another_name_of_the_same_is_not(case: Case
 def test_other_components_are_refused_at_the_first_write_but_may_read_and_delete(case: Case, tmp_path):
     index = case.build([*chunks("d", 3), *chunks("e", 3)])
     expected = ask(index)
+    if not index.index_struct.components:
+        pytest.skip("an index of embeddings alone has no other components")
     for role in index.index_struct.components:
         index.index_struct.components[role] = {"class": "Another"}
     index.storage_context.index_store.add_index_struct(index.index_struct)

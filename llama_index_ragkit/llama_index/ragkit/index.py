@@ -169,12 +169,16 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> S:
         """Build the index; BaseIndex calls this from the constructor."""
-        struct = self.index_struct_cls()
+        struct = self._new_struct()
         self._index_struct = struct
         self._parts = Parts.new(self._storage_context, self.method, self.space_names, struct, self._mirror)
         self._state = run_steps(self._read_state())
         run_steps(self._write(nodes))
         return struct
+
+    def _new_struct(self) -> S:
+        """The struct of a new index, with the parameters that its spaces are made by."""
+        return self.index_struct_cls()
 
     def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> S:
         return self.build_index_from_nodes(nodes, **build_kwargs)

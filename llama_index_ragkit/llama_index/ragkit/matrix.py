@@ -1,4 +1,4 @@
-"""Immutable snapshots of an embedded vector store, over one growing float32 matrix.
+"""Immutable snapshots of an embedded vector store, over one growing matrix of float32 or float16.
 
 Rows are only ever appended. The snapshots of one line share its arrays, and each sees the rows below its
 own count: a new row goes into spare capacity that no earlier snapshot looks at, so an insert copies
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
-from llama_index.ragkit.matrix_rows import Codes, Column, Line, Record, Vectors, as_vectors, check_finite
+from llama_index.ragkit.matrix_rows import Codes, Column, Line, Record, Storage, Vectors, as_vectors, check_finite
 from llama_index.ragkit.matrix_search import (
     Doubles,
     Floats,
@@ -60,9 +60,9 @@ class Snapshot:
         return cls(Line(vectors, inverse, list(records)), len(records))
 
     @classmethod
-    def empty(cls) -> "Snapshot":
+    def empty(cls, dtype: Storage = "float32") -> "Snapshot":
         """No rows, and no dimension yet."""
-        return cls.of(np.empty((0, 0), np.float32), [])
+        return cls.of(np.empty((0, 0), dtype), [])
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has a line, and locks, of its own
         return (Snapshot.of, (self.matrix, self.records))
@@ -77,6 +77,11 @@ class Snapshot:
     def dim(self) -> int | None:
         """Length of the vectors; None while there are none."""
         return self._line.vectors.shape[1] if self._count else None
+
+    @property
+    def dtype(self) -> Storage:
+        """What the numbers of the vectors are."""
+        return "float16" if self._line.vectors.dtype == np.float16 else "float32"
 
     @cached_property
     def _size(self) -> int:
@@ -100,6 +105,11 @@ class Snapshot:
         for start in range(0, len(self), size):
             stop = start + size
             yield vectors[start:stop] if self._live is None else vectors[self._live[start:stop]]
+
+    def columns(self, start: int, stop: int) -> Floats:
+        """Numbers `start` to `stop` of every vector, shape (n, stop - start), a float32 copy of that part alone."""
+        part = self._line.vectors[: self._count, start:stop]
+        return np.ascontiguousarray(part if self._live is None else part[self._live], dtype=np.float32)
 
     @cached_property
     def records(self) -> list[Record]:
@@ -147,8 +157,8 @@ class Snapshot:
         return int(self.rows_of([row_id])[0])
 
     def vectors_of(self, ids: Sequence[str]) -> Floats:
-        """Vectors of the ids in their order, a copy of shape (len(ids), dim); StorageError if one is missing."""
-        return self._line.vectors[self._known(ids)]
+        """Vectors of the ids in their order, a float32 copy, shape (len(ids), dim); StorageError if one is missing."""
+        return self._line.vectors[self._known(ids)].astype(np.float32, copy=False)
 
     def record_of(self, row_id: str) -> Record:
         """All that a row carries beside its vector; StorageError if there is none."""

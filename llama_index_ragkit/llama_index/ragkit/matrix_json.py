@@ -4,13 +4,13 @@
 So the file is one, empty but for a single entry of its `metadata_dict`, under :data:`MARKER`:
 
     format_version, stores_text, tag
-    dim, count                 shape of the matrix
-    vectors, vectors_crc32     the float32 rows in pieces, and the checksum of their bytes
+    dim, count, dtype          shape of the matrix, and what its numbers are
+    vectors, vectors_crc32     the rows in pieces, and the checksum of their bytes
     rows, rows_crc32           ids, documents, keys, metadata and nodes in pieces, likewise
 
 Each piece is a string of base64, which needs no escapes: JSON readers pass over it at the speed of a copy.
-A piece of vectors is two strings, the three low bytes of all its numbers and the high byte (sign and most
-of the exponent) of all. The high bytes are all alike and shrink to a third by Huffman coding; the low ones
+A piece of vectors is two strings, the low bytes of all its numbers (three of a float32, one of a float16)
+and the high byte (sign and most of the exponent) of all. The high bytes are all alike and shrink to a third by Huffman coding; the low ones
 would not. That pays for base64's third in most of its length, and core's reader holds a file three times.
 A piece of rows is one string, compressed text of lines: a JSON list of columns, then the metadata of each
 row, then its node if the store keeps text.
@@ -59,14 +59,15 @@ MARKER = "llama_index.ragkit.MatrixVectorStore"
 FORMAT_VERSION = 1
 
 _PIECE = 512  # rows
+_LITTLE_ENDIAN = {"float32": "<f4", "float16": "<f2"}
 
 
 def _vector_pieces(snapshot: Snapshot) -> Iterator[tuple[bytes, list[bytes]]]:
     for block in snapshot.blocks(_PIECE):
-        piece = np.ascontiguousarray(block, dtype="<f4")
-        planes = np.ascontiguousarray(piece.view(np.uint8).reshape(-1, 4).T)
+        piece = np.ascontiguousarray(block, dtype=_LITTLE_ENDIAN[block.dtype.name])
+        planes = np.ascontiguousarray(piece.view(np.uint8).reshape(-1, piece.itemsize).T)
         coder = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
-        yield piece.tobytes(), [planes[:3].tobytes(), coder.compress(planes[3].tobytes()) + coder.flush()]
+        yield piece.tobytes(), [planes[:-1].tobytes(), coder.compress(planes[-1].tobytes()) + coder.flush()]
 
 
 def _row_pieces(snapshot: Snapshot, stores_text: bool) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -102,6 +103,7 @@ def encode(snapshot: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Iterat
         "tag": tag,
         "dim": snapshot.dim or 0,
         "count": len(snapshot),
+        "dtype": snapshot.dtype,
     }
     try:
         start = json.dumps({"embedding_dict": {}, "text_id_to_ref_doc_id": {}, "metadata_dict": {MARKER: head}})
@@ -114,17 +116,19 @@ def encode(snapshot: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Iterat
 
 
 def _read_vectors(entry: dict[str, Any]) -> Floats:
-    matrix = np.empty((entry["count"], entry["dim"]), "<f4")
+    dtype = entry.get("dtype", "float32")  # files of the first releases do not say
+    matrix = np.empty((entry["count"], entry["dim"]), _LITTLE_ENDIAN[dtype])
     strings, checksum = entry["vectors"], 0
     for start, low, high in zip(range(0, len(matrix), _PIECE), strings[::2], strings[1::2], strict=True):
         piece = matrix[start : start + _PIECE]
-        numbers = piece.view(np.uint8).reshape(-1, 4)
-        for byte, plane in enumerate(np.frombuffer(binascii.a2b_base64(low), np.uint8).reshape(3, -1)):
+        numbers = piece.view(np.uint8).reshape(-1, piece.itemsize)
+        lows = np.frombuffer(binascii.a2b_base64(low), np.uint8).reshape(piece.itemsize - 1, -1)
+        for byte, plane in enumerate(lows):
             numbers[:, byte] = plane
-        numbers[:, 3] = np.frombuffer(zlib.decompress(binascii.a2b_base64(high)), np.uint8)
+        numbers[:, -1] = np.frombuffer(zlib.decompress(binascii.a2b_base64(high)), np.uint8)
         checksum = zlib.crc32(piece.data, checksum)
     _check("vectors", checksum, entry)
-    return matrix.astype(np.float32, copy=False)
+    return matrix.astype(dtype, copy=False)
 
 
 def _read_records(entry: dict[str, Any]) -> list[Record]:

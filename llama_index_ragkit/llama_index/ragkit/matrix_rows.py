@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,10 @@ import numpy.typing as npt
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 from llama_index.ragkit.matrix_search import Doubles, Floats, squared_norms
 
-__all__ = ["Codes", "Column", "Line", "Record", "Vectors", "as_records", "as_vectors", "check_finite"]
+__all__ = ["Codes", "Column", "Line", "Record", "Storage", "Vectors", "as_records", "as_vectors", "check_finite"]
 
 Codes = npt.NDArray[np.int32]
+Storage = Literal["float32", "float16"]  # what a number of a stored vector is
 Vectors = npt.NDArray[Any] | Sequence[Any]  # what callers may give: an array (n, dim), or n sequences of numbers
 _DOCUMENT_KEYS = frozenset({"ref_doc_id", "doc_id", "document_id"})
 
@@ -107,7 +108,7 @@ class Line:
 
 
 def _grown(array: Floats, capacity: int) -> Floats:
-    larger = np.empty((capacity, *array.shape[1:]), np.float32)
+    larger = np.empty((capacity, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
 
@@ -141,8 +142,8 @@ def as_records(
     return list(map(Record, ids, ref_doc_ids, keys, texts))
 
 
-def as_vectors(vectors: Vectors, dim: int | None, names: Sequence[str]) -> Floats:
-    """Vectors as float32 rows, shape (n, dim); `dim` None takes the length of the first.
+def as_vectors(vectors: Vectors, dim: int | None, names: Sequence[str], dtype: Storage = "float32") -> Floats:
+    """Vectors as rows of `dtype`, shape (n, dim); `dim` None takes the length of the first.
 
     Raises
     ------
@@ -155,7 +156,7 @@ def as_vectors(vectors: Vectors, dim: int | None, names: Sequence[str]) -> Float
         vectors = [_as_row(row) for row in vectors]
         lengths = [row.size if row.ndim == 1 else 0 for row in vectors]
     if not lengths:
-        return np.empty((0, dim or 0), np.float32)
+        return np.empty((0, dim or 0), dtype)
     dim = dim or lengths[0]
     wrong = [f"{name!r} ({length})" for name, length in zip(names, lengths, strict=True) if length != dim or not length]
     if wrong:
@@ -163,8 +164,8 @@ def as_vectors(vectors: Vectors, dim: int | None, names: Sequence[str]) -> Float
             f"{len(wrong)} of {len(lengths)} vectors have not the length {dim} that is expected here: "
             f"{', '.join(wrong[:5])}. Embed everything with one model, and start another store for another model."
         )
-    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, which check_finite finds
-        return np.ascontiguousarray(vectors, dtype=np.float32)
+    with np.errstate(over="ignore"):  # beyond the dtype becomes infinite, which check_finite finds
+        return np.ascontiguousarray(vectors, dtype=dtype)
 
 
 def _as_row(row: npt.ArrayLike) -> Floats:
@@ -181,7 +182,7 @@ def check_finite(vectors: Floats, names: Sequence[str]) -> Doubles:
     wrong = [names[int(i)] for i in np.flatnonzero(~np.isfinite(squares))]
     if wrong:
         raise EmbeddingError(
-            f"{len(wrong)} of {len(names)} vectors hold NaN or values beyond float32: {wrong[:5]}. Nothing was "
+            f"{len(wrong)} of {len(names)} vectors hold NaN or values beyond {vectors.dtype}: {wrong[:5]}. Nothing was "
             "stored; see what the embedding model returns for these texts."
         )
     return squares

@@ -11,6 +11,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
+from llama_index.ragkit.matrix_rows import Storage
 from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.records import Records
 from llama_index.ragkit.spaces import Space, open_space
@@ -57,6 +58,11 @@ def find_mirror(context: StorageContext, method: str, given: BasePydanticVectorS
     return Mirror(store)
 
 
+def _dtype(struct: DerivedStruct) -> Storage:
+    """What the numbers of the vectors are kept as."""
+    return "float16" if struct.params.get("dtype") == "float16" else "float32"
+
+
 def spaces_of_new(
     context: StorageContext,
     method: str,
@@ -70,7 +76,7 @@ def spaces_of_new(
     for name in names:
         plain = f"{method}_{name}"
         namespace = plain if plain not in context.vector_stores else f"{plain}_{struct.uid}"
-        store = MatrixVectorStore(stores_text=False)
+        store = MatrixVectorStore(stores_text=False, dtype=_dtype(struct))
         store.tag = part_tag(struct)
         context.vector_stores[namespace] = store
         struct.spaces[name] = namespace
@@ -114,6 +120,7 @@ def open_spaces(
             records,
             part_tag(struct),
             mirror if name == CHUNKS else None,
+            dtype=_dtype(struct),
             trusted=not struct.building,
         )
     return spaces

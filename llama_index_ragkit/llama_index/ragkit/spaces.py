@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError
+from llama_index.ragkit.matrix_rows import Storage
 from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.records import Record, Records
 from llama_index.ragkit.vector_store import MatrixVectorStore
@@ -144,6 +145,7 @@ def open_space(
     tag: dict[str, Any],
     mirror: Mirror | None,
     *,
+    dtype: Storage = "float32",
     trusted: bool,
 ) -> Steps[Space]:
     """Find a space of a stored index again.
@@ -154,6 +156,7 @@ def open_space(
     Parameters
     ----------
     tag : uid and generation that the space must carry
+    dtype : what the numbers of a space that is read from records are kept as
     trusted : whether a store of another generation is an error (False while a write was under way: the
         records on the server then decide)
 
@@ -183,7 +186,7 @@ def open_space(
             f"{sorted(context.vector_stores)}. StorageContext.from_defaults drops every namespace but 'default' when "
             "fs= is given or one of the files is damaged; with vector_stores= it reads none from the folder."
         )
-    store = MatrixVectorStore(stores_text=False)
+    store = MatrixVectorStore(stores_text=False, dtype=dtype)
     _from_records(store, (yield from records.get_all(f"space/{name}")))
     store.tag = tag
     context.vector_stores[namespace] = store

@@ -25,7 +25,8 @@ class DerivedStruct(IndexStruct):
         moments are recognised
     building : a write began and has not ended
     cached : records were bought through a cache that outlives the process; deletes must clear it too
-    params : the parameters that shape what is stored, JSON values
+    params : the parameters that shape what is stored, JSON values; "dtype" is that of the vector spaces, where
+        it is not float32
     components : role -> fingerprint of the extractor, summarizer or clustering that was used
     embedding : name, dimension and probe vector of the embedding model (empty until the first vector)
     spaces : space -> namespace of its vector store in the storage context

@@ -29,13 +29,13 @@ from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, Unsupp
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.matrix import Hits, Snapshot
 from llama_index.ragkit.matrix_json import decode, encode, entry_of, is_persisted_matrix, read, write_atomically
-from llama_index.ragkit.matrix_rows import Record, Vectors, as_records, as_vectors
+from llama_index.ragkit.matrix_rows import Record, Storage, Vectors, as_records, as_vectors
 
 __all__ = ["MatrixVectorStore"]
 
 
 class MatrixVectorStore(BasePydanticVectorStore):
-    """Vectors in one float32 matrix, with exact search by cosine.
+    """Vectors in one matrix, with exact search by cosine.
 
     Scores are cosines in [-1, 1], comparable between queries; a zero vector scores 0. The same rows give
     the same answer to the last bit, in whatever order they came and however many threads compute it;
@@ -50,6 +50,8 @@ class MatrixVectorStore(BasePydanticVectorStore):
     ----------
     stores_text : whether nodes are kept whole, so that a plain `VectorStoreIndex` works over the store.
         Otherwise ids, vectors, document ids and metadata are, and a query returns ids.
+    dtype : what the numbers are kept as. "float16" halves memory and file, and keeps three digits; scores are
+        exact for the vectors that are kept
     tag : anything JSON that is to be persisted with the rows; not touched by :meth:`clear`
 
     Notes
@@ -65,10 +67,15 @@ class MatrixVectorStore(BasePydanticVectorStore):
     model_config = ConfigDict(extra="forbid")
 
     stores_text: bool = Field(default=True, frozen=True)
+    dtype: Storage = Field(default="float32", frozen=True)
     tag: dict[str, Any] = Field(default_factory=dict)
 
     _snapshot: Snapshot = PrivateAttr(default_factory=Snapshot.empty)
     _write_lock: Any = PrivateAttr(default_factory=threading.Lock)
+
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**data)
+        self._snapshot = Snapshot.empty(self.dtype)
 
     @classmethod
     def class_name(cls) -> str:
@@ -133,7 +140,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         ids : one a row
-        vectors : shape (n, dim), kept bit by bit as float32
+        vectors : shape (n, dim), kept bit by bit as float32 (or rounded, by a store of float16)
         ref_doc_ids : what :meth:`delete` goes by; default none
         metadatas : what filters see, JSON; default empty
         keys : order of rows with equal scores, then by id; default the ids
@@ -165,7 +172,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
 
     def _put(self, vectors: Vectors, records: list[Record]) -> None:
         names = [record.id for record in records]
-        self._write(lambda rows: rows.append(as_vectors(vectors, rows.dim, names), records))
+        self._write(lambda rows: rows.append(as_vectors(vectors, rows.dim, names, self.dtype), records))
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Remove the rows of a document; "None" means those of no document."""
@@ -179,7 +186,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
 
     def clear(self) -> None:
         """Remove all rows; vectors of another length may follow."""
-        self._write(lambda rows: Snapshot.empty())
+        self._write(lambda rows: Snapshot.empty(self.dtype))
 
     def get_nodes(
         self, node_ids: Sequence[str] | None = None, filters: MetadataFilters | None = None
@@ -341,7 +348,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
 
     @classmethod
     def _of(cls, rows: Snapshot, stores_text: bool, tag: dict[str, Any]) -> "MatrixVectorStore":
-        store = cls(stores_text=stores_text, tag=tag)
+        store = cls(stores_text=stores_text, dtype=rows.dtype, tag=tag)
         store._snapshot = rows
         return store
 

@@ -1,0 +1,20 @@
+"""Multi-Head RAG for LlamaIndex: one embedding space an attention head, and questions with many aspects.
+
+See :class:`MRAGIndex`.
+"""
+
+from llama_index.mrag.embedding import HeadEmbedding, MultiHeadEmbedding, SplitEmbedding
+from llama_index.mrag.index import MRAGIndex
+from llama_index.mrag.postprocessor import MRAGPostprocessor
+from llama_index.mrag.retriever import MRAGExplanation, MRAGRetriever, VoteFor
+
+__all__ = [
+    "HeadEmbedding",
+    "MRAGExplanation",
+    "MRAGIndex",
+    "MRAGPostprocessor",
+    "MRAGRetriever",
+    "MultiHeadEmbedding",
+    "SplitEmbedding",
+    "VoteFor",
+]

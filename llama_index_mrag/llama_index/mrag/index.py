@@ -1,0 +1,199 @@
+"""`MRAGIndex`: one embedding space an attention head (Besta et al. 2024, arXiv 2406.05085)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.embeddings.utils import EmbedType
+from llama_index.core.schema import BaseNode, IndexNode
+from llama_index.core.storage.storage_context import StorageContext
+from numpy.typing import NDArray
+
+from llama_index.mrag.embedding import HeadEmbedding, with_heads
+from llama_index.mrag.state import MRAGState
+from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index
+from llama_index.ragkit.driver import Steps, call, offload, run_steps
+from llama_index.ragkit.embedding import as_matrix
+from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
+from llama_index.ragkit.html import write
+from llama_index.ragkit.matrix_rows import Storage
+from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.writing import Change
+
+__all__ = ["MRAGIndex", "MRAGStruct"]
+
+
+@dataclass
+class MRAGStruct(DerivedStruct):
+    """The struct of a :class:`MRAGIndex`."""
+
+    @classmethod
+    def get_type(cls) -> str:  # type: ignore[override]
+        """The import path: core's error for an unknown type then names what to import."""
+        return "llama_index.mrag"
+
+
+class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
+    """Nodes under the attention heads of an embedding model, each head a space of its own.
+
+    A question is put to every space, and the heads vote; a question with many aspects is cut into them first
+    (:class:`MRAGRetriever`). Nothing is asked of an LLM when indexing.
+
+    Parameters
+    ----------
+    embed_model : a :class:`MultiHeadEmbedding` or :class:`SplitEmbedding`. Any other model, also the default of
+        `Settings`, is wrapped in a :class:`SplitEmbedding`, and a warning says so
+    dtype : "float32" keeps vectors as they came; "float16" keeps three digits of them in half the memory
+    kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
+
+    Raises
+    ------
+    ConfigurationError
+        If `dtype` is unknown, or another than that of the index when one is loaded.
+    """
+
+    index_struct_cls = MRAGStruct
+    method: ClassVar[str] = "mrag"
+
+    def __init__(
+        self,
+        nodes: Sequence[BaseNode] | None = None,
+        objects: Sequence[IndexNode] | None = None,
+        index_struct: MRAGStruct | None = None,
+        storage_context: StorageContext | None = None,
+        *,
+        embed_model: EmbedType | None = None,
+        dtype: Storage | None = None,
+        **kwargs: Any,
+    ) -> None:
+        stored = "float32" if index_struct is None else index_struct.params["mrag"]["dtype"]
+        if dtype not in (None, "float32", "float16"):
+            raise ConfigurationError(f"dtype must be 'float32' or 'float16', not {dtype!r}.")
+        if index_struct is not None and dtype not in (None, stored):
+            raise ConfigurationError(
+                f"The index keeps its vectors as {stored}; dtype={dtype!r} would need a new index."
+            )
+        self._dtype = dtype or stored
+        self._last_query: tuple[str, Any] | None = None
+        super().__init__(
+            nodes=nodes,
+            objects=objects,
+            index_struct=index_struct,
+            storage_context=storage_context,
+            embed_model=embed_model,
+            **kwargs,
+        )
+
+    # -- what DerivedIndex asks ---------------------------------------------------------------------
+
+    @property
+    def embed_model(self) -> HeadEmbedding:
+        """The embedding model, wrapped in a :class:`SplitEmbedding` if it has no heads."""
+        built = getattr(self, "_parts", None)
+        model = with_heads(super().embed_model, built.struct.params["mrag"]["heads"] if built else 0)
+        self._embed_model = model
+        return model
+
+    def _new_struct(self) -> MRAGStruct:
+        return MRAGStruct(params={"dtype": self._dtype, "mrag": {"dtype": self._dtype, "heads": 0, "model": {}}})
+
+    @property
+    def _params(self) -> dict[str, Any]:
+        params: dict[str, Any] = self._parts.struct.params["mrag"]
+        return params
+
+    def _check_model(self) -> Steps[None]:
+        yield from super()._check_model()
+        params, known = self._params, self._parts.struct.embedding
+        if not params["heads"]:
+            return
+        heads = self.embed_model.heads_of(known["dimension"])
+        if heads != params["heads"]:
+            raise EmbeddingModelMismatchError(
+                f"The index was built with vectors of {params['heads']} heads; the embedding model splits them into "
+                f"{heads}. Pass embed_model= of the build."
+            )
+        mine, theirs = self.embed_model.fingerprint, params["model"]
+        if mine and theirs and mine != theirs:
+            raise EmbeddingModelMismatchError(
+                f"The index was built with an embedding model of {theirs}; this one has {mine}. Pass embed_model= of "
+                "the build."
+            )
+
+    def _read_state(self) -> Steps[MRAGState]:
+        chunks = self._parts.chunks.store.snapshot()
+        return (yield from offload(MRAGState.of, chunks, self._params["heads"]))
+
+    def _derive(self, change: Change) -> Steps[MRAGState]:
+        chunks = self._parts.chunks.store.snapshot()
+        params = self._params
+        if not params["heads"] and len(chunks):
+            params["heads"] = self.embed_model.heads_of(chunks.dim or 0)
+            params["model"] = self.embed_model.fingerprint
+        touched = [*change.removed, *(node.node_id for node in change.added)]
+        state = yield from offload(self._state.changed, chunks, touched, params["heads"])
+        self._parts.struct.counters = {"nodes": len(chunks), "heads": state.heads}
+        return state
+
+    def _embed_queries(self, texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
+        """Flat vectors of questions, shape (n, dim)."""
+        model = self.embed_model
+        vectors = yield from call(model.get_query_embedding_batch, model.aget_query_embedding_batch, list(texts))
+        matrix, dimension = as_matrix(vectors, texts), self._parts.struct.embedding["dimension"]
+        if matrix.shape[1] != dimension:
+            raise EmbeddingModelMismatchError(
+                f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, but the index was "
+                f"built with vectors of length {dimension}. Pass embed_model= of the build."
+            )
+        return matrix
+
+    # -- public -------------------------------------------------------------------------------------
+
+    @property
+    def num_heads(self) -> int:
+        """Spaces of the index; 0 while it has no vectors."""
+        return int(self._params["heads"])
+
+    @property
+    def importance(self) -> NDArray[np.float64]:
+        """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
+        return self._state.importance.copy()
+
+    def as_retriever(self, **kwargs: Any) -> BaseRetriever:
+        """A :class:`MRAGRetriever` over this index."""
+        from llama_index.mrag.retriever import MRAGRetriever
+
+        return MRAGRetriever(self, **kwargs)
+
+    def visualize(self, path: str | Path, query: str | None = None) -> Path:
+        """Write a heat map as one HTML page: which head voted for which node.
+
+        Parameters
+        ----------
+        query : a question to ask with the defaults of the retriever; None shows the last one that was asked,
+            or, if there was none, how near each node is to the mean of all in every head's space
+
+        Returns
+        -------
+        The path of the page; it needs no network.
+        """
+        from llama_index.mrag.view import page_of
+
+        if query is not None:
+            self.as_retriever().retrieve(query)
+        state = self._state
+        return write(page_of(state, run_steps(self._texts(state)), self._last_query), path)
+
+    def _texts(self, state: MRAGState) -> Steps[dict[str, str]]:
+        texts = {}
+        for node_id in state.chunks.ids:
+            node = yield from self._parts.get_node(node_id)
+            if node is not None:
+                texts[node_id] = plain_text(node)
+        return texts
+
+
+register_index(MRAGIndex)

@@ -1,0 +1,90 @@
+"""`MRAGPostprocessor`: the heads vote anew on the nodes of any retriever."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from llama_index.mrag.aspects import cut_aspects
+from llama_index.mrag.election import hold
+from llama_index.mrag.index import MRAGIndex
+from llama_index.mrag.prompts import ASPECTS_PROMPT
+from llama_index.mrag.retriever import ask_for_aspects, check_voting
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
+from llama_index.ragkit.results import fresh
+
+__all__ = ["MRAGPostprocessor"]
+
+
+class MRAGPostprocessor(DerivedPostprocessor):
+    """Ranks the nodes of any retriever anew by the votes of the heads, as :class:`MRAGRetriever` would among them.
+
+    Nodes that the index does not know keep their places, and the others are ranked around them; the score of such a
+    node is that of the one before it (of the one behind it at the top). Scores lie in [0, 1]. Without a question, or
+    where no node is known, the nodes come back as they were.
+
+    Parameters
+    ----------
+    index : the :class:`MRAGIndex` whose spaces are used
+    aspects, vote, num_queries : as for :class:`MRAGRetriever`; "llm" asks the index's LLM
+    """
+
+    aspects: str = Field(default="sentences", description="What votes: 'none', 'sentences' or 'llm'.")
+    vote: str = Field(default="mrag", description="What a vote counts: 'mrag', 'decay' or 'distance'.")
+    num_queries: int = Field(default=4, description="Queries asked of the LLM.")
+
+    def __init__(self, index: MRAGIndex, **kwargs: Any) -> None:
+        super().__init__(index, **kwargs)
+        check_voting(self.aspects, self.vote, 1, self.num_queries)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name in serialised pipelines."""
+        return "MRAGPostprocessor"
+
+    def _postprocess_steps(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Steps[list[NodeWithScore]]:
+        index: MRAGIndex = self._index
+        state = index._state
+        matched = match_nodes(nodes, state.chunks)
+        known = sorted({name for name in matched if name is not None})
+        if not known or query_bundle is None:
+            return [fresh(node.node, node.score or 0.0) for node in nodes]
+        yield from index._check_model()
+        question = query_bundle.query_str
+        aspects = [question] if self.aspects == "none" else cut_aspects(question)
+        if self.aspects == "llm":
+            aspects += yield from ask_for_aspects(index.llm, ASPECTS_PROMPT, question, self.num_queries)
+        aspects = list(dict.fromkeys(aspects))
+        queries = yield from index._embed_queries(aspects)
+        rows = np.sort(state.chunks.rows_of(known))
+        election = yield from offload(
+            hold,
+            state,
+            aspects,
+            queries,
+            vote=self.vote,
+            count=len(rows),
+            rows=rows,  # type: ignore[arg-type]
+        )
+        return _reordered(nodes, matched, dict(election.ranking))
+
+
+def _reordered(
+    nodes: Sequence[NodeWithScore], matched: Sequence[str | None], scores: dict[str, float]
+) -> list[NodeWithScore]:
+    """Known nodes by score, doubles in their old order, in the places that known nodes had."""
+    place = {name: i for i, name in enumerate(scores)}
+    known = [i for i, name in enumerate(matched) if name is not None]
+    ranked = iter(sorted(known, key=lambda i: place[matched[i] or ""]))
+    order = [i if name is None else next(ranked) for i, name in enumerate(matched)]
+    last = max(scores.values())
+    results = []
+    for i in order:
+        last = scores.get(matched[i] or "", last)
+        results.append(fresh(nodes[i].node, last))
+    return results

@@ -1,0 +1,27 @@
+"""Flat vectors and their heads: one embedding space a head, side by side in one vector."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["natural_heads", "split_heads"]
+
+_NATURAL_DIM = 32
+
+
+def split_heads(flat: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
+    """Flat vectors, shape (..., heads * head_dim), as heads, shape (..., heads, head_dim): a view, nothing is moved.
+
+    >>> split_heads(np.arange(6, dtype=np.float32), 3).tolist()
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+    return flat.reshape(*flat.shape[:-1], heads, flat.shape[-1] // heads)
+
+
+def natural_heads(dim: int) -> int:
+    """Into how many parts to cut vectors of a model without heads: the divisor that makes parts nearest to 32 numbers.
+
+    >>> natural_heads(384), natural_heads(1536), natural_heads(7)
+    (12, 48, 1)
+    """
+    divisors = [heads for heads in range(1, dim + 1) if dim % heads == 0]
+    return min(divisors, key=lambda heads: (abs(np.log(dim / heads / _NATURAL_DIM)), heads))

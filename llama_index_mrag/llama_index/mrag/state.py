@@ -1,0 +1,87 @@
+"""What a query sees of the index: vectors, their lengths and sums head by head, at one moment."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.mrag.importance import HeadSums, importance
+from llama_index.mrag.search import Ballots, cast
+from llama_index.mrag.spaces import split_heads
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.matrix_search import squared_norms, weights
+
+__all__ = ["MRAGState"]
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class MRAGState:
+    """Immutable; a write makes a new one.
+
+    Attributes
+    ----------
+    chunks : flat vectors of the nodes
+    heads : how many heads a flat vector has; 0 while there are no vectors
+    sums : what importance is computed from
+    inverse : shape (heads, n), 1 / length of each head of each vector, 0 for a head of zeros
+    """
+
+    chunks: Snapshot = field(default_factory=Snapshot.empty)
+    heads: int = 0
+    sums: HeadSums = field(default_factory=lambda: HeadSums.empty(0, 0))
+    inverse: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+    @classmethod
+    def of(cls, chunks: Snapshot, heads: int) -> "MRAGState":
+        """Read from the vectors, head by head: time O(n d), memory of one head."""
+        if not len(chunks) or not heads:
+            return cls(chunks)
+        size = (chunks.dim or 0) // heads
+        norms, units = np.zeros(heads), np.zeros((heads, size))
+        inverse = np.empty((heads, len(chunks)), np.float32)
+        for head in range(heads):
+            part = chunks.columns(head * size, (head + 1) * size)
+            inverse[head] = weights(squared_norms(part))
+            sums = HeadSums.empty(1, size).add(part[:, None])
+            norms[head], units[head] = sums.norms[0], sums.units[0]
+        return cls(chunks, heads, HeadSums(len(chunks), norms, units), inverse)
+
+    def changed(self, chunks: Snapshot, touched: Iterable[str], heads: int) -> "MRAGState":
+        """The state over other vectors; only rows with the `touched` ids may differ from those here."""
+        if not self.heads or not len(chunks):
+            return MRAGState.of(chunks, heads)
+        ids = list(dict.fromkeys(touched))
+        gone = split_heads(self.chunks.vectors_of([i for i in ids if i in self.chunks]), heads)
+        new = [i for i in ids if i in chunks]
+        come = split_heads(chunks.vectors_of(new), heads)
+        inverse = self.inverse[:, self.chunks.rows_of(chunks.ids)]
+        if new:
+            lengths = weights(squared_norms(come.reshape(-1, come.shape[-1]))).reshape(come.shape[:2])
+            inverse[:, chunks.rows_of(new)] = lengths.T
+        return MRAGState(chunks, heads, self.sums.remove(gone).add(come), inverse)
+
+    @cached_property
+    def importance(self) -> NDArray[np.float64]:
+        """The paper's importance scores, shape (heads,)."""
+        return importance(self.sums)
+
+    def key(self, row: int) -> tuple[str, str]:
+        """The canonical order among equal scores."""
+        record = self.chunks.records[row]
+        return record.key, record.id
+
+    def cast(self, queries: Floats, count: int, rows: Rows | None = None) -> Ballots:
+        """The `count` nearest nodes in every head's space for every query, shape (aspects, heads * head_dim)."""
+        return cast(self.chunks, self.inverse, queries, count, rows, self.key)
+
+    def cosines(self, row: int, queries: Floats) -> NDArray[np.float64]:
+        """Cosine of each head of a node with each query's, shape (aspects, heads)."""
+        mine = split_heads(self.chunks.vectors_of([self.chunks.ids[row]])[0].astype(np.float64), self.heads)
+        theirs = split_heads(queries.astype(np.float64), self.heads)
+        scale = np.linalg.norm(mine, axis=1) * np.linalg.norm(theirs, axis=2)
+        return np.divide(np.einsum("hd,ahd->ah", mine, theirs), scale, out=np.zeros_like(scale), where=scale > 0)

@@ -1,0 +1,135 @@
+"""The votes as a heat map in the browser: heads against nodes."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.mrag.election import Election
+from llama_index.mrag.state import MRAGState
+from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results
+
+__all__ = ["page_of"]
+
+_MOST_NODES = 60
+_LABEL = 60
+
+
+def page_of(state: MRAGState, texts: Mapping[str, str], query: tuple[str, Election] | None) -> Page:
+    """Heads against the nodes that they voted for; without a question, against how usual each node is.
+
+    Parameters
+    ----------
+    texts : the text of every node that has one
+    query : a question and how it was voted on
+    """
+    if query is not None and query[1].ranking:
+        return _votes(query[0], query[1], texts)
+    return _means(state, texts)
+
+
+def _votes(question: str, election: Election, texts: Mapping[str, str]) -> Page:
+    shown = [(name, score) for name, score in election.ranking if name in texts][:_MOST_NODES]
+    state = election.state
+    column = {int(row): i for i, row in enumerate(state.chunks.rows_of([name for name, _ in shown]))}
+    lexical = any(election.lexical)
+    values = np.zeros((state.heads + lexical, len(shown)))
+    aspects = max(1, len(election.aspects))
+    for (_, head, place), row in np.ndenumerate(election.ballots.rows):
+        if int(row) in column:
+            values[head, column[int(row)]] += election.votes[_, head, place] / aspects
+    for votes in election.lexical:
+        for row, share in votes.items():
+            if row in column:
+                values[-1, column[row]] += share / aspects
+    lit = {name for name, _ in shown[:10]}
+    columns = [
+        Node(
+            id=f"node {name}",
+            label=texts[name][:_LABEL],
+            text=texts[name],
+            group="node",
+            score=score,
+            lit=name in lit,
+            details=_details(election, name),
+        )
+        for name, score in shown
+    ]
+    rows = _heads(state, values)
+    if lexical:
+        rows.append(
+            Node(id="lexical", label="lexical", text="The retriever that voted beside the heads.", group="head")
+        )
+    answer = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=f"node {n}") for n, score in shown[:10]]
+    return Page(
+        title="MRAG votes",
+        subtitle="Attention heads against nodes: how much each head voted for each node. Click a node to read it.",
+        view=Grid(rows=rows, columns=columns, values=values, label="vote", groups=_GROUPS),
+        panels=[
+            Results(f"Answer to: {question}", answer),
+            Results("Aspects that voted, each with its first choice", _choices(election, texts)),
+            _facts(state),
+        ],
+        lit="The ten best",
+    )
+
+
+def _details(election: Election, name: str) -> dict[str, str]:
+    agreement, _ = election.votes_for(name)
+    best = sorted(agreement.items(), key=lambda pair: -pair[1])[:5]
+    return {f"{share:.2f} of the voters": aspect for aspect, share in best}
+
+
+def _choices(election: Election, texts: Mapping[str, str]) -> list[Result]:
+    ids = election.state.chunks.ids
+    found = []
+    for aspect, agreement in zip(election.aspects, election.tally.agreement, strict=True):
+        for best in np.argsort(-agreement, kind="stable")[:1]:
+            name = ids[int(election.tally.rows[best])]
+            if name in texts:
+                found.append(Result(aspect, snippet=texts[name][:_LABEL], score=float(agreement[best])))
+    return found
+
+
+def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
+    shown = [name for name in state.chunks.ids if name in texts][:_MOST_NODES]
+    values = np.zeros((state.heads, len(shown)))
+    for i, name in enumerate(shown):
+        row = state.chunks.row_of(name)
+        mean = state.sums.units.reshape(1, -1).astype(np.float32)
+        values[:, i] = state.cosines(row, mean)[0]
+    return Page(
+        title="MRAG heads",
+        subtitle="Attention heads against nodes: how near each node is to the mean of all, in every head's space.",
+        view=Grid(
+            rows=_heads(state, values),
+            columns=[Node(id=f"node {n}", label=texts[n][:_LABEL], text=texts[n], group="node") for n in shown],
+            values=values,
+            label="cosine",
+            groups=_GROUPS,
+        ),
+        panels=[_facts(state)],
+    )
+
+
+_GROUPS = [Group("head", "Attention head"), Group("node", "Node")]
+
+
+def _heads(state: MRAGState, values: NDArray[np.float64]) -> list[Node]:
+    scores = state.importance
+    total = scores.sum() or 1.0
+    return [
+        Node(
+            id=f"head {head}",
+            label=f"head {head}",
+            text=f"{scores[head] / total:.1%} of the importance of all heads.",
+            group="head",
+            details={"importance": float(scores[head]), "votes for the nodes shown": float(values[head].sum())},
+        )
+        for head in range(state.heads)
+    ]
+
+
+def _facts(state: MRAGState) -> Facts:
+    dim = (state.chunks.dim or 0) // max(1, state.heads)
+    return Facts("The index", {"nodes": len(state.chunks), "heads": state.heads, "numbers a head": dim})
