@@ -89,7 +89,7 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     opaque = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, first, inverse = np.unique(opaque, return_index=True, return_inverse=True)
     inverse = inverse.ravel()
-    empty = ~rows[first].any(axis=1)
+    empty = np.count_nonzero(rows[first], axis=1) == 0
     if empty[inverse].sum() > 1:  # zero rows have no direction: none equals another
         zero = np.flatnonzero(empty[inverse])
         first = np.concatenate([first, zero[1:]])
@@ -115,7 +115,7 @@ def _merge(labels: Labels, rows: Floats, units: Floats, start: int, stop: int, t
     a, b = a[apart], b[apart]
     if not len(a):
         return labels
-    linked = np.greater(block[a, b], np.float32(threshold) + slack)
+    linked: NDArray[np.bool_] = np.greater(block[a, b], np.float32(threshold) + slack)
     unsure = np.flatnonzero(~linked)
     for at in range(0, len(unsure), _PAIRS):
         part = unsure[at : at + _PAIRS]

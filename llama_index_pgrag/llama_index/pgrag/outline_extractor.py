@@ -65,7 +65,7 @@ class GivenMindMaps(NodeExtractor):
     @property
     def fingerprint(self) -> dict[str, str]:
         """What must stay the same: not the maps, to which later ones may be added."""
-        return {name: value for name, value in super().fingerprint.items() if name not in ("maps", "topics")}
+        return {"class": type(self).__name__, "join_lists": str(self.join_lists)}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """No call."""

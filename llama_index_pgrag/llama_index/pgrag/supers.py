@@ -58,7 +58,7 @@ def update(old: Supers, rows: Snapshot, new: Sequence[str], gone: Collection[str
     Parameters
     ----------
     rows : all rows, as they are now
-    new, gone : ids of rows that came, and of those that went
+    new, gone : ids of rows that came, and of those that went; none in both
 
     Returns
     -------

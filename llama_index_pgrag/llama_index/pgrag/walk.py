@@ -120,7 +120,7 @@ def walk(ids: Ids, sims: Sims, num_seeds: int, control: Control = SIGNED) -> Wal
     leaves = sims[:, usable, leaf[usable]]
     seeds = usable[np.argsort(-leaves, axis=1, kind="stable")[:, :count]].reshape(len(sims), count)
     stained = np.zeros((len(sims), count, rows))
-    for k in keys:
+    for k in keys if count else ():
         own = seeds[k]
         level = sims[k, own, leaf[own]]  # the cosines of the seeds
         weights = control.weights(sims[k][np.newaxis], level[:, np.newaxis, np.newaxis]) * filled
