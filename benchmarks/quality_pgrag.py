@@ -41,7 +41,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
         return rank
 
-    systems = {"pgrag": system(), "pgrag-off": system(dense_weight=1.0)}
+    systems = {"pgrag": system(), "pgrag-off": system(dense_weight=1.0, lead_weight=0.0)}
     if options.ablations:
         paths_only: dict[str, Any] = {"dense_weight": 0.0}
         systems |= {

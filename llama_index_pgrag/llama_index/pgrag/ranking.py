@@ -8,9 +8,14 @@ over the key points k: its own nearness, and the share that others agree on. It 
 ranks by w alone, and has nothing to say of facts that no seed reached; with a great `walk_weight` the order is the same
 where w differs.
 
+Where the facts that are nearest to the key points name the topic of f (:func:`~.candidates.find_leads`), `lead_weight`
+times the strength of that lead is added.
+
 A passage p with the facts F(p) ranks by
 
     score(p) = dense_weight * cos(question, p) + (1 - dense_weight) * max_{f in F(p)} score(f)
+
+to which its lead is added whole.
 
 A passage is long and speaks of several things, a fact is short and may be out of place: each mends the other's faults.
 """
@@ -21,7 +26,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.candidates import Allowed, Candidate, Reach, Template, Vector, find_candidates, make_template
+from llama_index.pgrag.candidates import (
+    Allowed,
+    Candidate,
+    Leads,
+    Reach,
+    Template,
+    Vector,
+    find_candidates,
+    make_template,
+)
 from llama_index.pgrag.graph import Fact, PseudoGraph
 from llama_index.pgrag.walk import SIGNED, Control, Walk, walk
 from llama_index.ragkit.matrix_search import cosines
@@ -41,10 +55,12 @@ class Settings:
     walks: bool = True
     walk_weight: float = 0.1
     dense_weight: float = 0.5
+    lead_weight: float = 0.2
+    lead_threshold: float = 0.5
 
     @property
     def whole(self) -> float:
-        """What the greatest score of a path is divided by."""
+        """What the score of a path is divided by; leads count on top."""
         return 1 + self.walk_weight if self.walks else 1.0
 
 
@@ -56,6 +72,7 @@ class Exploration:
     ----------
     ranking : facts with their scores, best first, each once
     candidates, template, sims, walked : the steps
+    leads : strength of the leads by topic
     """
 
     ranking: list[Scored]
@@ -63,6 +80,7 @@ class Exploration:
     template: Template
     sims: NDArray[np.float64]
     walked: Walk | None
+    leads: Leads = field(default_factory=dict)
 
 
 def explore(
@@ -71,10 +89,11 @@ def explore(
     key_points: Sequence[Vector],
     settings: Settings,
     allowed: Allowed,
+    leads: Leads | None = None,
 ) -> Exploration:
     """Find the candidate maps, walk them, and rank their facts."""
-    candidates = find_candidates(graph, question, key_points, settings.reach, allowed)
-    return explore_maps(graph, candidates, key_points, settings, allowed)
+    candidates = find_candidates(graph, question, key_points, settings.reach, allowed, leads or {})
+    return explore_maps(graph, candidates, key_points, settings, allowed, leads)
 
 
 def explore_maps(
@@ -83,8 +102,10 @@ def explore_maps(
     key_points: Sequence[Vector],
     settings: Settings,
     allowed: Allowed,
+    leads: Leads | None = None,
 ) -> Exploration:
     """Walk some maps, and rank their facts."""
+    leads = leads or {}
     template = make_template(graph, candidates, allowed)
     sims = template.similarities(key_points)
     rows = len(template.facts)
@@ -96,9 +117,12 @@ def explore_maps(
     if walked is not None and walked.scores.max() > 0:
         scores = scores + settings.walk_weight * walked.scores / walked.scores.max()
     scores = scores / settings.whole
-    scored = [(fact, float(score)) for fact, score in zip(template.facts, scores, strict=True)]
+    scored = [
+        (fact, float(score) + settings.lead_weight * leads.get(fact.topic_id, 0.0))
+        for fact, score in zip(template.facts, scores, strict=True)
+    ]
     scored.sort(key=lambda pair: (-pair[1], pair[0].key))
-    return Exploration(scored, candidates, template, sims, walked)
+    return Exploration(scored, candidates, template, sims, walked, leads)
 
 
 def rank_passages(
@@ -117,8 +141,10 @@ def rank_passages(
         candidate map has them; a node without facts ranks by its own cosine alone
     """
     best: dict[str, float] = {}
+    led: dict[str, float] = {}
     for fact, score in found.ranking:
         best.setdefault(fact.node_id, score)
+        led[fact.node_id] = max(found.leads.get(fact.topic_id, 0.0), led.get(fact.node_id, 0.0))
     nodes = [node_id for node_id in dict.fromkeys([*best, *nearest]) if node_id in graph.chunks]
     if not nodes:
         return []
@@ -131,9 +157,13 @@ def rank_passages(
             score /= settings.whole
             best[fact.node_id] = max(score, best.get(fact.node_id, score))
     share = settings.dense_weight
+
+    def lead(node_id: str) -> float:
+        return settings.lead_weight * led.get(node_id, 0.0)
+
     own = cosines(graph.chunks.vectors_of(nodes), question)
     scored = [
-        (node_id, share * dense + (1 - share) * best.get(node_id, dense / settings.whole))
+        (node_id, share * (dense + lead(node_id)) + (1 - share) * best.get(node_id, dense / settings.whole))
         for node_id, dense in zip(nodes, own.tolist(), strict=True)
     ]
     return sorted(scored, key=lambda pair: (-pair[1], graph.chunks.record_of(pair[0]).key))

@@ -13,7 +13,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.pgrag.candidates import Allowed, Reach
+from llama_index.pgrag.candidates import Allowed, Leads, Reach, find_leads, lead_facts
 from llama_index.pgrag.context import Format, Found, context_text
 from llama_index.pgrag.explaining import CellSupport, PathExplanation, explain_paths
 from llama_index.pgrag.graph import PseudoGraph
@@ -58,8 +58,8 @@ class KeyPointsEvent(BaseEvent):
 class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
     """Retrieves fact paths from a :class:`PGRAGIndex`, or the nodes behind them.
 
-    Scores are at most 1 and comparable within one answer, higher is better: the cosine of the nearest key point and the
-    path, and `walk_weight` times the share of the support that the walk gave it, over 1 + `walk_weight`
+    Scores are at most 1, leads aside, and comparable within one answer, higher is better: the cosine of the nearest key
+    point and the path, and `walk_weight` times the share of the support that the walk gave it, over 1 + `walk_weight`
     (:mod:`llama_index.pgrag.ranking`).
 
     Fact paths come as text nodes of their own: the text is the path, the metadata have its cells (`pgrag_path`) and
@@ -80,6 +80,10 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
     num_seeds : facts that each key point walks from, at least 1 [8, as published]
     control : "signed" (default), "paper", "code", or a :class:`~llama_index.pgrag.walk.Control`
     walk_weight : weight of the walk beside the cosine, at least 0
+    lead_weight : weight of what the best facts lead to: the ends of the `num_seeds` facts nearest to the key points are
+        embedded by themselves, and the topics that they name are looked at too. At least 0; 0 saves that call of the
+        embedding model, and is the paper
+    lead_threshold : cosine from which a fact names a topic, in [0, 1)
     dense_weight : with `return_source`, weight of a node's own cosine beside its best path, in [0, 1]
     prompts : {"key_points": ...} to replace the prompt; variables `question` and `max_points`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
@@ -109,6 +113,8 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         num_seeds: int = 8,
         control: Literal["signed", "paper", "code"] | Control = "signed",
         walk_weight: float = 0.1,
+        lead_weight: float = 0.2,
+        lead_threshold: float = 0.5,
         dense_weight: float = 0.5,
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         **kwargs: Any,
@@ -122,8 +128,11 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         for name, value in (("num_seeds", num_seeds), ("max_key_points", max_key_points)):
             if value < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {value}.")
-        if not 0 <= walk_weight < float("inf"):
-            raise ConfigurationError(f"walk_weight must be at least 0, not {walk_weight}.")
+        for name, weight in (("walk_weight", walk_weight), ("lead_weight", lead_weight)):
+            if not 0 <= weight < float("inf"):
+                raise ConfigurationError(f"{name} must be at least 0, not {weight}.")
+        if not 0 <= lead_threshold < 1:
+            raise ConfigurationError(f"lead_threshold must be in [0, 1), not {lead_threshold}.")
         if not 0 <= dense_weight <= 1:
             raise ConfigurationError(f"dense_weight must be in [0, 1], not {dense_weight}.")
         self.prompts = dict(prompts or {})
@@ -140,6 +149,8 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
             mode == "PG-RAG",
             walk_weight,
             dense_weight,
+            lead_weight,
+            lead_threshold,
         )
         self._llm = llm
 
@@ -169,10 +180,19 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
             if points[0].shape != question.shape:
                 raise EmbeddingModelMismatchError("The embedding model gives questions and texts different lengths.")
         allowed = self._allowed(graph)
-        found = yield from offload(explore, graph, question, points, self.settings, allowed)
+        leads = yield from self._find_leads(graph, points, allowed)
+        found = yield from offload(explore, graph, question, points, self.settings, allowed, leads)
         asked = _Asked(graph, bundle.query_str, question, texts, points, allowed, found)
         index._last_query = (bundle.query_str, asked.results[: self.similarity_top_k])
         return asked
+
+    def _find_leads(self, graph: PseudoGraph, points: list[NDArray[np.float32]], allowed: Allowed) -> Steps[Leads]:
+        settings = self.settings
+        if not settings.lead_weight or not settings.walks or not len(graph.facts):
+            return {}
+        facts = yield from offload(lead_facts, graph, points, settings.num_seeds, allowed)
+        ends = yield from embed_texts(self._index.embed_model, [fact.path[-1] for fact, _ in facts])
+        return (yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed))
 
     def _name_key_points(self, bundle: QueryBundle) -> Steps[list[str]]:
         query = bundle.query_str
