@@ -9,8 +9,8 @@ list, and let `json.loads` drop duplicate keys. Here nothing that was written is
 - every item of a list is a fact of its own (`join_lists` makes one of them, as published);
 - an object inside a list is read where the list stands;
 - of duplicate keys each is read (objects may come as :class:`~llama_index.ragkit.json_output.Pairs`);
-- leaves that say nothing (`JUNK`) are dropped with their path. If no leaf says anything, the map is one of
-  labels alone, and those at the ends of it are its facts.
+- leaves that say nothing (`JUNK`) are dropped with their path. If no leaf says anything, but some are empty, the map
+  is one of labels alone, and the labels above the empty leaves are its facts.
 """
 
 import re
@@ -61,7 +61,7 @@ def read_mind_map(
         for key, child in children:
             start = (topic,) if key is None else _extend((topic,), key)
             for path in _walk(child, start, join_lists):
-                cells = path[:-1] if labels and drop(path[-1]) else path
+                cells = path[:-1] if labels and not path[-1] else path
                 if len(cells) > 1 and not drop(cells[-1]):
                     found[cells] = None
         return list(found)
