@@ -19,6 +19,7 @@ __all__ = ["METHODS", "main", "measure"]
 METHODS: dict[str, tuple[str, ...]] = {
     "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
     "gemrag": ("benchmarks.speed_gemrag",),
+    "pgrag": ("benchmarks.speed_pgrag",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
 }
 

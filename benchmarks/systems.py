@@ -40,6 +40,7 @@ METHODS = {
     "hipporag": "benchmarks.quality_hipporag",
     "raptor": "benchmarks.quality_raptor",
 }
+METHODS = {"pgrag": "benchmarks.quality_pgrag", "raptor": "benchmarks.quality_raptor"}
 
 
 class Dense:

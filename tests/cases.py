@@ -12,6 +12,7 @@ from tests.toy import ToyIndex, WordExtractor
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
 from llama_index.mrag import MRAGIndex
+from llama_index.pgrag import OutlineExtractor, PGRAGIndex
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
 
@@ -48,6 +49,7 @@ class Case:
 
 
 CASES = [
+    Case("pgrag", PGRAGIndex, lambda: {"extractor": OutlineExtractor()}),
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
     Case("hipporag", HippoRAGIndex, lambda: {"extractor": NounPhraseExtractor()}),
     Case("mrag", MRAGIndex),
@@ -81,5 +83,10 @@ def told(results: Sequence[NodeWithScore]) -> list[tuple[str, float]]:
     return [(result.node.get_content(), round(result.get_score(), 6)) for result in results]
 
 
+def retriever(index: Any, **kwargs: Any) -> Any:
+    """A retriever of chunks: PG-RAG gives facts unless told otherwise."""
+    return index.as_retriever(**({"return_source": True} if isinstance(index, PGRAGIndex) else {}), **kwargs)
+
+
 def ask(index: Any, question: str = QUESTION, top_k: int = 10, **kwargs: Any) -> list[tuple[str, float]]:
-    return told(index.as_retriever(similarity_top_k=top_k, **kwargs).retrieve(question))
+    return told(retriever(index, similarity_top_k=top_k, **kwargs).retrieve(question))

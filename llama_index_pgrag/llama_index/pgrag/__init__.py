@@ -1,0 +1,24 @@
+"""PG-RAG for LlamaIndex: documents as mind maps of facts, joined across documents, and walked by matrices.
+
+See :class:`PGRAGIndex`.
+"""
+
+from llama_index.pgrag.explaining import PathExplanation
+from llama_index.pgrag.index import PGRAGIndex
+from llama_index.pgrag.mind_map_extractor import MindMapExtractor
+from llama_index.pgrag.outline_extractor import GivenMindMaps, OutlineExtractor
+from llama_index.pgrag.postprocessor import PGRAGPostprocessor
+from llama_index.pgrag.retriever import KeyPointsEvent, PGRAGRetriever
+from llama_index.pgrag.walk import Control
+
+__all__ = [
+    "Control",
+    "GivenMindMaps",
+    "KeyPointsEvent",
+    "MindMapExtractor",
+    "OutlineExtractor",
+    "PGRAGIndex",
+    "PGRAGPostprocessor",
+    "PGRAGRetriever",
+    "PathExplanation",
+]

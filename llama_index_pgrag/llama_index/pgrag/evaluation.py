@@ -1,0 +1,166 @@
+"""The metrics of the paper for generated texts (section 3.2): BLEU, ROUGE-L, BERTScore, RAGQuestEval.
+
+BLEU comes from `sacrebleu` (the extra `evaluation`), ROUGE-L from `rouge-score`, BERTScore from a scorer that you
+bring. RAGQuestEval (Lyu et al. 2024, CRUD-RAG) asks a language model: questions are made from the reference, answered
+from the text, and with the answers a of the reference and b of the text
+
+    precision = mean F1(b, a)        recall = share of questions that the text answers
+
+(Eq. 10 and 11); F1_QE is their harmonic mean. A question that the text does not answer has an F1 of 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from llama_index.pgrag.prompts import QUESTIONS_PROMPT, QUIZ_PROMPT
+from llama_index.pgrag.verification import rouge_l
+from llama_index.ragkit.driver import Steps, arun_steps, run_steps
+from llama_index.ragkit.errors import ConfigurationError, ParseError
+from llama_index.ragkit.evaluation import answer_f1
+from llama_index.ragkit.json_output import find_values, to_plain
+from llama_index.ragkit.llm_calls import RetryPolicy, complete
+from llama_index.ragkit.prompts import fence
+
+__all__ = ["QuestEval", "aquest_eval", "bert_scores", "bleu", "quest_eval", "rouge_l"]
+
+UNANSWERABLE = "<Unanswerable>"
+_RETRY = RetryPolicy()
+
+
+def bleu(reference: str, text: str) -> float:
+    """Sentence BLEU-4 with exponential smoothing, in [0, 1]; Chinese is read by characters, as sacrebleu does it.
+
+    Raises
+    ------
+    ImportError
+        Without the extra `evaluation`.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise ImportError('bleu() needs sacrebleu: pip install "llama-index-pgrag[evaluation]"') from error
+    wide = sum("\u3400" <= character <= "\u9fff" for character in reference)
+    tokenize = "zh" if 2 * wide > len(reference.replace(" ", "")) else "13a"
+    return float(BLEU(effective_order=True, tokenize=tokenize).sentence_score(text, [reference]).score) / 100
+
+
+class Scorer(Protocol):
+    """What `bert_score.BERTScorer` has."""
+
+    def score(self, cands: list[str], refs: list[str]) -> Sequence[Any]:
+        """Precision, recall and F1, one value a pair each."""
+
+
+def bert_scores(references: Sequence[str], texts: Sequence[str], scorer: Scorer) -> list[float]:
+    """F1 of BERTScore for each pair.
+
+    Parameters
+    ----------
+    scorer : such as `bert_score.BERTScorer(model_type=..., num_layers=...)`: with the model that you choose
+    """
+    if len(references) != len(texts):
+        raise ConfigurationError(f"There are {len(references)} references for {len(texts)} texts.")
+    if not texts:
+        return []
+    return [float(value) for value in scorer.score(list(texts), list(references))[2]]
+
+
+@dataclass(frozen=True)
+class QuestEval:
+    """What RAGQuestEval found.
+
+    Attributes
+    ----------
+    questions, answers, replies : made from the reference; its answers; those of the text, "" where it has none
+    precision, recall, f1 : in [0, 1]
+    """
+
+    questions: list[str]
+    answers: list[str]
+    replies: list[str]
+    precision: float
+    recall: float
+    f1: float
+
+
+def quest_eval(
+    reference: str, text: str, llm: Any, *, max_questions: int = 10, retry: RetryPolicy = _RETRY
+) -> QuestEval:
+    """RAGQuestEval of a text against a reference: two calls of the LLM.
+
+    Raises
+    ------
+    ExtractionError
+        If the model gave no usable reply.
+    """
+    return run_steps(_quest(reference, text, llm, max_questions, retry))
+
+
+async def aquest_eval(
+    reference: str, text: str, llm: Any, *, max_questions: int = 10, retry: RetryPolicy = _RETRY
+) -> QuestEval:
+    """As :func:`quest_eval`, with asynchronous calls."""
+    return await arun_steps(_quest(reference, text, llm, max_questions, retry))
+
+
+class _Pair(BaseModel):
+    question: str
+    answer: str
+
+
+def _quest(reference: str, text: str, llm: Any, max_questions: int, retry: RetryPolicy) -> Steps[QuestEval]:
+    if max_questions < 1:
+        raise ConfigurationError(f"max_questions must be at least 1, not {max_questions}.")
+    pairs = yield from complete(
+        llm,
+        QUESTIONS_PROMPT,
+        parse=_read_pairs,
+        retry=retry,
+        text=fence([reference], "text"),
+        max_questions=max_questions,
+    )
+    pairs = pairs[:max_questions]
+    replies = [""] * len(pairs)
+    if text.strip():
+        questions = "\n".join(f"{i}. {pair.question}" for i, pair in enumerate(pairs, start=1))
+        replies = yield from complete(
+            llm,
+            QUIZ_PROMPT,
+            parse=lambda reply: _read_replies(reply, len(pairs)),
+            retry=retry,
+            text=fence([text], "text"),
+            questions=questions,
+            unanswerable=UNANSWERABLE,
+        )
+    scores = [answer_f1(reply, pair.answer) if reply else 0.0 for reply, pair in zip(replies, pairs, strict=True)]
+    precision = sum(scores) / len(scores)
+    recall = sum(map(bool, replies)) / len(replies)
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return QuestEval([p.question for p in pairs], [p.answer for p in pairs], replies, precision, recall, f1)
+
+
+def _read_pairs(reply: str) -> list[_Pair]:
+    for value in find_values(reply):
+        plain = to_plain(value)
+        found = plain if isinstance(plain, list) else [plain]
+        pairs = [
+            _Pair(**{key: str(entry[key]) for key in ("question", "answer")}) for entry in found if _is_pair(entry)
+        ]
+        if pairs:
+            return pairs
+    raise ParseError("The reply holds no question with its answer.")
+
+
+def _is_pair(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(str(entry.get(key) or "").strip() for key in ("question", "answer"))
+
+
+def _read_replies(reply: str, count: int) -> list[str]:
+    for value in find_values(reply):
+        plain = to_plain(value)
+        if isinstance(plain, list) and len(plain) == count:
+            return ["" if "unanswerable" in str(entry).casefold() else str(entry).strip() for entry in plain]
+    raise ParseError(f"The reply is not a list of {count} answers.")

@@ -1,0 +1,173 @@
+"""The pseudo-graph at one moment: mind maps, their facts, the super nodes over both. Immutable.
+
+The maps of one document's nodes that have the same topic are one mind map, so that a long text that was cut into chunks
+under its title is one again. A fact belongs to the node that it was read from: the same words in two nodes are two
+facts, tied by a super node.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from llama_index.pgrag.mind_map import Path, path_text
+from llama_index.pgrag.supers import Supers
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.node_ids import content_id
+
+__all__ = ["KINDS", "Fact", "MindMap", "PseudoGraph", "facts_of", "with_facts"]
+
+KINDS = ("topics", "routes", "facts")  # the cells of a mind map, each kind with a vector space of its own
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact path and where it is from.
+
+    Attributes
+    ----------
+    id : a UUID that follows from node and path
+    path : topic, routes, fact
+    topic_id : its mind map
+    node_id, document : its source; the document is None for a node without one
+    order : sorts the facts of a map; follows from content, not from the order of insertion
+    """
+
+    id: str
+    path: Path
+    topic_id: str
+    node_id: str
+    document: str | None
+    order: tuple[str, int]
+
+    @property
+    def text(self) -> str:
+        """What is embedded (Eq. 2): the whole path."""
+        return path_text(self.path)
+
+    @property
+    def key(self) -> str:
+        """Canonical order among equal scores: the text, then the place."""
+        return f"{self.text}\x1f{self.order[0]}\x1f{self.order[1]:06d}"
+
+
+@dataclass(frozen=True)
+class MindMap:
+    """A topic and the facts under it, in canonical order.
+
+    Attributes
+    ----------
+    id : a UUID that follows from document (or node) and topic
+    """
+
+    id: str
+    topic: str
+    document: str | None
+    facts: tuple[Fact, ...]
+
+    @property
+    def key(self) -> str:
+        """Canonical order among equal scores."""
+        return f"{self.topic}\x1f{self.document or self.facts[0].order[0]}"
+
+    @cached_property
+    def _route_ids(self) -> dict[Path, str]:
+        prefixes = {fact.path[:i] for fact in self.facts for i in range(2, len(fact.path))}
+        return {prefix: content_id("route", self.id, *prefix) for prefix in prefixes}
+
+    @property
+    def routes(self) -> dict[str, Path]:
+        """The cells between topic and facts: id, a UUID that follows from the map's, and path from the topic on."""
+        return {route_id: prefix for prefix, route_id in self._route_ids.items()}
+
+    def cells(self, fact: Fact) -> list[tuple[str, str]]:
+        """The cells of a fact path, each as kind and id."""
+        between = [("routes", self._route_ids[fact.path[:i]]) for i in range(2, len(fact.path))]
+        return [("topics", self.id), *between, ("facts", fact.id)]
+
+
+@dataclass(frozen=True)
+class PseudoGraph:
+    """All that a query reads.
+
+    Attributes
+    ----------
+    chunks, topics, routes, facts : vectors of the nodes and of the cells of the maps; a cell is embedded with its path
+    maps : topic id -> mind map; each of its cells has a row
+    map_of : fact id -> topic id
+    of_node : node id -> its facts
+    super_topics, super_facts : what is tied together
+    """
+
+    chunks: Snapshot = field(default_factory=Snapshot.empty)
+    topics: Snapshot = field(default_factory=Snapshot.empty)
+    routes: Snapshot = field(default_factory=Snapshot.empty)
+    facts: Snapshot = field(default_factory=Snapshot.empty)
+    maps: Mapping[str, MindMap] = field(default_factory=dict)
+    map_of: Mapping[str, str] = field(default_factory=dict)
+    of_node: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    super_topics: Supers = field(default_factory=lambda: Supers(1.0))
+    super_facts: Supers = field(default_factory=lambda: Supers(1.0))
+
+    def fact(self, fact_id: str) -> Fact:
+        """A fact by its id."""
+        return next(fact for fact in self.maps[self.map_of[fact_id]].facts if fact.id == fact_id)
+
+
+def facts_of(node_id: str, document: str | None, key: str, paths: Iterable[Path]) -> tuple[Fact, ...]:
+    """The facts of a node.
+
+    Parameters
+    ----------
+    key : canonical sort key of the node
+    """
+    return tuple(
+        Fact(
+            content_id("fact", node_id, *path),
+            path,
+            content_id("topic", "document" if document else "node", document or node_id, path[0]),
+            node_id,
+            document,
+            (key, i),
+        )
+        for i, path in enumerate(paths)
+    )
+
+
+def with_facts(
+    graph: PseudoGraph, new: Mapping[str, Sequence[Fact]], gone: Collection[str]
+) -> tuple[PseudoGraph, dict[str, list[str]]]:
+    """The graph with the facts of some nodes replaced; vectors and super nodes stay as they were.
+
+    Parameters
+    ----------
+    new : node id -> its facts now; replaces what it had
+    gone : ids of nodes that have none any more
+
+    Returns
+    -------
+    graph : the new maps
+    lost : kind of cell -> ids that are there no more
+    """
+    maps, map_of, of_node = dict(graph.maps), dict(graph.map_of), dict(graph.of_node)
+    before = {fact.id: fact for node_id in {*gone, *new} for fact in of_node.pop(node_id, ())}
+    after = {fact.id: fact for facts in new.values() for fact in facts}
+    of_node.update((node_id, tuple(facts)) for node_id, facts in new.items() if facts)
+    by_topic: dict[str, list[Fact]] = defaultdict(list)
+    for fact in after.values():
+        by_topic[fact.topic_id].append(fact)
+    lost: dict[str, list[str]] = {"topics": [], "routes": [], "facts": [i for i in before if i not in after]}
+    for topic_id in {fact.topic_id for fact in (*before.values(), *after.values())}:
+        known = maps.pop(topic_id, None)
+        stay = [fact for fact in known.facts if fact.id not in before] if known is not None else []
+        facts = sorted([*stay, *by_topic[topic_id]], key=lambda fact: fact.order)
+        if facts:
+            maps[topic_id] = MindMap(topic_id, facts[0].path[0], facts[0].document, tuple(facts))
+        if known is not None:
+            routes = maps[topic_id].routes if facts else {}
+            lost["routes"] += [route_id for route_id in known.routes if route_id not in routes]
+            lost["topics"] += [] if facts else [topic_id]
+    for fact_id in lost["facts"]:
+        del map_of[fact_id]
+    map_of.update((fact.id, fact.topic_id) for fact in after.values())
+    return replace(graph, maps=maps, map_of=map_of, of_node=of_node), lost

@@ -1,0 +1,126 @@
+"""`PGRAGPostprocessor`: the nodes of any retriever rewritten as the facts in them that matter for the question."""
+
+from collections import defaultdict
+from typing import Any, Literal
+
+import numpy as np
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from llama_index.pgrag.candidates import Allowed, Candidate
+from llama_index.pgrag.context import Found, context_text
+from llama_index.pgrag.graph import PseudoGraph
+from llama_index.pgrag.index import PGRAGIndex
+from llama_index.pgrag.ranking import Merged, Settings, explore_maps, merge_equal
+from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.embedding import embed_query, embed_texts
+from llama_index.ragkit.filters import select
+from llama_index.ragkit.node_ids import content_id
+from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
+from llama_index.ragkit.records import derived_node
+from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+
+__all__ = ["PGRAGPostprocessor"]
+
+
+class PGRAGPostprocessor(DerivedPostprocessor):
+    """Takes chunks, and gives the fact paths of their documents that matter for the question, as nested outlines.
+
+    The maps of the chunks' documents are walked as :class:`~llama_index.pgrag.PGRAGRetriever` walks its candidates, and
+    the best `top_k` paths are given, one node for each topic, the topic of the best path first. Its text is the outline
+    of the topic's paths, its score that of the best of them; the source nodes are CHILD relationships. Nodes that the
+    index does not know, and those of which it has no fact, stay at their rank. Without a question the paths keep the
+    order of the nodes.
+
+    Parameters
+    ----------
+    index : the :class:`PGRAGIndex` whose mind maps are used
+    top_k : fact paths at most, at least 1
+    scope : "documents" takes all facts of a chunk's document, "nodes" those of the chunk alone
+    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
+    filters : nodes that fail them give no fact. With `scope="documents"` give the retriever's filters here too, or
+    facts
+        may come from chunks that it was not to show
+    """
+
+    top_k: int = Field(default=20, description="Fact paths at most.")
+    scope: Literal["documents", "nodes"] = Field(default="documents", description="Where facts are taken from.")
+    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
+    filters: MetadataFilters | None = Field(default=None, description="What the source of a fact must pass.")
+
+    def __init__(self, index: PGRAGIndex, **kwargs: Any) -> None:
+        super().__init__(index, **kwargs)
+        check_budget(self.top_k, self.token_budget)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name in serialised pipelines."""
+        return "PGRAGPostprocessor"
+
+    def _postprocess_steps(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Steps[list[NodeWithScore]]:
+        index: PGRAGIndex = self._index
+        graph = index._state
+        matched = match_nodes(nodes, graph.chunks)
+        sources = [m for m in dict.fromkeys(matched) if m is not None and m in graph.of_node]
+        kept = [(rank, node) for rank, (node, m) in enumerate(zip(nodes, matched, strict=True)) if m not in sources]
+        outlines: list[NodeWithScore] = []
+        if sources:
+            allowed = Allowed(nodes=frozenset(self._scope(graph, sources)))
+            maps = dict.fromkeys(fact.topic_id for node_id in sources for fact in graph.of_node[node_id])
+            if self.scope == "documents":
+                documents = {graph.maps[topic_id].document for topic_id in maps} - {None}
+                further = (i for i, found in sorted(graph.maps.items()) if found.document in documents)
+                maps.update(dict.fromkeys(further))
+            candidates = [Candidate(topic_id, "fact", 0.0) for topic_id in maps]
+            outlines = _outlines((yield from self._rank(graph, candidates, allowed, query_bundle)))
+        results = [fresh(node.node, node.score or 0.0) for _, node in kept]
+        placed = [(rank, 1, result) for (rank, _), result in zip(kept, results, strict=True)]
+        placed += [(rank, 0, outline) for rank, outline in enumerate(outlines)]
+        placed.sort(key=lambda entry: entry[:2])
+        return fit_tokens([result for _, _, result in placed], self.token_budget)
+
+    def _scope(self, graph: PseudoGraph, sources: list[str]) -> set[str]:
+        """Ids of the nodes whose facts may be taken."""
+        scope = set(sources)
+        if self.scope == "documents":
+            documents = {fact.document for node_id in sources for fact in graph.of_node[node_id]} - {None}
+            scope |= {node_id for node_id, facts in graph.of_node.items() if facts[0].document in documents}
+        if self.filters is not None:
+            mask, ids = select(graph.chunks, self.filters), graph.chunks.ids
+            scope &= {ids[row] for row in np.flatnonzero(mask)}
+        return scope
+
+    def _rank(
+        self, graph: PseudoGraph, candidates: list[Candidate], allowed: Allowed, bundle: QueryBundle | None
+    ) -> Steps[list[Merged]]:
+        index: PGRAGIndex = self._index
+        if bundle is None:
+            facts = [fact for c in candidates for fact in graph.maps[c.topic_id].facts if allowed.fact(fact)]
+            return merge_equal([(fact, 0.0) for fact in facts])[: self.top_k]
+        yield from index._check_model()
+        points = [(yield from embed_query(index.embed_model, bundle.query_str, graph.facts.dim))]
+        texts = [text for text in bundle.embedding_strs if text.strip()]
+        if texts and texts != [bundle.query_str]:
+            points = list((yield from embed_texts(index.embed_model, texts)))
+        found = yield from offload(explore_maps, graph, candidates, points, Settings(), allowed)
+        return merge_equal(found.ranking)[: self.top_k]
+
+
+def _outlines(results: list[Merged]) -> list[NodeWithScore]:
+    """One node for each topic."""
+    by_topic: dict[str, list[Merged]] = defaultdict(list)
+    for result in results:
+        by_topic[result.fact.path[0]].append(result)
+    nodes = []
+    for topic, found in by_topic.items():
+        facts = [fact for result in found for fact in result.facts]
+        sources = list(dict.fromkeys(fact.node_id for fact in facts))
+        documents = sorted({fact.document for fact in facts if fact.document is not None})
+        text = context_text([Found(result.fact.path) for result in found])
+        metadata = {"pgrag_topic": topic, "pgrag_documents": documents}
+        name = content_id("outline", *(result.fact.id for result in found))
+        nodes.append(NodeWithScore(node=derived_node(name, text, metadata, sources), score=found[0].score))
+    return nodes

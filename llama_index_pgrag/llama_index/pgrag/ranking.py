@@ -1,0 +1,186 @@
+"""From a question to ranked fact paths, and to the passages behind them.
+
+A path f that the walk gave the aggregate score w(f) ranks by
+
+    score(f) = (max_k cos(k, f) + walk_weight * w(f) / max w) / (1 + walk_weight)
+
+over the key points k: its own nearness, and the share that others agree on. It is at most 1. The published retrieval
+ranks by w alone, and has nothing to say of facts that no seed reached; with a great `walk_weight` the order is the same
+where w differs.
+
+Where the facts that are nearest to the key points name the topic of f (:func:`~.candidates.find_leads`), `lead_weight`
+times the strength of that lead is added.
+
+A passage p with the facts F(p) ranks by
+
+    score(p) = dense_weight * cos(question, p) + (1 - dense_weight) * max_{f in F(p)} score(f)
+
+to which its lead is added whole.
+
+A passage is long and speaks of several things, a fact is short and may be out of place: each mends the other's faults.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.candidates import (
+    Allowed,
+    Candidate,
+    Leads,
+    Reach,
+    Template,
+    Vector,
+    find_candidates,
+    make_template,
+)
+from llama_index.pgrag.graph import Fact, PseudoGraph
+from llama_index.pgrag.walk import SIGNED, Control, Walk, walk
+from llama_index.ragkit.matrix_search import cosines
+
+__all__ = ["Exploration", "Merged", "Scored", "Settings", "explore", "explore_maps", "merge_equal", "rank_passages"]
+
+Scored = tuple[Fact, float]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of a retrieval; see :class:`~llama_index.pgrag.PGRAGRetriever`."""
+
+    reach: Reach = field(default_factory=Reach)
+    control: Control = SIGNED
+    num_seeds: int = 8
+    walks: bool = True
+    walk_weight: float = 0.1
+    dense_weight: float = 0.5
+    lead_weight: float = 0.2
+    lead_threshold: float = 0.5
+
+    @property
+    def whole(self) -> float:
+        """What the score of a path is divided by; leads count on top."""
+        return 1 + self.walk_weight if self.walks else 1.0
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What a question found, and the way there.
+
+    Attributes
+    ----------
+    ranking : facts with their scores, best first, each once
+    candidates, template, sims, walked : the steps
+    leads : strength of the leads by topic
+    """
+
+    ranking: list[Scored]
+    candidates: list[Candidate]
+    template: Template
+    sims: NDArray[np.float64]
+    walked: Walk | None
+    leads: Leads = field(default_factory=dict)
+
+
+def explore(
+    graph: PseudoGraph,
+    question: Vector,
+    key_points: Sequence[Vector],
+    settings: Settings,
+    allowed: Allowed,
+    leads: Leads | None = None,
+) -> Exploration:
+    """Find the candidate maps, walk them, and rank their facts."""
+    candidates = find_candidates(graph, question, key_points, settings.reach, allowed, leads or {})
+    return explore_maps(graph, candidates, key_points, settings, allowed, leads)
+
+
+def explore_maps(
+    graph: PseudoGraph,
+    candidates: list[Candidate],
+    key_points: Sequence[Vector],
+    settings: Settings,
+    allowed: Allowed,
+    leads: Leads | None = None,
+) -> Exploration:
+    """Walk some maps, and rank their facts."""
+    leads = leads or {}
+    template = make_template(graph, candidates, allowed)
+    sims = template.similarities(key_points)
+    rows = len(template.facts)
+    walked = walk(template.ids, sims, settings.num_seeds, settings.control) if settings.walks and rows else None
+    scores = np.zeros(rows)
+    if rows:
+        leaf = (template.ids >= 0).sum(axis=1) - 1
+        scores = sims[:, np.arange(rows), leaf].max(axis=0)
+    if walked is not None and walked.scores.max() > 0:
+        scores = scores + settings.walk_weight * walked.scores / walked.scores.max()
+    scores = scores / settings.whole
+    scored = [
+        (fact, float(score) + settings.lead_weight * leads.get(fact.topic_id, 0.0))
+        for fact, score in zip(template.facts, scores, strict=True)
+    ]
+    scored.sort(key=lambda pair: (-pair[1], pair[0].key))
+    return Exploration(scored, candidates, template, sims, walked, leads)
+
+
+def rank_passages(
+    graph: PseudoGraph,
+    question: Vector,
+    key_points: Sequence[Vector],
+    found: Exploration,
+    nearest: Sequence[str],
+    settings: Settings,
+) -> list[tuple[str, float]]:
+    """Nodes by the best of their facts and by their own cosine, best first.
+
+    Parameters
+    ----------
+    nearest : nodes that are near to the question by themselves, allowed ones only. Their facts count although no
+        candidate map has them; a node without facts ranks by its own cosine alone
+    """
+    best: dict[str, float] = {}
+    led: dict[str, float] = {}
+    for fact, score in found.ranking:
+        best.setdefault(fact.node_id, score)
+        led[fact.node_id] = max(found.leads.get(fact.topic_id, 0.0), led.get(fact.node_id, 0.0))
+    nodes = [node_id for node_id in dict.fromkeys([*best, *nearest]) if node_id in graph.chunks]
+    if not nodes:
+        return []
+    ranked = {fact.id for fact, _ in found.ranking}
+    further = [fact for node_id in nodes for fact in graph.of_node.get(node_id, ()) if fact.id not in ranked]
+    if further:
+        vectors = graph.facts.vectors_of([fact.id for fact in further])
+        scores = np.max([cosines(vectors, point) for point in key_points], axis=0)
+        for fact, score in zip(further, scores.tolist(), strict=True):
+            score /= settings.whole
+            best[fact.node_id] = max(score, best.get(fact.node_id, score))
+    share = settings.dense_weight
+
+    def lead(node_id: str) -> float:
+        return settings.lead_weight * led.get(node_id, 0.0)
+
+    own = cosines(graph.chunks.vectors_of(nodes), question)
+    scored = [
+        (node_id, share * (dense + lead(node_id)) + (1 - share) * best.get(node_id, dense / settings.whole))
+        for node_id, dense in zip(nodes, own.tolist(), strict=True)
+    ]
+    return sorted(scored, key=lambda pair: (-pair[1], graph.chunks.record_of(pair[0]).key))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Facts of the same words, as one result: the best of them, and all of them."""
+
+    fact: Fact
+    score: float
+    facts: tuple[Fact, ...]
+
+
+def merge_equal(ranking: Sequence[Scored]) -> list[Merged]:
+    """One result for each text, at the place of its best fact; a context need not say the same twice."""
+    same: dict[str, list[Scored]] = {}
+    for fact, score in ranking:
+        same.setdefault(fact.text, []).append((fact, score))
+    return [Merged(scored[0][0], scored[0][1], tuple(fact for fact, _ in scored)) for scored in same.values()]

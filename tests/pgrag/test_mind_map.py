@@ -1,0 +1,119 @@
+"""Mind maps as models write them, and outlines of plain text."""
+
+import pytest
+
+from llama_index.pgrag.context import Found, context_text
+from llama_index.pgrag.mind_map import nested, path_text, read_mind_map, root_of
+from llama_index.pgrag.outline import outline, split_heading
+from llama_index.pgrag.phrases import key_phrases
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.json_output import parse_pairs
+
+
+def read(text, topic="T", **kwargs):
+    return [" > ".join(path) for path in read_mind_map(parse_pairs(text), topic, **kwargs)]
+
+
+def test_duplicate_keys_are_all_read():
+    assert read('{"T": {"a": {"x": "1"}, "a": {"x": "2"}, "a": "3"}}') == [
+        "T > a > x > 1",
+        "T > a > x > 2",
+        "T > a > 3",
+    ]
+
+
+def test_several_roots_and_a_root_that_is_not_the_topic_become_routes():
+    assert read('{"t ": {"a": "1"}, "other": {"b": "2"}}') == ["T > a > 1", "T > other > b > 2"]
+    assert read('{"other": {"b": "2"}}') == ["T > other > b > 2"]
+
+
+def test_facts_directly_under_the_topic_are_kept():
+    assert read('{"T": "one"}') == ["T > one"]
+    assert read('{"T": ["one", "two", 3, true]}') == ["T > one", "T > two", "T > 3", "T > yes"]
+    assert read('["one", {"a": "two"}]') == ["T > one", "T > a > two"]
+
+
+def test_lists_are_one_fact_an_item_or_joined_and_may_hold_objects():
+    text = '{"T": {"a": ["1", "2", {"b": ["3", ["4"]]}, []]}}'
+    assert read(text) == ["T > a > 1", "T > a > 2", "T > a > b > 3", "T > a > b > 4"]
+    assert read('{"T": {"a": ["1", "2"]}}', join_lists=True) == ["T > a > 1 2"]
+
+
+@pytest.mark.parametrize("junk", ['""', "null", '"None"', '"unknown"', "[]", "{}", '"--"', '"无"'])
+def test_leaves_that_say_nothing_go_with_their_path(junk):
+    assert read('{"T": {"a": %s, "b": "1"}}' % junk) == ["T > b > 1"]
+
+
+def test_a_map_of_labels_alone_keeps_the_labels():
+    assert read('{"T": {"a": {"The lamp burned oil": "", "Ada lit it": {}}}}') == [
+        "T > a > The lamp burned oil",
+        "T > a > Ada lit it",
+    ]
+    assert read('{"T": ""}') == []
+
+
+def test_white_space_is_one_space_and_equal_paths_are_one():
+    assert read('{"T": {" a\\n b ": ["x  y", "x y"]}}') == ["T > a b > x y"]
+
+
+def test_the_text_of_a_path_says_a_repeated_cell_once():
+    assert path_text(("Lamp", "Lamp", "oil")) == "Lamp oil"
+    assert root_of({"a": 1, "b": 2}) is None
+
+
+def test_nested_and_context():
+    found = [Found(("A", "r", "1"), ("d",), 0.5), Found(("B", "2")), Found(("A", "r", "3"))]
+    assert nested(entry.path for entry in found) == {"A": {"r": {"1": {}, "3": {}}}, "B": {"2": {}}}
+    assert context_text(found) == "- A\n  - r\n    - 1\n    - 3\n- B\n  - 2"
+    assert "1 [d, 0.50]" in context_text(found, documents=True)
+    assert context_text(found, "json").startswith('{"A": {"r"')
+    assert context_text([]) == ""
+    with pytest.raises(ConfigurationError, match="xml"):
+        context_text(found, "xml")
+
+
+def test_headings_are_topic_and_routes():
+    text = "# Lamp\nIt burned oil.\n## Keepers\nAda lit it.\n### Later\nNobody did.\n## Tower\nIt is tall."
+    topic, paths = outline(text)
+    assert topic == "Lamp"
+    assert [path[1:] for path in paths] == [
+        ("It burned oil.",),
+        ("Keepers", "Ada lit it."),
+        ("Keepers", "Later", "Nobody did."),
+        ("Tower", "It is tall."),
+    ]
+
+
+def test_a_first_line_is_a_heading_unless_it_goes_on():
+    assert split_heading("Marl Head\nThe tower is tall.") == ("Marl Head", "The tower is tall.")
+    assert split_heading("The tower that stands\non the head is tall.")[0] == ""
+    assert split_heading("The tower is tall.\nIt is.")[0] == ""
+    assert split_heading("Marl Head")[0] == ""
+
+
+def test_without_a_heading_key_phrases_are_the_topic_and_shared_ones_routes():
+    text = (
+        "The Analytical Engine was designed by Babbage. Ada Byron wrote about the Analytical Engine. Silk is dear. "
+        "Ada Byron died young."
+    )
+    topic, paths = outline(text)
+    assert "Ada Byron" in topic
+    assert [path[-1] for path in paths] == [s + "." for s in text.rstrip(".").split(". ")]
+    assert outline(text, title="Given")[0] == "Given"
+
+
+@pytest.mark.parametrize("text", ["", "   ", "...", "***\n---"])
+def test_a_text_that_says_nothing_has_no_paths(text):
+    assert outline(text)[1] == []
+
+
+def test_chinese_sentences_and_phrases():
+    text = "机器人产业发展迅速。中国是机器人产业的推动力。汽车行业使用机器人产业的产品。"
+    topic, paths = outline(text)
+    assert len(paths) == 3
+    assert "机器人产业" in key_phrases(text, 1)[0]
+
+
+def test_long_and_odd_texts_end_soon():
+    for text in ("a" * 50_000, "漢" * 50_000, "Word Word " * 9_000, "\x00\ud800 x"):
+        outline(text)

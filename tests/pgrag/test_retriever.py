@@ -1,0 +1,227 @@
+"""PGRAGRetriever and PGRAGPostprocessor: what comes back, from where, and why."""
+
+import asyncio
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from tests.chromium import CHROMIUM, Browser
+from tests.models import HashEmbedding
+from tests.pgrag.test_index import MAPS, build, node
+
+from llama_index.pgrag import Control, PGRAGIndex, PGRAGPostprocessor
+from llama_index.pgrag.evaluation import bert_scores, bleu, rouge_l
+from llama_index.ragkit.errors import ConfigurationError
+
+ONLY_A = MetadataFilters(filters=[MetadataFilter(key="name", value="a1")])
+
+
+def texts(results):
+    return [result.node.get_content() for result in results]
+
+
+def test_paths_come_as_nodes_that_point_at_their_sources():
+    results = build().as_retriever(similarity_top_k=3).retrieve("Lamp fuel whale oil")
+    best = results[0].node
+    assert best.get_content() == "Lamp fuel whale oil"
+    assert best.metadata["pgrag_path"] == ["Lamp", "fuel", "whale oil"]
+    assert best.metadata["pgrag_documents"] == ["A", "B"]
+    assert sorted(child.node_id for child in best.child_nodes) == ["a1", "b1"]
+    assert best.get_content(metadata_mode="llm") == "Lamp fuel whale oil"
+    scores = [result.score for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(texts(results))) == 3
+
+
+def test_sources_come_as_the_user_gave_them():
+    results = build().as_retriever(return_source=True, similarity_top_k=9).retrieve("silk thread")
+    assert sorted(r.node.node_id for r in results) == sorted(MAPS)
+    assert results[0].node.node_id == "c1"
+    assert results[0].node.hash == node("c1").hash
+
+
+def test_the_modes_are_the_papers_ablations():
+    index = build()
+    ranks = {mode: texts(index.as_retriever(mode=mode).retrieve("whale")) for mode in ("PG", "PG w. KPs", "PG-RAG")}
+    assert ranks["PG"] == ranks["PG w. KPs"]  # without key points
+    bundle = QueryBundle("whale", custom_embedding_strs=["silk thread"])
+    assert texts(index.as_retriever(mode="PG").retrieve(bundle)) == ranks["PG"]
+    assert "silk" in texts(index.as_retriever(mode="PG w. KPs").retrieve(bundle))[0]
+    assert index.as_retriever(mode="PG").explain("whale")[0].seed is None
+    assert index.as_retriever(mode="PG-RAG").explain("whale")[0].seed is not None
+
+
+def test_three_titles_cap_what_is_found_and_facts_enter_directly():
+    maps = {f"n{i}": {f"Title {i}": {"route": f"fact{i}"}} for i in range(12)}
+    from llama_index.pgrag import GivenMindMaps
+
+    nodes = [TextNode(id_=name, text=f"text {name}") for name in maps]
+    index = PGRAGIndex(nodes=nodes, extractor=GivenMindMaps(maps=maps))
+    capped = index.as_retriever(seed_facts=0, lead_weight=0, max_topics=3, similarity_top_k=12)
+    assert len(capped.retrieve("fact7")) == 3
+    assert len(index.as_retriever(similarity_top_k=12).retrieve("fact7")) == 12
+    assert "fact7" in texts(index.as_retriever().retrieve("fact7"))[0]
+
+
+def test_walks_go_over_super_nodes_and_say_so():
+    index = build()
+    walks = {"seed_topics": 1, "seed_facts": 0, "lead_weight": 0, "similarity_top_k": 20}
+    question = "Lamp"
+
+    def reasons(**kwargs):
+        return {why.reason for why in index.as_retriever(**walks, **kwargs).explain(question)}
+
+    assert reasons() == {"seed topic", "topic walk"}
+    assert reasons(topic_walk=False) == {"seed topic", "fact walk"}
+    assert reasons(topic_walk=False, fact_walk=False) == {"seed topic"}
+    assert reasons(max_topics=1) == {"seed topic"}
+
+
+def test_a_fact_that_names_another_topic_leads_there():
+    maps = {
+        "q": {"Norris Mountain": {"part of": "Lewis Range"}},
+        "r": {"Lewis Range": {"in": "Montana"}},
+        **{f"x{i}": {f"Norris {i}": {"part": f"thing {i}"}} for i in range(30)},
+    }
+    from llama_index.pgrag import GivenMindMaps
+
+    nodes = [TextNode(id_=name, text=f"text {name}") for name in maps]
+    index = PGRAGIndex(nodes=nodes, extractor=GivenMindMaps(maps=maps), embed_model=HashEmbedding(dim=128))
+    reach = {"seed_facts": 3, "similarity_top_k": 40}
+    found = index.as_retriever(**reach).explain("Norris Mountain part of")
+    assert "Lewis Range in Montana" in [" ".join(why.path) for why in found if why.reason == "lead"]
+    without = index.as_retriever(lead_weight=0, **reach).explain("Norris Mountain part of")
+    assert "lead" not in {why.reason for why in without}
+
+
+def test_explanations_name_key_point_seed_and_control_values():
+    why = build().as_retriever(control=Control(0.3, 2.0), num_seeds=1).explain("whale oil")[0]
+    assert why.key_point == "whale oil"
+    assert why.seed[-1] == "whale oil"
+    assert [cell.text for cell in why.cells] == list(why.path)
+    assert why.cells[-1].weight == 1.0
+    assert {cell.weight for cell in why.cells} <= {0.5, 1.0}
+    assert why.support > 0
+    assert why.documents == ["A", "B"]
+
+
+@pytest.mark.parametrize("return_source", [False, True])
+def test_filters_hide_facts_topics_and_explanations(return_source: bool):
+    retriever = build().as_retriever(filters=ONLY_A, similarity_top_k=50, return_source=return_source)
+    for result in retriever.retrieve("thread height"):
+        sources = [child.node_id for child in result.node.child_nodes or []] or [result.node.node_id]
+        assert sources == ["a1"]
+    shown = str(retriever.explain("thread height")) + retriever.as_context("thread height")
+    assert "Loom" not in shown
+    assert "electricity" not in shown
+    assert build().as_retriever(node_ids=[]).retrieve("x") == []
+
+
+def test_the_context_is_one_nested_outline():
+    retriever = build().as_retriever(similarity_top_k=4)
+    context = retriever.as_context("Lamp fuel", documents=True)
+    assert context.count("- Lamp\n") == 1
+    assert "    - whale oil [A, B, " in context
+    assert asyncio.run(retriever.aas_context("Lamp fuel", "json")).startswith('{"Lamp": {"fuel"')
+    assert PGRAGIndex(nodes=[]).as_retriever().as_context("x") == ""
+
+
+def test_a_token_budget_is_kept():
+    index = build()
+    assert len(index.as_retriever(token_budget=8, similarity_top_k=50).retrieve("Lamp")) in (1, 2, 3)
+    assert index.as_retriever(token_budget=1).explain("Lamp") == []
+
+
+def test_sync_and_async_give_the_same():
+    for source in (False, True):
+        retriever = build().as_retriever(return_source=source)
+        found = asyncio.run(retriever.aretrieve("whale oil"))
+        assert [(r.node.node_id, r.score) for r in found] == [
+            (r.node.node_id, r.score) for r in retriever.retrieve("whale oil")
+        ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"mode": "x"},
+        {"key_points": "x"},
+        {"control": "x"},
+        {"num_seeds": 0},
+        {"max_key_points": 0},
+        {"walk_weight": -1},
+        {"lead_weight": float("inf")},
+        {"lead_threshold": 1},
+        {"dense_weight": 1.5},
+        {"seed_topics": -1},
+        {"seed_topics": 0, "seed_facts": 0},
+        {"prompts": {"nothing": None}},
+    ],
+)
+def test_parameters_out_of_range_are_refused(bad):
+    with pytest.raises(ConfigurationError):
+        build().as_retriever(**bad)
+
+
+def test_the_postprocessor_rewrites_known_chunks_and_keeps_foreign_ones():
+    index = build()
+    got = VectorStoreIndex([node("c1"), TextNode(id_="f", text="a foreign text")]).as_retriever().retrieve("silk")
+    before = [result.score for result in got]
+    out = PGRAGPostprocessor(index=index).postprocess_nodes(got, query_str="silk")
+    assert "a foreign text" in texts(out)
+    outline = next(result.node for result in out if "pgrag_topic" in result.node.metadata)
+    assert outline.get_content().startswith("- Loom\n")
+    assert [child.node_id for child in outline.child_nodes] == ["c1"]
+    assert [result.score for result in got] == before
+
+
+def test_the_postprocessor_takes_the_whole_document_unless_told_otherwise():
+    index = build()
+    got = VectorStoreIndex([node("a1")]).as_retriever().retrieve("fuel")
+    assert "electricity" in texts(PGRAGPostprocessor(index=index).postprocess_nodes(got, query_str="fuel"))[0]
+    for narrow in ({"scope": "nodes"}, {"filters": ONLY_A}):
+        out = PGRAGPostprocessor(index=index, **narrow).postprocess_nodes(got, query_str="fuel")
+        assert "electricity" not in texts(out)[0]
+    assert len(PGRAGPostprocessor(index=index, top_k=1).postprocess_nodes(got, query_str="fuel")) == 1
+    assert PGRAGPostprocessor(index=index).postprocess_nodes(got)  # without a question
+    with pytest.raises(ConfigurationError):
+        PGRAGPostprocessor(index=index, top_k=0)
+
+
+def test_it_all_holds_for_equal_nodes_under_other_ids():
+    index = build()
+    twin = node("c1").model_copy(update={"id_": "other"})
+    out = PGRAGPostprocessor(index=index).postprocess_nodes(
+        VectorStoreIndex([twin]).as_retriever().retrieve("silk"), query_str="silk"
+    )
+    assert texts(out)[0].startswith("- Loom")
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+def test_the_page_shows_the_maps_with_the_walked_paths_lit(tmp_path):
+    page = build().visualize(tmp_path / "maps.html", query="Lamp fuel whale oil")
+    with Browser() as browser:
+        browser.open(page)
+        assert browser.problems == []
+        assert "Lamp fuel whale oil" in browser.run("document.body.innerText")
+    assert build().visualize(tmp_path / "plain.html").exists()
+    assert PGRAGIndex(nodes=[]).visualize(tmp_path / "empty.html").exists()
+
+
+def test_metrics_that_need_no_model():
+    assert bleu("The lamp burned whale oil at night.", "The lamp burned whale oil at night.") == pytest.approx(1.0)
+    assert bleu("The lamp burned whale oil.", "Nothing else here at all.") < 0.1
+    assert bleu("机器人产业发展迅速。", "机器人产业发展很快。") > 0.3
+    assert rouge_l("the lamp burned oil", "the oil burned") == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
+    assert rouge_l("灯塔很高", "灯塔高") == pytest.approx(6 / 7)
+    assert rouge_l("", "x") == 0
+
+    class Scorer:
+        def score(self, cands, refs):
+            return [0.0], [0.0], [float(cands == refs)]
+
+    assert bert_scores(["a"], ["a"], Scorer()) == [1.0]
+    assert bert_scores([], [], Scorer()) == []
+    with pytest.raises(ConfigurationError):
+        bert_scores(["a"], [], Scorer())

@@ -1,0 +1,234 @@
+"""PG-RAG over a real client and a scripted server: replies of every kind, failures, verification, key points."""
+
+import asyncio
+import re
+
+import pytest
+from llama_index.core import Document
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.llms.openai_like import OpenAILike
+from tests.llm_server import Asked, LLMServer, Reply
+from tests.models import HashEmbedding
+
+from llama_index.pgrag import MindMapExtractor, PGRAGIndex
+from llama_index.pgrag.evaluation import aquest_eval, quest_eval
+from llama_index.ragkit.driver import run_steps
+from llama_index.ragkit.retry import RetryPolicy
+
+QUICK = RetryPolicy(max_attempts=2, min_wait=0.0, max_wait=0.0)
+TEXT = "The lamp of Marl Head burned whale oil. Ada Byron lit it in 1871. The tower is 40 metres tall."
+
+
+def client(url: str, timeout: float = 10) -> OpenAILike:
+    return OpenAILike(
+        model="m", api_base=url, api_key="none", is_chat_model=True, max_retries=0, timeout=timeout, reuse_client=False
+    )
+
+
+def kind(asked: Asked) -> str:
+    endings = {"Title:": "topic", "Statements:": "items", "Key points:": "points", "JSON:": "map"}
+    return next(name for ending, name in endings.items() if asked.prompt.rstrip().endswith(ending))
+
+
+def body(asked: Asked) -> str:
+    return re.search(r"<(?:text|statements)-\w+ number=\"1\">\n(.*?)\n</", asked.prompt, re.DOTALL)[1]
+
+
+def answer(asked: Asked) -> str:
+    """A good model: statements are the sentences, and the map puts each under its first word."""
+    if kind(asked) == "topic":
+        return '"The lamp of Marl Head"'
+    if kind(asked) == "items":
+        return "\n".join(f"- {sentence.strip()}." for sentence in body(asked).split(".") if sentence.strip())
+    if kind(asked) == "points":
+        return "1. The lamp burned whale oil.\n2. Ada Byron lit the lamp."
+    facts = ", ".join(f'"{line.split()[0]}": "{line}"' for line in body(asked).splitlines())
+    return "```json\n{" + f'"The lamp of Marl Head": {{{facts}}}' + "}\n```"
+
+
+def extract(server: LLMServer, text: str = TEXT, **kwargs):
+    extractor = MindMapExtractor(llm=client(server.url), retry=QUICK, embed_model=HashEmbedding(), **kwargs)
+    return run_steps(extractor.extract([TextNode(id_="n", text=text)]))[0]
+
+
+def with_map(reply: str):
+    return lambda asked: reply if kind(asked) == "map" else answer(asked)
+
+
+def test_three_calls_make_a_verified_mind_map():
+    with LLMServer(answer) as server:
+        found = extract(server)
+        assert [kind(asked) for asked in server.asked] == ["topic", "items", "map"]
+    assert found.record["topic"] == "The lamp of Marl Head"
+    assert ["Ada", "Ada Byron lit it in 1871."] in found.record["paths"]
+    assert found.record["verified"] is True
+    assert found.record["checks"][0]["rouge_l"] == pytest.approx(1.0)
+
+
+def test_statements_that_fail_are_asked_for_again_and_the_best_are_kept_and_flagged(caplog):
+    replies = iter(["Nothing of the kind.", "The lamp burned oil.", "Cats purr."])
+
+    def script(asked: Asked) -> str:
+        return next(replies) if kind(asked) == "items" else answer(asked)
+
+    with LLMServer(script) as server:
+        index = PGRAGIndex(
+            nodes=[TextNode(id_="n", text=TEXT)],
+            extractor=MindMapExtractor(llm=client(server.url), retry=QUICK, min_rouge_l=0.75),
+            embed_model=HashEmbedding(),
+        )
+        assert [kind(asked) for asked in server.asked] == ["topic", *["items"] * 3, "map"]
+        assert body(server.asked[-1]) == "The lamp burned oil."
+    assert index.unverified() == ["n"]
+    assert "unverified()" in caplog.text
+    assert index.as_retriever().retrieve("lamp")
+
+
+def test_a_regeneration_that_passes_ends_the_asking_and_verification_can_be_off():
+    replies = iter(["Cats purr.", TEXT])
+
+    def script(asked: Asked) -> str:
+        return next(replies) if kind(asked) == "items" else answer(asked)
+
+    with LLMServer(script) as server:
+        assert extract(server).record["verified"] is True
+        assert len(server.asked) == 4
+    with LLMServer(lambda asked: "Cats purr." if kind(asked) == "items" else answer(asked)) as server:
+        record = extract(server, verify=False).record
+        assert len(server.asked) == 3
+        assert "verified" not in record
+
+
+def test_a_long_text_is_read_in_parts_under_one_topic():
+    text = " ".join(f"Keeper number {i} lit the lamp of Marl Head in the year {1800 + i}." for i in range(40))
+    with LLMServer(answer) as server:
+        record = extract(server, text, part_tokens=100).record
+        kinds = [kind(asked) for asked in server.asked]
+    assert kinds.count("topic") == 1
+    assert kinds.count("items") == kinds.count("map") > 3
+    assert len(record["checks"]) == kinds.count("map")
+
+
+@pytest.mark.parametrize(
+    ("reply", "facts"),
+    [
+        ('{"T": {"a": "1", "a": "2"}}', 2),
+        ('Sure! {"T": {"a": ["1", "2", {"b": "3"}]}} Anything else?', 3),
+        ('{"One": {"a": "1"}, "Two": {"b": "2"}}', 2),
+        ('<think>{"no": "1"}</think>{"T": {"a": "unknown", "b": "2"}}', 1),
+        ("{'T': {'a': '1', 'b': '2',}}", 2),
+        ('{"T": {"a": "1", "b": "2", "c": {"d": "3', 2),
+    ],
+)
+def test_maps_of_every_shape_are_read(reply: str, facts: int):
+    with LLMServer(with_map(reply)) as server:
+        assert len(extract(server).record["paths"]) == facts
+
+
+@pytest.mark.parametrize("reply", ["no JSON", "{}", '{"T": {"a": "none"', Reply("no", status=500)])
+def test_a_map_that_cannot_be_had_makes_a_failed_node_that_is_bought_later(reply):
+    broken = [True]
+
+    def script(asked: Asked):
+        return reply if broken[0] and kind(asked) == "map" else answer(asked)
+
+    with LLMServer(script) as server:
+        index = PGRAGIndex.from_documents(
+            [Document(text=TEXT, id_="D")],
+            extractor=MindMapExtractor(llm=client(server.url), retry=QUICK),
+            embed_model=HashEmbedding(),
+            transformations=[SentenceSplitter()],
+        )
+        assert len(index.graph.facts) == 0
+        # Nothing is found by facts, so the node itself is the answer.
+        assert [n.node.get_content() for n in index.as_retriever().retrieve("lamp")] == [TEXT]
+        assert index.retry_failed() == 1
+        broken[0] = False
+        assert index.retry_failed() == 0
+        assert len(index.graph.facts) == 3
+
+
+def test_a_server_that_is_busy_once_is_asked_again_and_one_that_hangs_is_a_failure():
+    seen = []
+
+    def busy(asked: Asked):
+        seen.append(kind(asked))
+        return Reply("slow down", status=429) if seen.count(kind(asked)) == 1 else answer(asked)
+
+    with LLMServer(busy) as server:
+        assert extract(server).record["verified"] is True
+        assert len(seen) == 6
+    with LLMServer(lambda asked: Reply("late", delay=30)) as server:
+        extractor = MindMapExtractor(
+            llm=client(server.url, timeout=0.3), retry=RetryPolicy(max_attempts=1), embed_model=HashEmbedding()
+        )
+        found = run_steps(extractor.extract([TextNode(id_="n", text=TEXT)]))[0]
+        assert found.record is None
+        assert "1 of 1 attempts" in found.error
+
+
+def test_what_was_bought_is_not_bought_again(tmp_path):
+    documents = [Document(text=TEXT, id_="D")]
+    options = {"embed_model": HashEmbedding(), "transformations": [SentenceSplitter()], "cache": tmp_path / "c.db"}
+    with LLMServer(answer) as server:
+        for _ in range(2):
+            extractor = MindMapExtractor(llm=client(server.url), retry=QUICK)
+            index = PGRAGIndex.from_documents(documents, extractor=extractor, **options)
+        assert len(server.asked) == 3
+        index.delete_ref_doc("D", delete_from_docstore=True)
+
+
+def test_an_estimate_is_what_is_then_paid():
+    with LLMServer(answer) as server:
+        extractor = MindMapExtractor(llm=client(server.url), retry=QUICK, embed_model=HashEmbedding())
+        assert PGRAGIndex.estimate([Document(text=TEXT)], extractor, [SentenceSplitter()]).calls == 3
+        assert server.asked == []
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_key_points_come_from_the_model_or_are_the_question(how: str, caplog):
+    broken = [False]
+
+    def script(asked: Asked):
+        return Reply("no", status=400) if broken[0] and kind(asked) == "points" else answer(asked)
+
+    with LLMServer(script) as server:
+        llm = client(server.url)
+        index = PGRAGIndex(
+            nodes=[TextNode(id_="n", text=TEXT)],
+            llm=llm,
+            embed_model=HashEmbedding(),
+            extractor=MindMapExtractor(retry=QUICK),
+        )
+        retriever = index.as_retriever(key_points="llm", similarity_top_k=3)
+        explain = (
+            (lambda: retriever.explain("Who?")) if how == "sync" else lambda: asyncio.run(retriever.aexplain("Who?"))
+        )
+        points = {why.key_point for why in explain()}
+        assert points == {"The lamp burned whale oil.", "Ada Byron lit the lamp."}
+        broken[0] = True
+        assert {why.key_point for why in explain()} == {"Who?"}
+        assert "stands for itself" in caplog.text
+        asked = len(server.asked)
+        given = QueryBundle("Who?", custom_embedding_strs=["The tower is tall."])
+        assert {why.key_point for why in retriever.explain(given)} == {"The tower is tall."}
+        assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_rag_quest_eval(how: str):
+    def script(asked: Asked) -> str:
+        if "Questions:" in asked.prompt:
+            return '["whale oil", "<Unanswerable>"]'
+        return '[{"question": "What burned?", "answer": "oil"}, {"question": "Who lit it?", "answer": "Ada"}]'
+
+    with LLMServer(script) as server:
+        if how == "sync":
+            found = quest_eval(TEXT, "It burned whale oil.", client(server.url), retry=QUICK)
+        else:
+            found = asyncio.run(aquest_eval(TEXT, "It burned whale oil.", client(server.url), retry=QUICK))
+    assert found.replies == ["whale oil", ""]
+    assert found.precision == pytest.approx(2 / 3 / 2)
+    assert found.recall == 0.5
+    assert found.f1 == pytest.approx(2 * (1 / 3) * 0.5 / (1 / 3 + 0.5))
