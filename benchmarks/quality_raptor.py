@@ -8,7 +8,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from benchmarks.data import Corpus
 from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
 from llama_index.ragkit import ExtractiveSummarizer
-from llama_index.raptor import RaptorIndex
+from llama_index.raptor import GraphClustering, RaptorIndex
 
 __all__ = ["add_arguments", "build"]
 
@@ -18,11 +18,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=["collapsed", "tree_traversal"], default="collapsed")
     parser.add_argument("--paper", action="store_true", help="the paper's ranking: no margin, nothing passed over")
     parser.add_argument("--summary-tokens", type=int, default=None, help="length of a summary; the index's default")
+    parser.add_argument(
+        "--target-size", type=float, default=None, help="chunks in a cluster; GraphClustering's default"
+    )
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **kwargs: Any) -> RaptorIndex:
     """The index with its defaults; summaries are extractive, since there is no LLM."""
     settings: dict[str, Any] = {} if options.summary_tokens is None else {"summary_tokens": options.summary_tokens}
+    if options.target_size is not None:
+        settings["clustering"] = GraphClustering(target_size=options.target_size)
     summarizer = ExtractiveSummarizer()
     return RaptorIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=summarizer, **settings, **kwargs)
 
