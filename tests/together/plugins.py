@@ -52,3 +52,9 @@ def every_index(nodes: Sequence[TextNode], context: StorageContext | None = None
     """One index of each kind over the same nodes."""
     given = {} if context is None else {"storage_context": context}
     return {case.name: case.build(nodes, **given) for case in CASES}
+
+
+def chunk_retriever(index: Any, **kwargs: Any) -> Any:
+    """A retriever that gives source nodes, for a method that gives what it derived unless told otherwise."""
+    accepted = inspect.signature(type(index.as_retriever()).__init__).parameters
+    return index.as_retriever(**({"return_source": True} if "return_source" in accepted else {}), **kwargs)

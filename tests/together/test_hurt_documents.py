@@ -6,6 +6,7 @@ import pytest
 from llama_index.core import Document, StorageContext
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from tests.cases import QUESTION, TEXTS, Case, ask, chunks
+from tests.together.plugins import chunk_retriever
 
 from llama_index.ragkit.driver import run_steps
 from llama_index.ragkit.errors import ConfigurationError
@@ -78,7 +79,7 @@ def test_odd_ids_and_metadata_are_carried_like_any_other(case: Case, tmp_path):
     persisted(index, tmp_path / "1")
     loaded = case.load(StorageContext.from_defaults(persist_dir=str(tmp_path / "1")))
     assert ask(loaded, top_k=50) == ask(index, top_k=50)
-    found = loaded.as_retriever(similarity_top_k=50).retrieve(QUESTION)
+    found = chunk_retriever(loaded, similarity_top_k=50).retrieve(QUESTION)
     by_id = {result.node.node_id: result.node for result in found}
     for node in nodes:
         assert by_id[node.node_id].metadata == node.metadata

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
-from tests.cases import CASES, Case, ask, chunks, told
+from tests.cases import CASES, Case, ask, chunks
 from tests.together.plugins import rule_extractor
 
 from llama_index.ragkit.driver import run_steps
@@ -63,8 +63,8 @@ def test_any_text_can_be_stored_asked_and_forgotten(case: Case):
     def live(text: str) -> None:
         index.insert_nodes([TextNode(id_="bad", text=text)])
         for question in (text, text[::-1]):
-            found = told(index.as_retriever(similarity_top_k=50).retrieve(question))
-            assert {told for told, _ in found} >= {node.text for node in good}
+            found = ask(index, question, top_k=50)
+            assert {text for text, _ in found} >= {node.text for node in good}
         index.delete_nodes(["bad"], delete_from_docstore=True)
 
     live()

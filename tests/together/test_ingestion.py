@@ -1,17 +1,18 @@
 """Extractors as steps of an `IngestionPipeline`: cached, deduplicated, and taken up by an index."""
 
 import asyncio
+import pickle
 
 import pytest
 from llama_index.core import Document
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import TransformComponent
+from llama_index.core.schema import TextNode, TransformComponent
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from tests.cases import CASES, TEXTS, Case, ask
 from tests.models import HashEmbedding
-from tests.together.plugins import rule_extractor
+from tests.together.plugins import rule_extractor, with_llm
 
 from llama_index.ragkit import MatrixVectorStore, NodeExtractor
 
@@ -97,3 +98,16 @@ def test_docstore_strategies_let_through_what_is_new(case: Case, strategy: Docst
     index.insert_nodes(new)
     assert ask(index, doc_ids=["D3"]) == ask(case.from_documents(changed, transformations=[SPLIT]), doc_ids=["D3"])
     assert set(index.ref_doc_info) == {"D0", "D1", "D2", "D3"}
+
+
+@each_reader
+def test_extractors_travel_to_the_processes_of_a_pipeline(case: Case):
+    # `IngestionPipeline.run(num_workers=2)` pickles its steps.
+    for extractor in (rule_extractor(case), with_llm(case).get("extractor")):
+        if extractor is not None:
+            there = pickle.loads(pickle.dumps(extractor))
+            assert there.fingerprint == extractor.fingerprint
+            assert there.to_dict() == extractor.to_dict()
+    text = TextNode(text=TEXTS[2])
+    there = pickle.loads(pickle.dumps(rule_extractor(case)))
+    assert there([text.model_copy(deep=True)])[0].metadata == rule_extractor(case)([text])[0].metadata

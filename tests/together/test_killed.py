@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,15 +73,15 @@ def test_a_build_killed_at_random_points_resumes_with_nothing_lost_and_nothing_p
             if done:
                 break
         assert done
-        paid = Counter(server.answered)
+        paid = len(server.answered)
         index = opened(case, server.url, tmp_path / "killed")
         assert index.refresh_ref_docs(documents()) == [False] * len(documents())
-        assert Counter(server.answered) == paid
-        # What was on its way to a process that died may have been paid in vain, and no more than that.
-        assert sum(paid.values()) - len(paid) <= WORKERS * attempt
+        assert len(server.answered) == paid
 
         whole = opened(case, server.url, tmp_path / "whole")
         whole.refresh_ref_docs(documents())
+        # What was on its way to a process that died may have been paid in vain, and no more than that.
+        assert paid <= len(server.answered) - paid + WORKERS * attempt
         assert set(index.docstore.docs) == set(whole.docstore.docs)
         assert set(index.ref_doc_info) == set(whole.ref_doc_info)
         chunks = {node.get_content() for node in whole.docstore.docs.values()}

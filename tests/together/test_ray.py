@@ -19,7 +19,11 @@ SPLIT = {"chunk_size": 64, "chunk_overlap": 0}
 @pytest.mark.slow
 def test_indexes_take_what_extractors_read_on_ray():
     paths = os.pathsep.join([str(Path.cwd()), *sys.path])
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+    environment = {"env_vars": {"PYTHONPATH": paths}}
+    try:
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+    except Exception as error:
+        pytest.skip(f"Ray does not start here: {error}")
     try:
         steps = [ingestion.RayTransformComponent(SentenceSplitter, transform_kwargs=SPLIT)]
         for case in READERS:  # one after another over the same nodes, each with its own record in them

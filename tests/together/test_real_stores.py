@@ -10,9 +10,11 @@ import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import BaseNode
-from tests.cases import TEXTS, Case, ask
+from tests.cases import QUESTION, TEXTS, Case, ask, chunks, told
 from tests.models import HashEmbedding
+from tests.together.plugins import chunk_retriever
 from tests.together.stores import BACKENDS, Backend, Opened
+from tests.together.test_hurt_documents import HOSTILE, hostile_node
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SPLIT = [SentenceSplitter(chunk_size=64, chunk_overlap=0)]
@@ -95,8 +97,23 @@ def test_asynchronous_writes_and_reads_do_the_same(case: Case, place: Place):
         assert f"{place.tag}x" in here.dump()
         await index.adelete_ref_doc("Z", delete_from_docstore=True)
         assert await index.arefresh_ref_docs(documents(2)) == [False, False]
-        found = await index.as_retriever(similarity_top_k=50).aretrieve("Which engine used punched cards?")
-        return [(result.node.get_content(), round(result.get_score(), 6)) for result in found]
+        found = await chunk_retriever(index, similarity_top_k=50).aretrieve(QUESTION)
+        return told(found)
 
     assert asyncio.run(live()) == everything(twin)
     assert f"{place.tag}x" not in here.dump()
+
+
+def test_control_characters_pass_through_document_stores_on_servers(case: Case, place: Place):
+    if not place.backend.remote:
+        pytest.skip("the document store is core's own")
+    here = place.open()
+    nodes = [*chunks("d", 4), hostile_node(f"{place.tag}x {HOSTILE['control']}", metadata={"key": "\x00\x1b"})]
+    index = case.build(nodes, storage_context=here.context)
+    assert chunks_of(index) == {node.get_content() for node in nodes}
+    there = place.open()
+    again = case.load(there.context)
+    assert everything(again) == everything(case.build(nodes))
+    again.delete_ref_doc("bad", delete_from_docstore=True)
+    assert "bad-0" not in again.docstore.docs
+    assert everything(again) == everything(case.load(place.open().context))

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 from llama_index.core import Document
-from llama_index.core.schema import TextNode
 from tests.cases import CASES, TEXTS, ask, chunks
 from tests.models import HashEmbedding
 from tests.together.stores import BACKENDS, Opened
+from tests.together.test_hurt_documents import hostile_node
 
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
 
@@ -33,7 +33,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
         ("postgres", Document(text="nul \0 here", id_="bad"), "NUL"),
         ("lancedb", Document(text="a list", id_="bad", metadata={"n": 1, "tags": ["a"]}), "must be one of"),
         ("lancedb", Document(text="a new key", id_="bad", metadata={"n": 1, "new": "a"}), "'new' does not exist"),
-        ("qdrant", TextNode(text="no UUID", id_="bad"), "not a valid UUID"),
+        ("qdrant", hostile_node("no UUID"), "not a valid UUID"),
     ],
     indirect=["here"],
     ids=["postgres-nul", "lancedb-lists", "lancedb-new-keys", "qdrant-ids"],
@@ -42,18 +42,14 @@ def test_what_an_adapter_refuses_is_told_and_can_be_taken_back(here: Opened, bad
     documents = [Document(text=text, id_=f"D{i}", metadata={"n": i}) for i, text in enumerate(TEXTS)]
     index = CASE.from_documents(documents, storage_context=here.context, **here.options)
     before = ask(index)
-    insert, forget = (
-        (index.insert, lambda: index.delete_ref_doc("bad", delete_from_docstore=True))
-        if isinstance(bad, Document)
-        else (lambda node: index.insert_nodes([node]), lambda: index.delete_nodes(["bad"], delete_from_docstore=True))
-    )
+    insert = index.insert if isinstance(bad, Document) else lambda node: index.insert_nodes([node])
     name = type(here.options["vector_store"]).__name__
     with pytest.raises(StorageError, match=f"{name} could not store 1 chunks.*{reason}"):
         insert(bad)
     assert ask(index) == before
-    if name != "QdrantVectorStore":  # it cannot be asked for an id that it cannot hold either
-        forget()
-        assert bad.get_content() not in {node.get_content() for node in index.docstore.docs.values()}
+    index.delete_ref_doc("bad", delete_from_docstore=True)
+    assert bad.get_content() not in {node.get_content() for node in index.docstore.docs.values()}
+    assert set(index.ref_doc_info) == {document.id_ for document in documents}
     index.insert(Document(text="Zanzibar exports cloves.", id_="z", metadata={"n": 9}))
     assert ask(index, "Zanzibar exports cloves.", top_k=1)[0][0] == "Zanzibar exports cloves."
 

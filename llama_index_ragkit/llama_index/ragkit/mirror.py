@@ -16,6 +16,8 @@ __all__ = ["Mirror"]
 
 logger = logging.getLogger(__name__)
 
+_NO_DOCUMENT = "None"  # what core writes for a node without a document
+
 
 class Mirror:
     """A vector store of the user, written whole, so that a plain `VectorStoreIndex` over it works.
@@ -83,7 +85,7 @@ class Mirror:
         Parameters
         ----------
         ids : of the rows
-        documents : ref_doc_ids of the rows, for a store that deletes by document only
+        documents : ref_doc_ids of the rows ("None" for none), for a store that does not delete by row
         stay : the other nodes of those documents, which such a store must be given again
         vectors_of : the vectors of nodes by id
 
@@ -91,13 +93,19 @@ class Mirror:
         ------
         StorageError
         """
+        documents = sorted(documents)
+        then = "They are still in the index; once the reason is gone, delete them again."
         try:
             by_row = yield from self._delete_rows(list(ids))
-            if not by_row:
-                for document in sorted(documents):
-                    yield from call(self.store.delete, self.store.adelete, document)
         except Exception as error:
-            then = "They are still in the index; once the reason is gone, delete them again."
+            # Qdrant cannot even be asked for ids that it refused to store; their document it can.
+            if _NO_DOCUMENT in documents:
+                raise self._failed(f"delete {len(ids)} chunks", error, then) from error
+            by_row = False
+        try:
+            for document in () if by_row else documents:
+                yield from call(self.store.delete, self.store.adelete, document)
+        except Exception as error:
             raise self._failed(f"delete {len(ids)} chunks", error, then) from error
         if not by_row and stay:
             yield from self.add(stay, vectors_of([node.node_id for node in stay]))
