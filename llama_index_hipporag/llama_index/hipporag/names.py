@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from llama_index.ragkit.sentences import sentence_spans
 
-__all__ = ["Mention", "names"]
+__all__ = ["Mention", "is_name", "names"]
 
 
 class Mention(NamedTuple):
@@ -72,10 +72,10 @@ def names(text: str) -> list[Mention]:
         k = last + 1
     trimmed = {(start, start + len(_GENITIVE.sub("", text[start:end]))) for start, end in found}
     order = sorted(trimmed, key=lambda span: (span[0], -span[1]))
-    return [Mention(text[start:end], start, end) for start, end in order if _is_name(text[start:end])]
+    return [Mention(text[start:end], start, end) for start, end in order if is_name(text[start:end])]
 
 
-def _is_name(phrase: str) -> bool:
+def is_name(phrase: str) -> bool:
     """Function words, numbers and single letters alone are none."""
     return any(len(word) > 1 and word.casefold() not in _OPENERS and not word.isdigit() for word in phrase.split())
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from llama_index.hipporag.names import Mention, names
 from llama_index.hipporag.phrases import normalise
 from llama_index.hipporag.uncased import uncased_phrases
-
 from llama_index.ragkit.sentences import sentence_spans
 
 __all__ = ["NounPhrases", "noun_phrases", "read_question", "read_text", "subject_of"]
@@ -68,7 +67,7 @@ def subject_of(text: str, title: str | None = None) -> list[str]:
     Without a given title, the first line is one if more text follows it, it is short, and it does not end in a point,
     comma or colon; a markdown heading always is.
 
-    >>> subject_of("Heat (1995 film)\\nHeat is a film."), subject_of("A sentence.\\nAnother one."), subject_of("One line")
+    >>> subject_of("Heat (1995 film)\\nHeat is a film."), subject_of("A line.\\nAnother one."), subject_of("One line")
     (['Heat (1995 film)', 'Heat'], [], [])
     """
     if title is None:
