@@ -15,8 +15,8 @@ ranking. Hence two deviations from the paper at the end, both for undirected gra
 2. What then remains, mass m, is spread as a walk forgets where it came from: in proportion to strength. It stands on
    ordinary nodes now and needs one more step to a hub, which therefore get the share d of theirs. This is an estimate.
 
-With G the walk that ends at nodes without edges, the exact vector is G v scaled to sum 1, and G v = p + G r. So p is too
-low by m in all, and at node u by at most ``max_w(r_w / s_w) s_u`` (from ``G_uw s_u = G_wu s_w``, which needs symmetry).
+With G the walk that ends at nodes without edges, the exact vector is G v scaled to sum 1, and G v = p + G r. So p is
+too low by m in all, and at node u by at most ``epsilon s_u`` (from ``G_uw s_u = G_wu s_w``, which needs symmetry).
 """
 
 from typing import NamedTuple
