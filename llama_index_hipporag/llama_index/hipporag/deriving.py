@@ -1,6 +1,6 @@
 """How the index keeps phrases, facts and near phrases up to date: steps over its parts.
 
-Order within a write, so that one that is killed can be put right from what it left (:func:`load_state`):
+Order within a write, so that one that is killed can be put right from what it left (:meth:`GraphWriter.load`):
 what goes is deleted first; lists of near phrases are stored before the rows of the phrases that they name.
 A list that names a phrase which is not there was cut short and is made anew, if it may lack an entry.
 """
@@ -305,6 +305,5 @@ class _Grown:
         yield from tiles(new, floor, offset=n)
         step = max(1, _CELLS // max(1, n))
         for start in range(0, len(new) if n else 0, step):
-            scores = self._old.cosines(new[start : start + step])
-            j, i = np.divmod(np.flatnonzero(scores >= np.float32(floor)), scores.shape[1])
-            yield i + (start + n), j, scores[j, i]
+            j, i, near = self._old.near(new[start : start + step], floor)
+            yield i.astype(np.int64) + (start + n), j.astype(np.int64), near
