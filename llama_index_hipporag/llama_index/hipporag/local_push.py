@@ -140,7 +140,7 @@ def _account(walk: Walk, kept: np.ndarray, residual: np.ndarray, damping: float,
     kept += residual
     kept[hubs.nodes] += (1.0 - damping) * visiting
     missing = max(0.0, total - kept.sum())
-    on_hub = damping * missing / max(walk.total_strength, hubs.strength)  # at most epsilon, as all that is unpushed is
+    on_hub = damping * missing / walk.total_strength if walk.total_strength else 0.0  # per strength: below epsilon
     ordinary = walk.total_strength - hubs.strength
     elsewhere = min(epsilon, (missing - on_hub * hubs.strength) / ordinary) if ordinary > 0 else 0.0
     reached = np.flatnonzero(kept)
