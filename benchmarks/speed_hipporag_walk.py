@@ -33,10 +33,10 @@ def random_graph(n: int = PHRASES, passages: int = PASSAGES, seed: int = 0) -> t
 
 
 def corpus_graph(n: int = PHRASES, passages: int = PASSAGES, seed: int = 0) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """The same size and mean degree, edges where passages have them: every passage has 6 phrases nearly of its own and
+    """The same size and mean degree, with edges where passages have them.
 
-    3 popular ones, and a star of triples round the first; the other edges, as synonyms, lead from anywhere to popular
-    phrases. The largest hub has 15,000 edges, and it is in a tenth of the passages.
+    Every passage has 6 phrases of its own, 3 popular ones, and a star of triples round the first; the other edges, as
+    synonyms have, lead from anywhere to popular phrases. The largest hub has 15,000 edges.
     """
     rng = np.random.default_rng(seed)
     popular = np.cumsum(np.arange(1, n + 1) ** -0.78)
@@ -75,7 +75,11 @@ def _best(scores: np.ndarray) -> np.ndarray:
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """Walks from 2 to 7 phrases drawn by chance, none twice; the exact answer has tolerance 1e-9."""
+    """Walks from 2 to 7 phrases drawn by chance, none twice; the exact answer has tolerance 1e-9.
+
+    Passages that share a hub and nothing else with the walk have scores that differ in the sixth digit: which of them
+    is the 20th is told by the strict figure, whether a passage that came up belongs there by the other.
+    """
     for name, build in (("passages by chance", random_graph), ("edges within passages", corpus_graph)):
         adjacency, contains = build()
         yield _walks(f"walk over 1,000,000 phrases, {name}", adjacency, contains, QUERIES)
@@ -106,7 +110,7 @@ def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries
         expected = contains @ scores
         chosen, wanted = _best(contains @ found), _best(expected)
         same += set(chosen) == set(wanted)
-        near += expected[chosen].min() >= expected[wanted].min() * (1 - 1e-3)
+        near += expected[chosen].min() >= expected[wanted].min() * (1 - 1e-4)
     degrees = np.diff(adjacency.indptr)
     return {
         "name": name,
@@ -117,7 +121,7 @@ def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries
         "ours_median_cpu_ms": round(statistics.median(cpu) * 1000, 1),
         "ours_p95_ms": round(float(np.quantile(local, 0.95)) * 1000, 1),
         "top_20_passages_equal": same / queries,
-        "top_20_passages_within_0.1_percent": near / queries,
+        "top_20_passages_within_0.01_percent": near / queries,
         "power_iteration_median_ms": round(statistics.median(exactly) * 1000, 1),
         "once_a_graph_s": round(making + hubs, 2),
     }
