@@ -29,7 +29,7 @@ from llama_index.ragkit.errors import ConfigurationError
 __all__ = ["EPSILON", "PUSH_FROM", "Pushed", "push", "walk_from"]
 
 PUSH_FROM = 100_000  # nodes; below, the exact answer takes less than 50 ms
-EPSILON = 1e-7
+EPSILON = 3e-8
 _WHOLE = 16  # a frontier with more edges than 1 / _WHOLE of the nodes is added up over the whole graph
 
 

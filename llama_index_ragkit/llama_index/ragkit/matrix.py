@@ -267,7 +267,7 @@ class Snapshot:
             return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0, np.float32)
         cut = head_length(queries.shape[1], floor)
         rows, columns, scores = near(*self._arrays, self._line.tails(cut, self._count), queries, floor)
-        if self._alive is None:
+        if self._alive is None or self._live is None:
             return rows, columns, scores
         keep = self._alive[rows]
         return np.searchsorted(self._live, rows[keep]), columns[keep], scores[keep]
