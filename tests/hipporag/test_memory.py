@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.memory import Memory, sparse_rows
 from llama_index.hipporag.passage import read_record
+from llama_index.hipporag.phrases import normalise
 
 N, F = 5, 4
 HEADS, TAILS = [0, 1, 2, 3], [1, 2, 2, 0]
@@ -115,13 +116,13 @@ def test_a_record_is_read_with_patience():
         "triples": [["Ada", "met", "Babbage"], ["a", "b"], "abc", ["Ada", "born", 1815], ["", "is", "x"], 7],
         "subject": ["Ada (book)"],
     }
-    passage = read_record(record, "unicode")
+    passage = read_record(record, normalise)
     assert passage.named == {"ada": 2, "1843": 1}
     assert set(passage.told) == {("ada", "met", "babbage"), ("ada", "born", "1815")}
     assert passage.malformed == 4
     assert passage.subjects == ["ada book"]
     assert passage.phrases() == ["ada book", "ada", "1843", "babbage", "1815"]
-    bare = read_record(record, "unicode", entity_nodes=False)
+    bare = read_record(record, normalise, entity_nodes=False)
     assert bare.phrases() == ["ada", "babbage", "1815"]
     for broken in ({}, {"entities": None, "triples": None}, {"entities": "x", "triples": {"a": 1}}):
-        assert read_record(broken, "unicode").phrases() == []
+        assert read_record(broken, normalise).phrases() == []

@@ -16,7 +16,21 @@ from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, RecordedExtra
 
 pytest.importorskip("igraph")
 
-WORDS = ["Ada", "Byron", "Charles", "Babbage", "Göttingen", "U.S.", "engine", "loom", "20%", "Lyon", "№ 5", "the"]
+WORDS = [
+    "Ada",
+    "Byron",
+    "Charles",
+    "Babbage",
+    "Göttingen",
+    "U.S.",
+    "engine",
+    "loom",
+    "20%",
+    "Lyon",
+    "№ 5",
+    "the",
+    "漢字",
+]
 
 
 def made_up(seed: int, passages: int = 40) -> list[list[list[str]]]:

@@ -171,3 +171,29 @@ def test_all_cosines_are_within_their_bound_of_the_exact_ones():
             exact = cosines(rows.vectors_of([row_id]), query)[0]
             assert abs(found[i, j] - exact) <= (24 + 16) * 2.0**-24
     assert MatrixVectorStore(stores_text=False).snapshot().cosines(queries).shape == (0, 5)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.2, 0.6, 0.8, 1.0]), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_near_misses_no_pair_and_adds_none(seed, floor, spread):
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(12, 30))
+    vectors = centres[random.integers(0, 12, 80)] + (0.5 if spread else 0.05) * random.normal(size=(80, 30))
+    vectors[5] = 0
+    store = MatrixVectorStore(stores_text=False)
+    store.put([f"r{i:02d}" for i in range(50)], vectors[:50])
+    store.snapshot().near(vectors[:1], floor)  # lengths that are known are extended by the next
+    store.put([f"r{i:02d}" for i in range(50, 80)], vectors[50:])
+    store.delete_nodes(["r07", "r60"])
+    rows = store.snapshot()
+    queries = np.concatenate([vectors[:4], random.normal(size=(4, 30)), np.zeros((1, 30))]).astype(np.float32)
+    exact = np.array([cosines(rows.matrix, query) for query in queries]).T
+    found = {(int(i), int(j)): score for i, j, score in zip(*rows.near(queries, floor), strict=True)}
+    error = (30 + 16) * 2.0**-24
+    for i in range(len(rows)):
+        for j in range(len(queries)):
+            if exact[i, j] >= floor:
+                assert (i, j) in found
+            if (i, j) in found:
+                assert exact[i, j] >= floor - 4 * error
+                assert abs(found[i, j] - exact[i, j]) <= error

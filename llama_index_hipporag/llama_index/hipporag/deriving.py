@@ -1,11 +1,11 @@
 """How the index keeps phrases, facts and near phrases up to date: steps over its parts.
 
-Order within a write, so that one that is killed can be put right from what it left (:func:`load_state`):
+Order within a write, so that one that is killed can be put right from what it left (:meth:`GraphWriter.load`):
 what goes is deleted first; lists of near phrases are stored before the rows of the phrases that they name.
 A list that names a phrase which is not there was cut short and is made anew, if it may lack an entry.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,14 +72,19 @@ class GraphWriter:
         self._parts = parts
         self._rules = rules
         self._embed = embed
+        self._phrases: dict[str, str] = {}
 
     def read(self, record: Mapping[str, Any] | None) -> Passage:
         """A record as phrases and facts."""
-        return read_record(record or {}, self._rules.normalizer, self._rules.entity_nodes)
+        rules = self._rules
+        return read_record(record or {}, self.normalised, rules.entity_nodes, empty=rules.normalizer == "legacy")
 
     def normalised(self, text: str) -> str:
-        """A text as a phrase; it may be empty."""
-        return normalise(text, self._rules.normalizer)
+        """A text as a phrase; it may be empty. The same texts come again and again, so they are remembered."""
+        phrase = self._phrases.get(text)
+        if phrase is None:
+            phrase = self._phrases[text] = normalise(text, self._rules.normalizer)
+        return phrase
 
     # -- changing -----------------------------------------------------------------------------------
 
@@ -97,15 +102,16 @@ class GraphWriter:
         p = state.memory.shape[0]
         if not np.array_equal(places, np.arange(p, p + len(passages))):
             return (yield from self.load())  # an unfinished write is taken up: its rows lie among the others
-        return self._told(state, passages, facts)
+        row_of = dict(zip(phrases, state.rows_of_phrases(phrases).tolist(), strict=True))
+        return self._told(state, passages, facts, row_of)
 
-    def _told(self, state: HippoRAGState, passages: Sequence[Passage], facts: Sequence[Fact]) -> HippoRAGState:
-        """The state with passages whose phrases all have rows."""
+    def _told(
+        self, state: HippoRAGState, passages: Sequence[Passage], facts: Sequence[Fact], row_of: Mapping[str, int]
+    ) -> HippoRAGState:
+        """The state with passages whose phrases all have rows, given in `row_of`."""
         columns = {**state.facts}
         new = [fact for fact in facts if fact not in columns]
         columns.update({fact: len(columns) + i for i, fact in enumerate(new)})
-        names = list(dict.fromkeys(phrase for passage in passages for phrase in passage.phrases()))
-        row_of = dict(zip(names, state.rows_of_phrases(names).tolist(), strict=True))
         memory = state.memory.extended(
             named=[{row_of[phrase]: times for phrase, times in passage.named.items()} for passage in passages],
             about=[dict.fromkeys((row_of[phrase] for phrase in passage.subjects), 1) for passage in passages],
@@ -221,22 +227,22 @@ class GraphWriter:
         chunks = self._parts.chunks.store.snapshot()
         passages = [self.read(entries[i].record) if i in entries else self.read(None) for i in chunks.ids]
         phrase_space, fact_space = self._parts.spaces[PHRASES], self._parts.spaces[FACTS]
-        wanted = dict.fromkeys(phrase_id(phrase) for passage in passages for phrase in passage.phrases())
+        wanted = {phrase for passage in passages for phrase in passage.phrases()}
         told = list(dict.fromkeys(fact for passage in passages for fact in passage.told))
-        fact_ids = {fact_id(fact) for fact in told} if self._rules.fact_vectors else set()
-        orphans = [row_id for row_id in phrase_space.store.snapshot().ids if row_id not in wanted]
+        keys = {fact_key(fact) for fact in told} if self._rules.fact_vectors else set()
+        orphans = [row.id for row in phrase_space.store.snapshot().records if row.key not in wanted]
         yield from phrase_space.remove(orphans)
         yield from self._parts.records.delete(SIMILAR, orphans)
-        yield from fact_space.remove([row_id for row_id in fact_space.store.snapshot().ids if row_id not in fact_ids])
+        yield from fact_space.remove([row.id for row in fact_space.store.snapshot().records if row.key not in keys])
         state = self._snapshots(HippoRAGState())
         similar = yield from self._load_lists(state)
-        # Phrases without a row belong to a write that did not end: it is taken up with its documents.
-        known = {record.key for record in state.phrases.records}
-        whole = [_among(passage, known) for passage in passages]
-        facts = [fact for fact in told if fact[0] in known and fact[2] in known]
-        n = len(state.phrases)
+        row_of = {record.key: row for row, record in enumerate(state.phrases.records)}
+        if len(row_of) < len(wanted):  # a write that did not end has phrases without rows: it is taken up again
+            passages = [_among(passage, row_of) for passage in passages]
+            told = [fact for fact in told if fact[0] in row_of and fact[2] in row_of]
+        n = len(row_of)
         blank = replace(Memory.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), similar=similar)
-        return self._told(replace(state, memory=blank), whole, facts)
+        return self._told(replace(state, memory=blank), passages, told, row_of)
 
     def _load_lists(self, state: HippoRAGState) -> Steps[csr_matrix]:
         stored = yield from self._parts.records.get_all(SIMILAR)
@@ -259,7 +265,7 @@ class GraphWriter:
         return lists
 
 
-def _among(passage: Passage, known: set[str]) -> Passage:
+def _among(passage: Passage, known: Container[str]) -> Passage:
     return Passage(
         {phrase: times for phrase, times in passage.named.items() if phrase in known},
         {fact: times for fact, times in passage.told.items() if fact[0] in known and fact[2] in known},
@@ -305,6 +311,5 @@ class _Grown:
         yield from tiles(new, floor, offset=n)
         step = max(1, _CELLS // max(1, n))
         for start in range(0, len(new) if n else 0, step):
-            scores = self._old.cosines(new[start : start + step])
-            j, i = np.divmod(np.flatnonzero(scores >= np.float32(floor)), scores.shape[1])
-            yield i + (start + n), j, scores[j, i]
+            j, i, near = self._old.near(new[start : start + step], floor)
+            yield i.astype(np.int64) + (start + n), j.astype(np.int64), near

@@ -138,6 +138,8 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
 
     def _derive(self, change: Change) -> Steps[HippoRAGState]:
         self._parts.struct.params["hipporag"] = asdict(self._rules)
+        if change.removed:
+            self._last_query = None  # its page would show what is to be forgotten
         state = yield from self._writer().change(self._state, change)
         passages, phrases, facts = state.memory.shape
         self._parts.struct.counters = {

@@ -15,8 +15,8 @@ ranking. Hence two deviations from the paper at the end, both for undirected gra
 2. What then remains, mass m, is spread as a walk forgets where it came from: in proportion to strength. It stands on
    ordinary nodes now and needs one more step to a hub, which therefore get the share d of theirs. This is an estimate.
 
-With G the walk that ends at nodes without edges, the exact vector is G v scaled to sum 1, and G v = p + G r. So p is too
-low by m in all, and at node u by at most ``max_w(r_w / s_w) s_u`` (from ``G_uw s_u = G_wu s_w``, which needs symmetry).
+With G the walk that ends at nodes without edges, the exact vector is G v scaled to sum 1, and G v = p + G r. So p is
+too low by m in all, and at node u by at most ``epsilon s_u`` (from ``G_uw s_u = G_wu s_w``, which needs symmetry).
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from llama_index.ragkit.errors import ConfigurationError
 __all__ = ["EPSILON", "PUSH_FROM", "Pushed", "push", "walk_from"]
 
 PUSH_FROM = 100_000  # nodes; below, the exact answer takes less than 50 ms
-EPSILON = 1e-7
+EPSILON = 3e-8
 _WHOLE = 16  # a frontier with more edges than 1 / _WHOLE of the nodes is added up over the whole graph
 
 
@@ -140,7 +140,7 @@ def _account(walk: Walk, kept: np.ndarray, residual: np.ndarray, damping: float,
     kept += residual
     kept[hubs.nodes] += (1.0 - damping) * visiting
     missing = max(0.0, total - kept.sum())
-    on_hub = damping * missing / max(walk.total_strength, hubs.strength)  # at most epsilon, as all that is unpushed is
+    on_hub = damping * missing / walk.total_strength if walk.total_strength else 0.0  # per strength: below epsilon
     ordinary = walk.total_strength - hubs.strength
     elsewhere = min(epsilon, (missing - on_hub * hubs.strength) / ordinary) if ordinary > 0 else 0.0
     reached = np.flatnonzero(kept)

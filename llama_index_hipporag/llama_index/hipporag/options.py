@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from llama_index.hipporag.memory import Edges
 from llama_index.hipporag.pagerank import check_damping
-from llama_index.hipporag.ranking import PASSAGE_WEIGHT, WALK_POWER
+from llama_index.hipporag.ranking import PASSAGE_WEIGHT, SUBJECT_WEIGHT, WALK_POWER
 from llama_index.hipporag.scoring import Counted
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -32,7 +32,7 @@ class Options:
     edges: Edges = "added"
     synonyms: bool = True
     passage_nodes: bool = True
-    subject_weight: float = 10.0
+    subject_weight: float = SUBJECT_WEIGHT
     passage_seeds: PassageSeeds = "nearest"
     passage_seed_weight: float = PASSAGE_WEIGHT
     counted: Counted = "contains"

@@ -9,6 +9,7 @@ d is the probability of *following an edge*, as in igraph and networkx. The pape
 calls 0.5 the restart probability, which is 1 - d; the two agree at 0.5 only.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -20,6 +21,8 @@ from llama_index.hipporag.hubs import Hubs, hubs_of
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["Walk", "check_damping", "check_reset", "pagerank"]
+
+_MOST_VALUES = 1 << 24  # of nodes times queries that are walked at once: 128 MB an array
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,14 @@ def pagerank(
     rows = np.atleast_2d(dense)
     if rows.ndim != 2 or rows.shape[1] != len(walk):
         raise ConfigurationError(f"A graph of {len(walk)} nodes needs resets of that length, not {np.shape(resets)}.")
-    reset = np.ascontiguousarray(np.stack([check_reset(row) for row in rows], axis=1)) if len(rows) else rows.T
     if single:
-        reset = reset[:, 0]
-    scores = _iterate(walk, reset, damping, tolerance)
-    return scores if single else np.ascontiguousarray(scores.T)
+        return _iterate(walk, check_reset(rows[0]), damping, tolerance)
+    scores = np.empty(rows.shape)
+    block = max(1, _MOST_VALUES // max(1, len(walk)))
+    for start in range(0, len(rows), block):
+        reset = np.stack([check_reset(row) for row in rows[start : start + block]], axis=1)
+        scores[start : start + block] = _iterate(walk, reset, damping, tolerance).T
+    return scores
 
 
 def _iterate(walk: Walk, reset: np.ndarray, damping: float, tolerance: float) -> np.ndarray:
@@ -133,7 +139,8 @@ def _iterate(walk: Walk, reset: np.ndarray, damping: float, tolerance: float) ->
     if reset.ndim == 2:
         scale = scale[:, None]
     scores = reset
-    while True:
+    # ||x_k - x*|| <= 2 d^k; rounding keeps the change from ever getting as small as a very small tolerance asks.
+    for _ in range(math.ceil(math.log(tolerance / 2) / math.log(damping)) if damping else 1):
         walked = walk.inward @ (scores * scale)
         lost = 1.0 - walked.sum(axis=0)  # what restarts: (1 - d), and d times the mass on dangling nodes
         following = walked + lost * reset
@@ -141,7 +148,8 @@ def _iterate(walk: Walk, reset: np.ndarray, damping: float, tolerance: float) ->
         scores = following
         # ||x_k+1 - x*|| <= d / (1 - d) ||x_k+1 - x_k||, the map being a contraction by d in L1.
         if change * damping <= tolerance * (1.0 - damping):
-            return scores
+            break
+    return scores
 
 
 def check_damping(damping: float) -> None:

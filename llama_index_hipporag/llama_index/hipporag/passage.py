@@ -5,10 +5,8 @@ three elements. Such triples are passed over and counted.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from llama_index.hipporag.phrases import Normalizer, normalise
 
 __all__ = ["Fact", "Passage", "read_record"]
 
@@ -37,20 +35,23 @@ class Passage(NamedTuple):
         return list(dict.fromkeys([*self.subjects, *self.named, *ends]))
 
 
-def read_record(record: Mapping[str, Any], normalizer: Normalizer, entity_nodes: bool = True) -> Passage:
+def read_record(
+    record: Mapping[str, Any], normalised: Callable[[str], str], entity_nodes: bool = True, empty: bool = False
+) -> Passage:
     """Read `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [...]}`.
 
     Elements that are no text are read as their text (a model writes years as numbers). A triple counts if
-    it has three elements and, after normalisation, a head and a tail; the legacy normaliser, like the
-    published code, lets the empty phrase pass.
+    it has three elements and, after normalisation, a head and a tail.
 
     Parameters
     ----------
+    normalised : a text as a phrase
     entity_nodes : whether entities and subjects become phrases; otherwise only heads and tails of triples
         do, as in the published code
+    empty : whether a head or tail may be empty after normalisation, as in the published code
     """
-    named = Counter(_phrases(record.get("entities"), normalizer) if entity_nodes else ())
-    subjects = dict.fromkeys(_phrases(record.get("subject"), normalizer) if entity_nodes else ())
+    named = Counter(_phrases(record.get("entities"), normalised) if entity_nodes else ())
+    subjects = dict.fromkeys(_phrases(record.get("subject"), normalised) if entity_nodes else ())
     told: Counter[Fact] = Counter()
     malformed = 0
     triples = record.get("triples")
@@ -58,14 +59,14 @@ def read_record(record: Mapping[str, Any], normalizer: Normalizer, entity_nodes:
         if not isinstance(triple, (list, tuple)) or len(triple) != 3:
             malformed += 1
             continue
-        head, relation, tail = (normalise(str(part), normalizer) for part in triple)
-        if (head and tail) or normalizer == "legacy":
+        head, relation, tail = (normalised(str(part)) for part in triple)
+        if empty or (head and tail):
             told[head, relation, tail] += 1
         else:
             malformed += 1
     return Passage(named, told, list(subjects), malformed)
 
 
-def _phrases(values: Any, normalizer: Normalizer) -> list[str]:
+def _phrases(values: Any, normalised: Callable[[str], str]) -> list[str]:
     texts = [str(value) for value in values if isinstance(value, (str, int, float))] if isinstance(values, list) else []
-    return [phrase for text in texts if (phrase := normalise(text, normalizer))]
+    return [phrase for text in texts if (phrase := normalised(text))]

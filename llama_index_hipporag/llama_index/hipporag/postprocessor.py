@@ -38,7 +38,7 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
     filters : the walk goes through passages only that pass them. Give the retriever's filters here too
     """
 
-    node_weight: float = Field(default=0.5, gt=0, le=1, description="Share of the walk's start at the nodes.")
+    node_weight: float = Field(default=0.3, gt=0, le=1, description="Share of the walk's start at the nodes.")
     top_n: int | None = Field(default=None, ge=1, description="How many nodes to give back; None for all.")
     token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
     filters: MetadataFilters | None = Field(default=None, description="What a passage must pass to be walked through.")

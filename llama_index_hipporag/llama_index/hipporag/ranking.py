@@ -22,8 +22,18 @@ from llama_index.hipporag.names import is_name
 from llama_index.hipporag.phrases import Normalizer, normalise
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["FLOOR", "PASSAGE_SEEDS", "PASSAGE_WEIGHT", "WALK_POWER", "combine", "passage_seeds", "question_links"]
+__all__ = [
+    "FLOOR",
+    "PASSAGE_SEEDS",
+    "PASSAGE_WEIGHT",
+    "SUBJECT_WEIGHT",
+    "WALK_POWER",
+    "combine",
+    "passage_seeds",
+    "question_links",
+]
 
+SUBJECT_WEIGHT = 10.0  # of the edge between a passage and what it is about; what it only mentions has 1
 WALK_POWER = 0.2
 FLOOR = 1e-4  # of the best passage's walk: how little a passage can have that the walk does not reach
 PASSAGE_SEEDS = 100  # passages that a walk starts from
@@ -56,6 +66,8 @@ def question_links(
     >>> known = {"the glass wall", "maxwell shane", "film", "wall"}
     >>> question_links("Is Maxwell Shane's film The Glass Wall?", known)
     [('maxwell shane', 3, 16), ('the glass wall', 24, 38)]
+    >>> question_links("Maxwell Shane's wife", {"maxwell shane", "wife"})
+    [('maxwell shane', 0, 13)]
     >>> question_links("东京有多大", {"东京"}), question_links("which film?", known)
     ([('东京', 0, 2)], [('film', 6, 10)])
     """
@@ -78,9 +90,9 @@ def question_links(
 def _units(question: str) -> tuple[list[_Unit], bool]:
     """Words and characters; and whether capitals tell names, so that only words with one can make a phrase."""
     matches = list(_UNIT.finditer(question))
-    # The first word has a capital whatever it is.
-    capitals = [k > 0 and not match.group().islower() and _has_case(match.group()) for k, match in enumerate(matches)]
-    cased = any(capitals)
+    capitals = [_has_case(match.group()) and not match.group().islower() for match in matches]
+    cased = any(capitals[1:])  # the first word has a capital whatever it is: it counts if it is no function word
+    capitals[:1] = [capital and is_name(matches[0].group()) for capital in capitals[:1]]
     units = [
         _Unit(
             match.start(), match.end(), capital or not (cased and (_has_case(match.group()) or match.group().isdigit()))

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.pagerank import pagerank
+from llama_index.hipporag.ranking import SUBJECT_WEIGHT
 
 __all__ = ["Counted", "best", "by_length", "min_max", "nearness", "passage_scores", "rescored", "share_of_best"]
 
@@ -16,7 +17,6 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counted = Literal["contains", "mentions", "facts"]
 
-_SUBJECT_WEIGHT = 10.0
 _DECIMALS = 10  # of scores: hides what the order of the rows changes in a sum
 
 
@@ -126,7 +126,7 @@ def rescored(
         total = sum(weights.values())
         for row, weight in weights.items():
             reset[row] += (1 - node_weight) * weight / total
-        walked = pagerank(memory.walk(subject_weight=_SUBJECT_WEIGHT), reset)[n:]
+        walked = pagerank(memory.walk(subject_weight=SUBJECT_WEIGHT), reset)[n:]
         found = np.round(walked[rows[places]] / walked[rows[places]].max(), _DECIMALS)
         order.update(zip(places, found.tolist(), strict=True))
     ranked = iter(sorted(places, key=lambda place: (-order[place], place)))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.linking import Cue
+from llama_index.hipporag.local_push import PUSH_FROM, walk_from
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.options import Options
 from llama_index.hipporag.pagerank import Walk, pagerank
@@ -86,6 +87,14 @@ def search_many(
 
 
 def _walk_all(walk: Walk, resets: Sequence[Reset], damping: float) -> Iterator[Reset]:
+    """The nodes that each walk reaches and their probabilities.
+
+    In a small graph many walks are one sparse product; in a large one each stays near its start.
+    """
+    if len(resets) == 1 or len(walk) >= PUSH_FROM:
+        for nodes, weights in resets:
+            yield walk_from(walk, nodes, weights, damping=damping)
+        return
     for start in range(0, len(resets), _WALKS_AT_ONCE):
         block = resets[start : start + _WALKS_AT_ONCE]
         dense = np.zeros((len(block), len(walk)))

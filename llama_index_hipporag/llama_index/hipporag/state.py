@@ -82,8 +82,8 @@ class HippoRAGState:
             return self.memory
         key = allowed.tobytes()
         if key not in self._restricted:
-            while len(self._restricted) > 3:  # a few tenants; another one costs a pass over the arrays
-                self._restricted.pop(next(iter(self._restricted)), None)
+            for old in list(self._restricted)[:-3]:  # a few tenants are kept; another costs a pass over the arrays
+                self._restricted.pop(old, None)
             self._restricted[key] = self.memory.restricted(allowed)
         return self._restricted[key]
 

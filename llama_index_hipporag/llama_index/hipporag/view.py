@@ -1,6 +1,7 @@
 """The graph around a question as a page in the browser."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,6 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
     nodes = [
         Node(
             id=f"phrase {row}",
-            label=state.phrase(row)[:_LABEL],
             text=state.phrase(row),
             group="linked" if row in linked else "phrase",
             size=0.6 + 4 * float(np.sqrt(active[row] / top)) if query else 1.0 + float(memory.frequency[row]) ** 0.5,
@@ -66,7 +66,7 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
     nodes += [
         Node(
             id=f"passage {node_id}",
-            label=texts[node_id][:_LABEL],
+            label=shorten(texts[node_id], _LABEL, placeholder="…"),
             text=texts[node_id],
             group="passage",
             size=2.0,
@@ -82,7 +82,7 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
     if query is not None:
         question, found, answer = query
         items = [
-            Result(texts[n][:_LABEL], snippet=texts[n][:_SNIPPET], score=score, node=f"passage {n}")
+            Result(snippet=shorten(texts[n], _SNIPPET, placeholder="…"), score=score, node=f"passage {n}")
             for n, score in answer
             if n in texts and n in passages
         ]

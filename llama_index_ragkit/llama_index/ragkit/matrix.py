@@ -23,7 +23,9 @@ from llama_index.ragkit.matrix_search import (
     Rows,
     all_cosines,
     approximate,
+    head_length,
     mmr,
+    near,
     squared_norms,
     top_k,
     weights,
@@ -273,6 +275,22 @@ class Snapshot:
             return next(approximate(*self._arrays, queries, self._live))[:, np.newaxis]
         scores = all_cosines(*self._arrays, queries)
         return scores if self._live is None else scores[self._live]
+
+    def near(self, vectors: Vectors, floor: float) -> tuple[Rows, Rows, Floats]:
+        """Every pair (row, vector, cosine) with a cosine of at least `floor` > 0: see :func:`.matrix_search.near`.
+
+        Like those of :meth:`cosines` the scores may err by (d + 16) * 2**-24, so that a pair which is as much below
+        the floor may be among them.
+        """
+        queries = self._queries(vectors)
+        if not len(self) or not len(queries):
+            return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0, np.float32)
+        cut = head_length(queries.shape[1], floor)
+        rows, columns, scores = near(*self._arrays, self._line.tails(cut, self._count), queries, floor)
+        if self._alive is None or self._live is None:
+            return rows, columns, scores
+        keep = self._alive[rows]
+        return np.searchsorted(self._live, rows[keep]), columns[keep], scores[keep]
 
     def search_mmr(self, vector: npt.ArrayLike, k: int, threshold: float, mask: Mask | None = None) -> Hits:
         """Up to k rows by maximal marginal relevance: see :func:`.matrix_search.mmr`."""

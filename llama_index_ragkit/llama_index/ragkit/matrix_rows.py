@@ -82,6 +82,7 @@ class Line:
         self.newest = {record.id: row for row, record in enumerate(records)}
         self.older: dict[int, int] = {}  # row -> the earlier row of the same id
         self._columns: dict[str, Column] = {}
+        self._tails: dict[int, Floats] = {}
         self._columns_lock = threading.Lock()
 
     def extend(self, vectors: Floats, inverse: Floats, records: Sequence[Record]) -> None:
@@ -97,6 +98,16 @@ class Line:
             if record.id in self.newest:
                 self.older[row] = self.newest[record.id]  # before `newest`: a reader may be looking
             self.newest[record.id] = row
+
+    def tails(self, cut: int, count: int) -> Floats:
+        """Lengths of the first `count` vectors from coordinate `cut` on, worked out once for each row."""
+        with self._columns_lock:
+            known = self._tails.get(cut, np.empty(0, np.float32))
+            if known.size < count:
+                rest = np.ascontiguousarray(self.vectors[known.size : count, cut:])
+                known = np.concatenate([known, np.sqrt(squared_norms(rest)).astype(np.float32)])
+                self._tails[cut] = known
+            return known[:count]
 
     def column(self, key: str, count: int) -> tuple[Column, Codes]:
         """A metadata key of the first `count` rows, built when first asked for and extended when asked again."""

@@ -19,7 +19,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["all_cosines", "approximate", "cosines", "mmr", "slack", "squared_norms", "top_k", "weights"]
+__all__ = [
+    "all_cosines",
+    "approximate",
+    "cosines",
+    "head_length",
+    "mmr",
+    "near",
+    "slack",
+    "squared_norms",
+    "top_k",
+    "weights",
+]
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -82,6 +93,43 @@ def all_cosines(matrix: Floats, inverse: Floats, queries: Floats) -> Floats:
     for row, column in zip(*np.nonzero(np.isnan(scores)), strict=True):
         scores[row, column] = cosines(matrix[row : row + 1], queries[column])[0]
     return scores
+
+
+def head_length(dim: int, floor: float) -> int:
+    """How many coordinates :func:`near` looks at first: enough to pass over most vectors of random directions."""
+    return min(dim, max(1, round(dim * (1.15 - floor))))
+
+
+def near(matrix: Floats, inverse: Floats, tails: Floats, queries: Floats, floor: float) -> tuple[Rows, Rows, Floats]:
+    """Every pair of a row and a query whose cosine may be `floor` or more, with its cosine as :func:`all_cosines`.
+
+    With x = (x1, x2) and u = (u1, u2) cut at :func:`head_length`, x . u <= x1 . u1 + |x2| |u2| (Cauchy and
+    Schwarz): most pairs are told by the first part of the vectors, which is a third of the memory at a floor of 0.8.
+
+    Parameters
+    ----------
+    tails : shape (n,), lengths of the second parts of the rows
+    floor : above 0
+    """
+    cut = head_length(matrix.shape[1], floor)
+    norms = np.sqrt(squared_norms(queries))[:, np.newaxis]
+    units = np.divide(queries, norms, out=np.zeros(queries.shape), where=norms > 0).astype(np.float32)
+    least = floor - slack(matrix.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound = matrix[:, :cut] @ units[:, :cut].T
+        bound += tails[:, np.newaxis] * np.sqrt(squared_norms(np.ascontiguousarray(units[:, cut:]))).astype(np.float32)
+        bound *= inverse[:, np.newaxis]
+        rows, columns = np.divmod(np.flatnonzero(~(bound < least)), len(queries))  # NaN is a candidate
+    if rows.size * 20 > bound.size:
+        scores = all_cosines(matrix, inverse, queries)
+        rows, columns = np.divmod(np.flatnonzero(scores >= least), len(queries))
+        return rows, columns, scores[rows, columns]
+    found = np.empty(rows.size, np.float32)
+    for column in np.unique(columns):
+        mine = np.flatnonzero(columns == column)
+        found[mine] = cosines(matrix[rows[mine]], queries[column])
+    keep = found >= least
+    return rows[keep], columns[keep], found[keep]
 
 
 def slack(dim: int) -> float:

@@ -1,0 +1,108 @@
+"""Names of a text without a model, in many scripts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llama_index.hipporag.names import names
+from llama_index.hipporag.noun_phrases import noun_phrases, read_question, read_text, subject_of
+from llama_index.hipporag.phrases import normalise
+
+
+def texts(found):
+    return [mention.text for mention in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was directed by Keith Gordon.", ["Keith Gordon"]),
+        ("The film stars Billy Crudup and Jennifer Connelly.", ["Billy Crudup", "Jennifer Connelly"]),
+        ("He met the Duke of Saxe-Eisenach in St. Moritz.", ["Duke of Saxe-Eisenach", "St. Moritz"]),
+        ("We saw Apollo 11 and J. R. R. Tolkien there.", ["Apollo 11", "J. R. R. Tolkien"]),
+        ("She won at the 2018 Winter Games in 2019.", ["2018 Winter Games"]),
+        ("He read “Of Human Bondage” twice.", ["Of Human Bondage"]),
+        ("Musicians of the district played.", []),
+        ("Guy's widow was rich.", ["Guy"]),
+        ("It rained. The king, Lothair II. She left.", ["Lothair II"]),
+        ("Þórdís Åkerløv lived on Vinterøy.", ["Þórdís Åkerløv", "Vinterøy"]),
+        ("Встреча прошла в Нижнем Новгороде.", ["Нижнем Новгороде"]),
+        ("in 1944, 1945 and 1946", []),
+        ("no name at all", []),
+    ],
+)
+def test_names(text, expected):
+    found = texts(names(text))
+    assert [name for name in found if " and " not in name and " in " not in name] == expected
+
+
+def test_where_a_small_word_may_part_two_names_all_readings_are_given():
+    assert texts(names("The film is Trainer and Temptress.")) == ["Trainer and Temptress", "Trainer", "Temptress"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("东京是日本的首都。", {"东京", "日本", "首都"}),
+        ("東京タワーは日本の電波塔です。", {"東京", "タワー", "日本", "電波塔"}),
+        ("中华人民共和国的首都是北京。", {"中华人民共和国", "首都", "北京"}),
+        ("서울은 한국의 수도이다.", {"서울", "한국", "수도"}),
+        ("تقع القاهرة في مصر", {"القاهرة"}),
+        ("दिल्ली भारत की राजधानी है", {"दिल्ली भारत", "राजधानी"}),
+        ("กรุงเทพมหานคร เป็นเมืองหลวง", {"กรุงเทพมหานคร", "เป็นเมืองหลวง"}),
+    ],
+)
+def test_scripts_without_capitals(text, expected):
+    assert expected <= set(texts(noun_phrases(text)))
+
+
+@given(st.text(max_size=200))
+def test_every_mention_stands_where_it_says(text):
+    for mention in noun_phrases(text):
+        assert text[mention.start : mention.end] == mention.text != ""
+
+
+@given(st.text(max_size=200), st.none() | st.text(max_size=20))
+def test_any_text_can_be_read(text, title):
+    read = read_text(text, title)
+    keys = [normalise(entity) for entity in read.entities]
+    assert all(keys)
+    assert len(set(keys)) == len(keys)
+    assert {normalise(form) for form in read.subject} <= set(keys)
+    assert all(normalise(head) and normalise(tail) for head, _, tail in read.triples)
+
+
+def test_a_passage_with_its_title():
+    read = read_text("Waking the Dead (film)\nWaking the Dead is a drama. It was directed by Keith Gordon.")
+    assert read.subject == ["Waking the Dead (film)", "Waking the Dead"]
+    assert read.entities == ["Waking the Dead (film)", "Waking the Dead", "Keith Gordon"]
+    assert read.triples == [("Waking the Dead (film)", "It was directed by", "Keith Gordon")]
+
+
+def test_without_a_title_the_first_name_of_a_sentence_is_what_it_is_about():
+    read = read_text("In 1833 young Ada Byron met Charles Babbage.")
+    assert read.subject == []
+    assert read.triples == [("Ada Byron", "met", "Charles Babbage")]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "expected"),
+    [
+        ("Heat (1995 film)\nA film.", None, ["Heat (1995 film)", "Heat"]),
+        ("# **Heat**\n\nA film.", None, ["Heat"]),
+        ("Where Does It Hurt?\nA film.", None, ["Where Does It Hurt?"]),
+        ("A sentence that ends.\nAnother.", None, []),
+        ("One line only", None, []),
+        ("x" * 200 + "\nlong", None, []),
+        ("No line\nis read", "Given", ["Given"]),
+        ("東京（曖昧さ回避）\n本文", None, ["東京（曖昧さ回避）", "東京"]),
+        ("", None, []),
+    ],
+)
+def test_the_subject_of_a_passage(text, title, expected):
+    assert subject_of(text, title) == expected
+
+
+def test_a_question_gives_its_longest_phrases_once():
+    assert read_question("Did Ann Lee of York meet Ann Lee of York or Guy's son?") == ["Ann Lee of York", "Guy"]
+    assert read_question("what is this?") == []

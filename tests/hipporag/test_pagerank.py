@@ -1,0 +1,199 @@
+"""PageRank: closed forms, igraph, invariants; and the local push against the exact answer and its own bounds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llama_index.hipporag import hubs as hubs_module
+from llama_index.hipporag import local_push
+from llama_index.hipporag.local_push import push, walk_from
+from llama_index.hipporag.pagerank import Walk, pagerank
+from llama_index.ragkit.errors import ConfigurationError
+
+
+def symmetric(edges: list[tuple[int, int, float]], n: int) -> sp.csr_matrix:
+    weights = np.zeros((n, n))
+    for i, j, weight in edges:
+        weights[i, j] += weight
+        weights[j, i] += weight if i != j else 0.0
+    return sp.csr_matrix(weights)
+
+
+def by_solving(adjacency: sp.csr_matrix, reset: np.ndarray, damping: float) -> np.ndarray:
+    """The slow reference: the linear system of the definition, with dangling nodes that step to the reset."""
+    weights = adjacency.toarray()
+    strength = weights.sum(axis=1)
+    reset = reset / reset.sum()
+    steps = np.where(strength[:, None] > 0, weights / np.where(strength, strength, 1.0)[:, None], reset[None, :])
+    return np.linalg.solve(np.eye(len(reset)) - damping * steps.T, (1 - damping) * reset)
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(1, 12))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node, st.sampled_from([0.5, 1.0, 3.0])), max_size=20))
+    seeds = draw(st.lists(node, min_size=1, max_size=4))
+    weights = draw(st.lists(st.floats(0.01, 5), min_size=len(seeds), max_size=len(seeds)))
+    return symmetric(edges, n), np.array(seeds), np.array(weights), draw(st.sampled_from([0.0, 0.1, 0.5, 0.85]))
+
+
+def dense(nodes, weights, n):
+    reset = np.zeros(n)
+    np.add.at(reset, nodes, weights)
+    return reset
+
+
+def test_two_nodes_closed_form():
+    scores = pagerank(Walk.of(symmetric([(0, 1, 7.0)], 2)), np.array([1.0, 0.0]), damping=0.5, tolerance=1e-14)
+    np.testing.assert_allclose(scores, [2 / 3, 1 / 3], atol=1e-13)  # x0 = 1/2 + x1 / 2, x1 = x0 / 2
+
+
+def test_isolated_seed_keeps_everything():
+    walk = Walk.of(symmetric([(0, 1, 1.0)], 3))
+    np.testing.assert_allclose(pagerank(walk, np.array([0.0, 0.0, 2.0])), [0, 0, 1])
+    pushed = push(walk, np.array([2]), np.array([2.0]))
+    assert pushed.nodes.tolist() == [2]
+    np.testing.assert_allclose(pushed.scores, [1.0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs())
+def test_equals_the_linear_system(case):
+    adjacency, seeds, weights, damping = case
+    reset = dense(seeds, weights, adjacency.shape[0])
+    scores = pagerank(Walk.of(adjacency), reset, damping=damping, tolerance=1e-13)
+    np.testing.assert_allclose(scores, by_solving(adjacency, reset, damping), atol=1e-12)
+    assert scores.sum() == pytest.approx(1.0)
+
+
+def test_a_directed_graph_is_walked_along_its_edges():
+    adjacency = sp.csr_matrix(np.array([[0, 2.0, 0], [0, 0, 1.0], [0, 0, 0]]))
+    reset = np.array([1.0, 0, 0])
+    scores = pagerank(Walk.of(adjacency, undirected=False), reset, damping=0.5, tolerance=1e-14)
+    np.testing.assert_allclose(scores, by_solving(adjacency, reset, 0.5), atol=1e-12)
+    pushed = push(Walk.of(adjacency, undirected=False), np.array([0]), np.array([1.0]), epsilon=1e-12)
+    np.testing.assert_allclose(pushed.scores, scores, atol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [0.1, 0.5, 0.85])
+def test_equals_igraph(damping):
+    igraph = pytest.importorskip("igraph")
+    rng = np.random.default_rng(3)
+    pairs = [(int(i), int(j)) for i, j in rng.integers(0, 60, (150, 2)) if i != j]  # with parallel edges, node 60 alone
+    weights = rng.random(len(pairs)) + 0.1
+    graph = igraph.Graph(n=61, edges=pairs, directed=False)
+    reset = rng.random(61) * (rng.random(61) < 0.1)
+    reset[60] = 1.0
+    expected = graph.personalized_pagerank(
+        damping=damping, reset=reset.tolist(), weights=weights.tolist(), directed=False, implementation="prpack"
+    )
+    adjacency = symmetric([(i, j, float(weight)) for (i, j), weight in zip(pairs, weights, strict=True)], 61)
+    np.testing.assert_allclose(
+        pagerank(Walk.of(adjacency), reset, damping=damping, tolerance=1e-14), expected, atol=1e-12
+    )
+
+
+def test_many_queries_are_each_as_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    walk = Walk.of(symmetric([(int(i), int(j), 1.0) for i, j in rng.integers(0, 30, (60, 2))], 30))
+    resets = rng.random((7, 30))
+    alone = np.stack([pagerank(walk, reset, tolerance=1e-13) for reset in resets])
+    np.testing.assert_allclose(pagerank(walk, resets, tolerance=1e-13), alone, atol=1e-12)
+    np.testing.assert_allclose(pagerank(walk, sp.csr_matrix(resets), tolerance=1e-13), alone, atol=1e-12)
+    monkeypatch.setattr("llama_index.hipporag.pagerank._MOST_VALUES", 60)  # blocks of two queries
+    np.testing.assert_allclose(pagerank(walk, resets, tolerance=1e-13), alone, atol=1e-12)
+    assert pagerank(walk, np.empty((0, 30))).shape == (0, 30)
+
+
+def test_a_tolerance_below_rounding_ends():
+    walk = Walk.of(symmetric([(0, 1, 1.0), (1, 2, 0.3)], 3))
+    assert pagerank(walk, np.array([0.3, 0.3, 0.7]), damping=0.9, tolerance=1e-300).sum() == pytest.approx(1.0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.sampled_from([1e-1, 1e-3, 1e-6]), st.sampled_from([1, 3, 256]))
+def test_push_is_within_its_bounds(case, epsilon, most_hubs):
+    adjacency, seeds, weights, damping = case
+    n = adjacency.shape[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hubs_module, "MOST_HUBS", most_hubs)
+        walk = Walk.of(adjacency)
+        pushed = push(walk, seeds, weights, damping=damping, epsilon=epsilon)
+    exact = pagerank(walk, dense(seeds, weights, n), damping=damping, tolerance=1e-14)
+    found = dense(pushed.nodes, pushed.scores, n)
+    assert (np.diff(pushed.nodes) > 0).all()
+    assert np.abs(found - exact).sum() <= 2 * pushed.missing + 1e-10
+    assert (np.abs(found - exact) <= pushed.by_strength * walk.strength + 1e-10).all()
+
+
+def power_law(n: int, seed: int = 0) -> sp.csr_matrix:
+    """Chung-Lu: mean degree 4, hubs."""
+    rng = np.random.default_rng(seed)
+    share = np.cumsum(np.arange(1, n + 1) ** -0.8)
+    ends = np.minimum(np.searchsorted(share / share[-1], rng.random((2, 2 * n))), n - 1)
+    ends = ends[:, ends[0] != ends[1]]
+    half = sp.coo_matrix((np.ones(ends.shape[1]), ends), shape=(n, n))
+    return (half + half.T).tocsr()
+
+
+def test_push_finds_the_best_nodes_of_a_graph_with_hubs():
+    walk = Walk.of(power_law(20_000))
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        seeds = rng.choice(np.flatnonzero(walk.strength > 0), 4, replace=False)
+        exact = pagerank(walk, dense(seeds, np.ones(4), len(walk)))
+        pushed = push(walk, seeds, np.ones(4))
+        found = dense(pushed.nodes, pushed.scores, len(walk))
+        assert set(np.argsort(-exact)[:20]) == set(np.argsort(-found)[:20])
+        assert np.abs(found - exact).sum() < 0.05
+
+
+def test_what_lies_on_hubs_is_accounted_for():
+    """A hub that is not opened still has what comes back to it from its neighbours."""
+    leaves = 2_000
+    ring = [(leaf, leaf % leaves + 1, 1.0) for leaf in range(1, leaves + 1)]
+    walk = Walk.of(symmetric([(0, leaf, 1.0) for leaf in range(1, leaves + 1)] + ring, leaves + 1))
+    pushed = push(walk, np.array([0]), np.array([1.0]), epsilon=1e-3)  # the hub is not opened
+    exact = pagerank(walk, dense([0], [1.0], leaves + 1))[0]
+    found = dense(pushed.nodes, pushed.scores, leaves + 1)[0]
+    assert exact > 0.55  # .5 if nothing came back
+    assert found == pytest.approx(exact, rel=0.05)
+
+
+def test_small_graphs_are_walked_exactly_and_large_ones_locally(monkeypatch):
+    walk = Walk.of(power_law(500))
+    seeds, weights = np.array([7, 3]), np.array([1.0, 2.0])
+    nodes, scores = walk_from(walk, seeds, weights)
+    exact = pagerank(walk, dense(seeds, weights, 500))
+    np.testing.assert_allclose(dense(nodes, scores, 500), exact)
+    monkeypatch.setattr(local_push, "PUSH_FROM", 100)
+    monkeypatch.setattr(local_push, "EPSILON", 1e-3)
+    nodes, scores = walk_from(walk, seeds, weights)
+    np.testing.assert_allclose(dense(nodes, scores, 500), exact, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda walk: pagerank(walk, np.zeros(3)),
+        lambda walk: pagerank(walk, np.array([1.0, -1.0, 0.0])),
+        lambda walk: pagerank(walk, np.array([1.0, np.nan, 0.0])),
+        lambda walk: pagerank(walk, np.ones(4)),
+        lambda walk: pagerank(walk, np.ones(3), damping=1.0),
+        lambda walk: pagerank(walk, np.ones(3), tolerance=0),
+        lambda walk: push(walk, np.array([3]), np.array([1.0])),
+        lambda walk: push(walk, np.array([-1]), np.array([1.0])),
+        lambda walk: push(walk, np.array([], dtype=int), np.array([])),
+        lambda walk: push(walk, np.array([0, 1]), np.array([1.0])),
+        lambda walk: push(walk, np.array([0]), np.array([1.0]), epsilon=0),
+        lambda walk: Walk.of(sp.csr_matrix(np.ones((2, 3)))),
+        lambda walk: Walk.of(sp.csr_matrix(-np.ones((2, 2)))),
+        lambda walk: Walk.of(sp.csr_matrix([[0, np.inf], [np.inf, 0]])),
+    ],
+)
+def test_what_cannot_be_walked_is_refused(call):
+    with pytest.raises(ConfigurationError):
+        call(Walk.of(symmetric([(0, 1, 1.0)], 3)))

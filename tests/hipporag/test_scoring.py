@@ -1,0 +1,60 @@
+"""Scores of passages: closed forms, degenerate cases, ties."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from llama_index.hipporag.memory import Memory
+from llama_index.hipporag.scoring import best, min_max, nearness, passage_scores, rescored, share_of_best
+
+floats = st.lists(st.floats(-1, 1, allow_nan=False), min_size=1, max_size=12).map(np.array)
+
+
+def memory() -> Memory:
+    """p0 names phrase 0 twice and states a fact 0-1 twice; p1 states two facts of phrase 2; p2 says nothing."""
+    return Memory.empty().extended(
+        [{0: 2}, {}, {}], [{}, {}, {}], [{0: 2}, {1: 1, 2: 1}, {}], [0, 2, 2], [1, 3, 1], csr_matrix((4, 4))
+    )
+
+
+def test_three_ways_to_count():
+    nodes, scores = np.array([0, 1, 2]), np.array([0.5, 0.25, 0.125])
+    counts = {"contains": [0.75, 0.375, 0.0], "mentions": [4 * 0.5 + 2 * 0.25, 0.25 + 2 * 0.125, 0.0]}
+    counts["facts"] = [0.75, 0.25 + 2 * 0.125, 0.0]
+    for counted, wanted in counts.items():
+        np.testing.assert_allclose(passage_scores(memory(), nodes, scores, counted), wanted)
+    halved = passage_scores(memory(), nodes, scores, "contains", length_normalization=1.0)
+    np.testing.assert_allclose(halved, [0.75 / 2, 0.375 / 3, 0.0])
+
+
+def test_scales():
+    np.testing.assert_allclose(min_max(np.array([2.0, 4.0, 3.0])), [0, 1, 0.5])
+    np.testing.assert_allclose(min_max(np.array([9.0, 2.0, 4.0]), np.array([False, True, True])), [0, 0, 1])
+    assert min_max(np.array([3.0])).tolist() == [1.0]
+    assert min_max(np.zeros(2)).tolist() == [0.0, 0.0]
+    assert min_max(np.ones(2), np.zeros(2, np.bool_)).tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(share_of_best(np.array([8.0, 1.0, 2.0]), np.array([False, True, True])), [0, 0.5, 1])
+    assert share_of_best(np.zeros(3)).tolist() == [0, 0, 0]
+    np.testing.assert_allclose(nearness(np.array([-1.0, 0.0, 1.0])), [0, 0.5, 1])
+
+
+@given(floats, st.integers(1, 15), st.data())
+def test_the_best_are_those_of_a_full_sort(scores, k, data):
+    allowed = data.draw(st.none() | st.lists(st.booleans(), min_size=len(scores), max_size=len(scores)).map(np.array))
+    key = lambda row: (row * 7) % 5  # noqa: E731
+    rows = [row for row in range(len(scores)) if allowed is None or allowed[row]]
+    wanted = sorted(rows, key=lambda row: (-scores[row], key(row)))[:k]
+    assert [scores[row] for row, _ in best(scores, k, key, allowed)] == [scores[row] for row in wanted]
+    assert [key(row) for row, _ in best(scores, k, key, allowed)] == [key(row) for row in wanted]
+
+
+def test_a_rescored_ranking_keeps_every_place_once():
+    m = memory()
+    for rows in ([0, 1, 2], [-1, 0, -1, 1], [-1], [2, 2, 0], []):
+        found = rescored(m, np.array(rows, np.int64), {2: 1.0}, 0.5)
+        assert sorted(place for place, _ in found) == list(range(len(rows)))
+        assert all(0 <= score <= 1 for _, score in found)
+        assert [place for place, _ in found if rows[place] < 0] == [p for p, row in enumerate(rows) if row < 0]
+    first = rescored(m, np.array([0, 1]), {2: 1.0}, 0.01)
+    assert first[0] == (1, 1.0)
