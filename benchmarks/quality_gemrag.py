@@ -132,10 +132,12 @@ def print_curves(tasks: list[Task], embed_model: BaseEmbedding) -> None:
         "key phrases, five a node": lambda corpus: KeyphraseQuestionExtractor(),
     }
     for kind, extractor in kinds.items():
-        found = [curves(task, embed_model, extractor(task)) for task in tasks]
-        print(
-            f"\n{kind}\n\n| score |" + " hit@1 | hit@4 | MRR |" * len(tasks) + "\n|---|" + "---|---|---|" * len(tasks)
-        )
+        extractors = [extractor(task.corpus) for task in tasks]
+        found = [curves(t, embed_model, e) for t, e in zip(tasks, extractors, strict=True) if e is not None]
+        if not found:
+            continue
+        print(f"\n{kind}\n\n| score |" + " hit@1 | hit@4 | MRR |" * len(found))
+        print("|---|" + "---|---|---|" * len(found))
         for name in found[0]:
             print(f"| {name} | " + " | ".join(f"{x:.3f}" for side in found for x in side[name]) + " |")
 
