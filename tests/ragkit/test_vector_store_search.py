@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from llama_index.ragkit.matrix_search import cosines, squared_norms, top_k, weights
+from llama_index.ragkit.errors import EmbeddingError
+from llama_index.ragkit.matrix_search import cosines, slack, squared_norms, top_k, weights
 from llama_index.ragkit.vector_store import MatrixVectorStore
 
 
@@ -153,3 +154,19 @@ def test_small_integer_vectors_are_ranked_exactly(rows, query, k, data):
     inverse = weights(squared_norms(matrix))
     ((found, scores),) = top_k(matrix, inverse, np.array([query], np.float32), k, subset, lambda row: row)
     assert list(zip((-scores).tolist(), found.tolist(), strict=True)) == expected
+
+
+def test_approximate_cosines_of_all_rows_are_within_the_slack():
+    rng = np.random.default_rng(0)
+    store = MatrixVectorStore(stores_text=False)
+    vectors = rng.normal(size=(50, 24)).astype(np.float32)
+    vectors[3] = 0
+    store.put([f"r{i}" for i in range(50)], vectors)
+    store.delete_nodes(["r7", "r40"])
+    rows, query = store.snapshot(), rng.normal(size=24).astype(np.float32)
+    near = rows.approximate(query)
+    assert near.shape == (48,)
+    assert np.abs(near - cosines(rows.matrix, query)).max() <= slack(24) / 2
+    assert MatrixVectorStore(stores_text=False).snapshot().approximate(query).shape == (0,)
+    with pytest.raises(EmbeddingError):
+        rows.approximate(query[:3])

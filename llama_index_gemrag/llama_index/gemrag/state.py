@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.layer import Layer, Mask, Match
+from llama_index.gemrag.layer import Centre, Layer, Mask, Match
 from llama_index.gemrag.scoring import Rule
 from llama_index.ragkit.matrix import Snapshot
 
@@ -52,7 +52,7 @@ class GEMRAGState:
         written: Mapping[str, dict[str, Any]],
     ) -> "GEMRAGState":
         """A state of these vectors."""
-        centre = _mean_direction(questions)
+        centre = Centre(questions)
         return cls(Layer(chunks, questions, centre), Layer(themes, theme_questions, centre), structure, written)
 
     @cached_property
@@ -83,18 +83,6 @@ class GEMRAGState:
         """The canonical order among equal scores."""
         layer = self.themes if node_id in self.themes.texts else self.chunks
         return layer.texts.record_of(node_id).key, node_id
-
-
-def _mean_direction(questions: Snapshot) -> NDArray[np.float64] | None:
-    """Mean of the questions' unit vectors; None without any."""
-    if not len(questions):
-        return None
-    total = np.zeros(questions.dim or 0)
-    for block in questions.blocks(1 << 14):
-        rows = block.astype(np.float64)
-        norms = np.linalg.norm(rows, axis=1)
-        total += np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0) @ rows
-    return total / len(questions)
 
 
 def best_rows(scores: NDArray[np.floating], k: int, margin: float, allowed: Mask | None) -> NDArray[np.intp]:
