@@ -1,6 +1,6 @@
 """What a query sees: chunks and themes with their questions, at one moment, and the ranking over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -103,7 +103,6 @@ def rank(
     rule: Rule,
     *,
     allowed: Mask | None = None,
-    candidates: Sequence[str] | None = None,
     margin: float = 0.0,
     keep_covered: bool = True,
     max_summaries: int | None = None,
@@ -115,7 +114,6 @@ def rank(
     vector : of the prompt, shape (d,)
     k : at least 1
     allowed : shape (n chunks,), which chunks may be shown; a theme only if all its members may
-    candidates : chunks to rank in place of all
     margin : what is taken off the score of a theme
     keep_covered : whether a theme stays when one of its members ranks above it
     max_summaries : how many themes at most; None for no limit
@@ -124,14 +122,7 @@ def rank(
     -------
     Ids with scores and their parts; equal scores in the canonical order.
     """
-    if candidates is not None:
-        chosen = np.zeros(len(state.chunks.texts), np.bool_)
-        rows = state.chunks.texts.rows_of(candidates)
-        chosen[rows[rows >= 0]] = True
-        shown: Mask | None = chosen if allowed is None else chosen & allowed
-    else:
-        shown = allowed
-    found = _best(state.chunks, vector, k, rule, shown, 0.0)
+    found = _best(state.chunks, vector, k, rule, allowed, 0.0)
     if max_summaries != 0:
         found += _best(state.themes, vector, k, rule, state.theme_mask(allowed), margin)
     found.sort(key=lambda item: (-item[1], state.key(item[0])))
