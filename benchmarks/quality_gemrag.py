@@ -132,20 +132,22 @@ def print_curves(tasks: list[Task], embed_model: BaseEmbedding) -> None:
         "key phrases, five a node": lambda corpus: KeyphraseQuestionExtractor(),
     }
     for kind, extractor in kinds.items():
-        found = [curves(task, embed_model, extractor(task)) for task in tasks]
-        print(
-            f"\n{kind}\n\n| score |" + " hit@1 | hit@4 | MRR |" * len(tasks) + "\n|---|" + "---|---|---|" * len(tasks)
-        )
+        extractors = [extractor(task.corpus) for task in tasks]
+        found = [curves(t, embed_model, e) for t, e in zip(tasks, extractors, strict=True) if e is not None]
+        if not found:
+            continue
+        print(f"\n{kind}\n\n| score |" + " hit@1 | hit@4 | MRR |" * len(found))
+        print("|---|" + "---|---|---|" * len(found))
         for name in found[0]:
             print(f"| {name} | " + " | ".join(f"{x:.3f}" for side in found for x in side[name]) + " |")
 
 
-def print_themes(corpus: Corpus, embed_model: BaseEmbedding) -> None:
+def print_themes(corpus: Corpus, embed_model: BaseEmbedding, questions: int) -> None:
     """How well the ten strongest members of themes, clusters and components follow the categories of passages."""
     index = GEMRAGIndex(
         nodes=corpus.fresh_nodes(),
         embed_model=embed_model,
-        extractor=KeyphraseQuestionExtractor(),
+        extractor=KeyphraseQuestionExtractor(num_questions=questions),
         summarizer=ExtractiveSummarizer(),
         num_themes=0,
     )
@@ -187,11 +189,14 @@ def main() -> None:
     """Print the curves of a data folder, and where its passages have categories, how themes follow them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    tasks = load(parser.parse_args().data)
-    if len(tasks[0].corpus.nodes) == len(tasks[0].corpus.records):
+    parser.add_argument("--only", choices=["curves", "themes"], help="one of the two")
+    parser.add_argument("--questions", type=int, default=5, help="key-phrase questions a passage, for themes")
+    options = parser.parse_args()
+    tasks = load(options.data)
+    if options.only != "themes" and len(tasks[0].corpus.nodes) == len(tasks[0].corpus.records):
         print_curves(tasks, minilm())
-    if tasks[0].corpus.category_of:
-        print_themes(tasks[0].corpus, minilm())
+    if options.only != "curves" and tasks[0].corpus.category_of:
+        print_themes(tasks[0].corpus, minilm(), options.questions)
 
 
 if __name__ == "__main__":

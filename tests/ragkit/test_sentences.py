@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.sentences import sentence_spans, split_sentences
+from llama_index.ragkit.sentences import language_of, sentence_spans, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -122,3 +122,18 @@ def test_a_long_text_is_cut_throughout():
     sentences = split_sentences("The tea is hot. " * 20_000)
     assert len(sentences) == 20_000
     assert all(re.fullmatch(r"The tea is hot\.", sentence) for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The tower.", "en"),
+        ("Башня стоит.", "ru"),
+        ("塔がある。", "ja"),
+        ("塔在这里。", "zh"),
+        ("", "en"),
+        ("12.5 %", "en"),
+    ],
+)
+def test_the_script_tells_the_language(text, language):
+    assert language_of(text) == language

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from llama_index.ragkit.matrix_search import cosines, squared_norms, top_k, weights
+from llama_index.ragkit.errors import EmbeddingError
+from llama_index.ragkit.matrix_search import cosines, slack, squared_norms, top_k, weights
 from llama_index.ragkit.vector_store import MatrixVectorStore
 
 
@@ -197,3 +198,18 @@ def test_near_misses_no_pair_and_adds_none(seed, floor, spread):
             if (i, j) in found:
                 assert exact[i, j] >= floor - 4 * error
                 assert abs(found[i, j] - exact[i, j]) <= error
+
+
+def test_the_cosines_of_one_vector_are_within_their_bound_too():
+    rng = np.random.default_rng(0)
+    store = MatrixVectorStore(stores_text=False)
+    vectors = rng.normal(size=(50, 24)).astype(np.float32)
+    vectors[3] = 0
+    store.put([f"r{i}" for i in range(50)], vectors)
+    store.delete_nodes(["r7", "r40"])
+    rows, query = store.snapshot(), rng.normal(size=24).astype(np.float32)
+    near = rows.cosines([query])[:, 0]
+    assert near.shape == (48,)
+    assert np.abs(near - cosines(rows.matrix, query)).max() <= slack(24) / 2
+    with pytest.raises(EmbeddingError):
+        rows.cosines([query[:3]])

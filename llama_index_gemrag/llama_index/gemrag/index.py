@@ -47,7 +47,7 @@ class GEMRAGIndex(Upkeep):
     summarizer : writes the themes; default :class:`~llama_index.ragkit.LLMSummarizer`.
         :class:`~llama_index.ragkit.ExtractiveSummarizer` needs no LLM
     group_by : which chunks share a graph: a metadata key, "ref_doc_id" for one graph a document, None for one graph
-        of all chunks ["ref_doc_id", the unit of the paper]
+        of all chunks; "" for the stored one ["ref_doc_id", the unit of the paper]
     num_themes : themes of a group; None goes by the spectrum's largest relative drop; 0 builds none
     max_themes : themes of a group at most when the spectrum decides [32]. No group has more than a third as many
         themes as chunks

@@ -13,7 +13,7 @@ from llama_index.gemrag.scoring import Rule
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import cosines, slack
 
-__all__ = ["OWNER_KEY", "TEXT_KEY", "Layer", "Mask", "Match"]
+__all__ = ["OWNER_KEY", "TEXT_KEY", "Centre", "Layer", "Mask", "Match"]
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -32,6 +32,25 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Centre:
+    """The mean of the unit vectors of all questions of an index, computed when a prompt first needs it."""
+
+    questions: Snapshot = field(default_factory=Snapshot.empty)
+
+    @cached_property
+    def direction(self) -> Floats | None:
+        """shape (d,); None without any question."""
+        if not len(self.questions):
+            return None
+        total = np.zeros(self.questions.dim or 0)
+        for rows in self.questions.blocks(BLOCK):
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+            total += np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0) @ rows
+        mean: Floats = (total / len(self.questions)).astype(np.float32)
+        return mean
+
+
+@dataclass(frozen=True)
 class Layer:
     """Texts and questions at one moment.
 
@@ -39,12 +58,12 @@ class Layer:
     ----------
     texts : the nodes' vectors
     questions : the vectors of their questions; the metadata of a row names its node and holds its text
-    centre : shape (d,), the mean of the unit vectors of all questions of the index; None without any
+    centre : of all questions of the index
     """
 
     texts: Snapshot = field(default_factory=Snapshot.empty)
     questions: Snapshot = field(default_factory=Snapshot.empty)
-    centre: Doubles | None = None
+    centre: Centre = field(default_factory=Centre)
 
     @cached_property
     def owners(self) -> NDArray[np.intp]:
@@ -83,14 +102,14 @@ class Layer:
     @cached_property
     def hubs(self) -> Floats:
         """Mean cosine of each text with all questions of the index, shape (n,)."""
-        return self._near(self.centre)
+        return self._near(self.centre.direction)
 
-    def _near(self, direction: Doubles | Floats | None) -> Floats:
+    def _near(self, direction: Floats | None) -> Floats:
         """Dot product of each unit text with a vector of any length, shape (n,)."""
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         if direction is None or not length:
             return np.zeros(len(self.texts), np.float32)
-        near: Floats = self.texts.cosines([np.asarray(direction, np.float32)])[:, 0] * np.float32(length)
+        near: Floats = self.texts.cosines([direction])[:, 0] * np.float32(length)
         return near
 
     def edges_from(self, direction: Floats) -> Floats:
@@ -131,8 +150,8 @@ class Layer:
         best = np.full(len(rows), -np.inf)
         np.maximum.at(best, positions, found)
         hub = np.zeros(len(rows))
-        if self.centre is not None:
-            hub = cosines(texts, self.centre.astype(np.float32)) * float(np.linalg.norm(self.centre))
+        if self.centre.direction is not None:
+            hub = cosines(texts, self.centre.direction) * float(np.linalg.norm(self.centre.direction))
         matches = [Match(float(text[i]), None, 0.0, float(hub[i])) for i in range(len(rows))]
         for j in sorted(range(len(names)), key=lambda j: (found[j], names[j])):
             i = int(positions[j])

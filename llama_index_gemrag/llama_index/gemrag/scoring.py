@@ -77,7 +77,8 @@ class Rule:
             return np.where(np.isfinite(best), best, text)
         lifted = np.maximum(best, 0) ** 2 * np.maximum(best - text, 0)
         weight = 1 - np.power(1 - self.question_weight, asked, dtype=text.dtype)
-        return text + weight * lifted - self.hub_penalty * hub
+        score: Array = text + weight * lifted - self.hub_penalty * hub
+        return score
 
     @property
     def slope(self) -> float:

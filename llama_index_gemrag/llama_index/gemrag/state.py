@@ -1,6 +1,6 @@
 """What a query sees: chunks and themes with their questions, at one moment, and the ranking over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.layer import Layer, Mask, Match
+from llama_index.gemrag.layer import Centre, Layer, Mask, Match
 from llama_index.gemrag.scoring import Rule
 from llama_index.ragkit.matrix import Snapshot
 
@@ -52,7 +52,7 @@ class GEMRAGState:
         written: Mapping[str, dict[str, Any]],
     ) -> "GEMRAGState":
         """A state of these vectors."""
-        centre = _mean_direction(questions)
+        centre = Centre(questions)
         return cls(Layer(chunks, questions, centre), Layer(themes, theme_questions, centre), structure, written)
 
     @cached_property
@@ -85,18 +85,6 @@ class GEMRAGState:
         return layer.texts.record_of(node_id).key, node_id
 
 
-def _mean_direction(questions: Snapshot) -> NDArray[np.float64] | None:
-    """Mean of the questions' unit vectors; None without any."""
-    if not len(questions):
-        return None
-    total = np.zeros(questions.dim or 0)
-    for block in questions.blocks(1 << 14):
-        rows = block.astype(np.float64)
-        norms = np.linalg.norm(rows, axis=1)
-        total += np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0) @ rows
-    return total / len(questions)
-
-
 def best_rows(scores: NDArray[np.floating], k: int, margin: float, allowed: Mask | None) -> NDArray[np.intp]:
     """Rows that may be among the k best when scores are wrong by less than half of `margin`."""
     rows = np.arange(len(scores)) if allowed is None else np.flatnonzero(allowed)
@@ -115,7 +103,6 @@ def rank(
     rule: Rule,
     *,
     allowed: Mask | None = None,
-    candidates: Sequence[str] | None = None,
     margin: float = 0.0,
     keep_covered: bool = True,
     max_summaries: int | None = None,
@@ -127,7 +114,6 @@ def rank(
     vector : of the prompt, shape (d,)
     k : at least 1
     allowed : shape (n chunks,), which chunks may be shown; a theme only if all its members may
-    candidates : chunks to rank in place of all
     margin : what is taken off the score of a theme
     keep_covered : whether a theme stays when one of its members ranks above it
     max_summaries : how many themes at most; None for no limit
@@ -136,14 +122,7 @@ def rank(
     -------
     Ids with scores and their parts; equal scores in the canonical order.
     """
-    if candidates is not None:
-        chosen = np.zeros(len(state.chunks.texts), np.bool_)
-        rows = state.chunks.texts.rows_of(candidates)
-        chosen[rows[rows >= 0]] = True
-        shown: Mask | None = chosen if allowed is None else chosen & allowed
-    else:
-        shown = allowed
-    found = _best(state.chunks, vector, k, rule, shown, 0.0)
+    found = _best(state.chunks, vector, k, rule, allowed, 0.0)
     if max_summaries != 0:
         found += _best(state.themes, vector, k, rule, state.theme_mask(allowed), margin)
     found.sort(key=lambda item: (-item[1], state.key(item[0])))
