@@ -17,6 +17,7 @@ from typing import Any
 __all__ = ["METHODS", "main", "measure"]
 
 METHODS: dict[str, tuple[str, ...]] = {
+    "mrag": ("benchmarks.speed_mrag",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
 }
 

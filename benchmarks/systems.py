@@ -35,7 +35,7 @@ System = Callable[[str], Ranking]
 
 # method -> module with `add_arguments(parser)` and `build(corpus, dense, embed_model, options)`, which
 # returns {method: system, f"{method}-off": system, and further rows of its own}.
-METHODS = {"raptor": "benchmarks.quality_raptor"}
+METHODS = {"mrag": "benchmarks.quality_mrag", "raptor": "benchmarks.quality_raptor"}
 
 
 class Dense:

@@ -145,8 +145,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         matrix, dimension = as_matrix(vectors, texts), self._parts.struct.embedding["dimension"]
         if matrix.shape[1] != dimension:
             raise EmbeddingModelMismatchError(
-                f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, but the index was "
-                f"built with vectors of length {dimension}. Pass embed_model= of the build."
+                f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, but the index "
+                f"was built with vectors of length {dimension}. Pass embed_model= of the build."
             )
         return matrix
 
@@ -160,7 +160,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
     @property
     def importance(self) -> NDArray[np.float64]:
         """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
-        return self._state.importance.copy()
+        scores: NDArray[np.float64] = self._state.importance.copy()
+        return scores
 
     def as_retriever(self, **kwargs: Any) -> BaseRetriever:
         """A :class:`MRAGRetriever` over this index."""
