@@ -71,6 +71,7 @@ def hold(
     rows: Rows | None = None,
     lexical: Sequence[Mapping[int, float]] | None = None,
     lexical_weight: float = 0.0,
+    ballots: Ballots | None = None,
 ) -> Election:
     """Let every head vote for every aspect.
 
@@ -82,8 +83,9 @@ def hold(
     rows : the rows that may be named; None for all
     lexical : for each aspect the scores, above 0, of rows that another retriever found, best first; None for none
     lexical_weight : what it counts, in [0, 1]
+    ballots : what the heads name, if it is known already
     """
-    ballots = state.cast(queries, count, rows)
+    ballots = state.cast(queries, count, rows) if ballots is None else ballots
     most = len(state.chunks) if rows is None else len(rows)
     if len(np.unique(ballots.rows)) < min(wanted, most):
         ballots = state.cast(queries, wanted, rows)

@@ -175,6 +175,9 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
             return Election.empty(state)
         wanted = self.similarity_top_k * (1 if self.token_budget is None else _CANDIDATES_PER_RESULT)
         lexical = yield from self._ask_lexical(state, aspects, rows)
+        ballots = None
+        if index._head_stores is not None and rows is None:
+            ballots = yield from index._head_stores.ballots(state, queries, self.num_candidates)
         return (
             yield from offload(
                 hold,
@@ -187,6 +190,7 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
                 rows=rows,
                 lexical=lexical,
                 lexical_weight=self.lexical_weight,
+                ballots=ballots,
             )
         )
 
