@@ -90,7 +90,7 @@ class HeadStores:
                     return None
                 names = [state.chunks.ids[row] for row in rows]
                 near = cosines(state.chunks.vectors_of(names)[:, head * size : (head + 1) * size], part)
-                best = sorted(range(len(rows)), key=lambda i: (-near[i], state.key(int(rows[i]))))[:found]  # noqa: B023
+                best = sorted(range(len(rows)), key=lambda i: (-near[i], state.key(int(rows[i]))))[:found]
                 out.rows[aspect, head], out.cosines[aspect, head] = rows[best], near[best]
         return out
 

@@ -58,7 +58,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
     Raises
     ------
     ConfigurationError
-        If `dtype` is unknown, or another than that of the index when one is loaded; if `head_stores` are not one a head.
+        If `dtype` is unknown, or another than that of the index when one is loaded; if `head_stores` are not one
+        a head.
     """
 
     index_struct_cls = MRAGStruct
@@ -146,7 +147,7 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
             raise UnsupportedStoreError(
                 "The index keeps its heads in vector stores of yours too: pass head_stores= of the build."
                 if self._params["stores"]
-                else "The index was built without head_stores=; those given lack its nodes. Build a new index with them."
+                else "The index was built without head_stores=; those given lack its nodes. Build a new index."
             )
 
     def _read_state(self) -> Steps[MRAGState]:
