@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ TEXTS = 96
 
 def measurements() -> Iterator[dict[str, Any]]:
     """Measure; each part in a process of its own, so that memory is that of the part."""
-    for part in ("retrieval", "importance", "embedding"):
+    for part in PARTS:
         command = [sys.executable, "-m", "benchmarks.speed_mrag", part]
         yield json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
 
@@ -109,7 +110,7 @@ def _importance() -> dict[str, Any]:
     }
 
 
-def _embedding() -> dict[str, Any]:
+def _embedding(fewest: int, most: int) -> dict[str, Any]:
     """`MultiHeadEmbedding` against a plain forward pass over the same batches, and against one text at a time."""
     import torch
 
@@ -140,7 +141,7 @@ def _embedding() -> dict[str, Any]:
         "tower",
     ]
     rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(words, size=rng.integers(4, 40))) for _ in range(TEXTS)]
+    texts = [" ".join(rng.choice(words, size=rng.integers(fewest, most + 1))) for _ in range(TEXTS)]
     model = MultiHeadEmbedding(minilm_folder(), device="cpu", max_length=256)
     encoder = model.encoder
     rows = encoder.tokens(texts)
@@ -169,7 +170,7 @@ def _embedding() -> dict[str, Any]:
         ):
             times[name] = min(times.get(name, float("inf")), _seconds(work, time.process_time, 1))
     return {
-        "name": f"embedding {TEXTS} texts of 4 to 40 words, MiniLM, CPU seconds",
+        "name": f"embedding {TEXTS} texts of {fewest} to {most} words, MiniLM, CPU",
         "ours_cpu_s": times["ours"],
         "plain_forward_cpu_s": times["plain"],
         "one_text_at_a_time_cpu_s": times["single"],
@@ -178,6 +179,13 @@ def _embedding() -> dict[str, Any]:
     }
 
 
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "retrieval": _retrieval,
+    "importance": _importance,
+    "embedding clauses": partial(_embedding, 2, 5),
+    "embedding sentences": partial(_embedding, 5, 15),
+    "embedding paragraphs": partial(_embedding, 20, 60),
+}
+
 if __name__ == "__main__":
-    parts = {"retrieval": _retrieval, "importance": _importance, "embedding": _embedding}
-    print(json.dumps(parts[sys.argv[1]]()))
+    print(json.dumps(PARTS[sys.argv[1]]()))

@@ -107,7 +107,12 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         return model
 
     def _new_struct(self) -> MRAGStruct:
-        params = {"dtype": self._dtype, "heads": 0, "model": {}, "stores": self._head_stores is not None}
+        params: dict[str, Any] = {
+            "dtype": self._dtype,
+            "heads": 0,
+            "model": {},
+            "stores": self._head_stores is not None,
+        }
         return MRAGStruct(params={"dtype": self._dtype, "mrag": params})
 
     @property
