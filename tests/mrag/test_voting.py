@@ -66,6 +66,17 @@ def test_float16_finds_what_float32_finds_in_the_rounded_vectors():
     assert dict(one) == pytest.approx(dict(other))
 
 
+def test_many_rows_are_searched_in_threads_with_the_same_result(monkeypatch):
+    from llama_index.mrag import search
+
+    state, flat = random_state(300)
+    alone = state.cast(flat[:3], 20)
+    monkeypatch.setattr(search, "_WORTH_THREADS", 100)
+    together = state.cast(flat[:3], 20)
+    np.testing.assert_array_equal(together.rows, alone.rows)
+    np.testing.assert_array_equal(together.cosines, alone.cosines)
+
+
 def test_equal_nodes_stand_in_the_order_of_their_keys():
     flat = np.ones((6, 12), np.float32)
     election = hold(state_of(flat, 3), ["q"], flat[:1], vote="mrag", count=32)
