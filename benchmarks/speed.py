@@ -17,8 +17,9 @@ from typing import Any
 __all__ = ["METHODS", "main", "measure"]
 
 METHODS: dict[str, tuple[str, ...]] = {
-    "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
     "gemrag": ("benchmarks.speed_gemrag",),
+    "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
+    "mrag": ("benchmarks.speed_mrag",),
     "pgrag": ("benchmarks.speed_pgrag",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
 }

@@ -33,14 +33,10 @@ RRF_K = 60
 Ranking = list[str]
 System = Callable[[str], Ranking]
 
-# method -> module with `add_arguments(parser)` and `build(corpus, dense, embed_model, options)`, which
-# returns {method: system, f"{method}-off": system, and further rows of its own}.
-METHODS = {
-    "gemrag": "benchmarks.quality_gemrag",
-    "hipporag": "benchmarks.quality_hipporag",
-    "raptor": "benchmarks.quality_raptor",
-}
-METHODS = {"pgrag": "benchmarks.quality_pgrag", "raptor": "benchmarks.quality_raptor"}
+# Each has a module `benchmarks.quality_<method>` with `add_arguments(parser)`, `make_index(corpus, embed_model, options)`
+# and `build(corpus, dense, embed_model, options)`, which returns {method: system, f"{method}-off": system, and
+# further rows of its own}.
+METHODS = ("gemrag", "hipporag", "mrag", "pgrag", "raptor")
 
 
 class Dense:
@@ -133,7 +129,7 @@ def adapter(method: str) -> object:
     """The module that builds the systems of a method."""
     if method not in METHODS:
         raise SystemExit(f"Unknown method {method!r}; there are {', '.join(sorted(METHODS))}.")
-    return importlib.import_module(METHODS[method])
+    return importlib.import_module(f"benchmarks.quality_{method}")
 
 
 def build(method: str, corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:

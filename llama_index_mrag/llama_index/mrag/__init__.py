@@ -4,17 +4,23 @@ See :class:`MRAGIndex`.
 """
 
 from llama_index.mrag.embedding import HeadEmbedding, MultiHeadEmbedding, SplitEmbedding
+from llama_index.mrag.evaluation import multi_aspect_table, random_baseline
+from llama_index.mrag.generation import Generated, MultiAspectGenerator
 from llama_index.mrag.index import MRAGIndex
 from llama_index.mrag.postprocessor import MRAGPostprocessor
 from llama_index.mrag.retriever import MRAGExplanation, MRAGRetriever, VoteFor
 
 __all__ = [
+    "Generated",
     "HeadEmbedding",
     "MRAGExplanation",
     "MRAGIndex",
     "MRAGPostprocessor",
     "MRAGRetriever",
+    "MultiAspectGenerator",
     "MultiHeadEmbedding",
     "SplitEmbedding",
     "VoteFor",
+    "multi_aspect_table",
+    "random_baseline",
 ]

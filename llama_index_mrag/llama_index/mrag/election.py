@@ -45,18 +45,18 @@ class Election:
         return cls(state, (), ballots, nothing, (), Tally(np.zeros(0, np.intp), np.zeros((0, 0))), [])
 
     def votes_for(self, node_id: str) -> tuple[dict[str, float], list[tuple[str, int | None, int, float]]]:
-        """The agreement of each aspect that voted for a node; and (aspect, head, place from 1, share), largest first."""
+        """Agreement of each aspect that voted for a node; and (aspect, head, place from 1, share), largest first."""
         row = self.state.chunks.row_of(node_id)
         column = int(np.searchsorted(self.tally.rows, row))
         agreement = self.tally.agreement[:, column]
         found: list[tuple[str, int | None, int, float]] = [
-            (self.aspects[a], int(h), int(place) + 1, float(self.votes[a, h, place]))
-            for a, h, place in np.argwhere(self.ballots.rows == row)
+            (self.aspects[a], h, place + 1, float(self.votes[a, h, place]))
+            for a, h, place in np.argwhere(self.ballots.rows == row).tolist()
         ]
         for aspect, votes in zip(self.aspects, self.lexical, strict=False):
             if row in votes:
                 found.append((aspect, None, list(votes).index(row) + 1, votes[row]))
-        shares = {self.aspects[a]: float(agreement[a]) for a in np.flatnonzero(agreement)}
+        shares = {self.aspects[a]: float(agreement[a]) for a in np.flatnonzero(agreement).tolist()}
         return shares, sorted(found, key=lambda vote: -vote[3])
 
 
@@ -67,6 +67,7 @@ def hold(
     *,
     vote: Vote,
     count: int,
+    wanted: int = 0,
     rows: Rows | None = None,
     lexical: Sequence[Mapping[int, float]] | None = None,
     lexical_weight: float = 0.0,
@@ -78,12 +79,16 @@ def hold(
     ----------
     queries : shape (aspects, heads * head_dim)
     count : nodes that each head names
+    wanted : nodes that must be named by all of them together, if there are as many; else each names more
     rows : the rows that may be named; None for all
     lexical : for each aspect the scores, above 0, of rows that another retriever found, best first; None for none
     lexical_weight : what it counts, in [0, 1]
-    ballots : what the heads found, if it is known already
+    ballots : what the heads name, if it is known already
     """
     ballots = state.cast(queries, count, rows) if ballots is None else ballots
+    most = len(state.chunks) if rows is None else len(rows)
+    if len(np.unique(ballots.rows)) < min(wanted, most):
+        ballots = state.cast(queries, wanted, rows)
     votes = head_votes(ballots.cosines, state.importance, vote)
     result = tally(ballots, votes)
     other: list[dict[int, float]] = []

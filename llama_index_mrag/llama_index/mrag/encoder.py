@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, __version__
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from llama_index.mrag.heads import HeadTap, Pooling
@@ -55,7 +55,7 @@ class HeadEncoder:
     ) -> None:
         self.tokenizer = AutoTokenizer.from_pretrained(name, **(tokenizer_kwargs or {}))
         device = device or _best_device()
-        loaded = AutoModel.from_pretrained(name, **{**_dtype_keyword(name, dtype, device), **(model_kwargs or {})})
+        loaded = AutoModel.from_pretrained(name, **{**_dtype_keyword(dtype, device), **(model_kwargs or {})})
         # Of a translator (T5, BART) the half that reads; a model spread by device_map stays where it is.
         model = loaded.get_encoder() if getattr(loaded.config, "is_encoder_decoder", False) else loaded
         self.model = (model if getattr(loaded, "hf_device_map", None) else model.to(device)).eval()
@@ -69,12 +69,14 @@ class HeadEncoder:
     @property
     def device(self) -> torch.device:
         """Where inputs go."""
-        return next(self.model.parameters()).device
+        device: torch.device = next(self.model.parameters()).device
+        return device
 
     @property
     def dtype(self) -> torch.dtype:
         """What the weights are."""
-        return next(self.model.parameters()).dtype
+        dtype: torch.dtype = next(self.model.parameters()).dtype
+        return dtype
 
     def _end_token(self, append_eos: bool | None) -> int | None:
         """The token that every text must end with, or None where any will do."""
@@ -164,14 +166,14 @@ def _best_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _dtype_keyword(name: str, dtype: str | None, device: str) -> dict[str, Any]:
+def _dtype_keyword(dtype: str | None, device: str) -> dict[str, Any]:
     """The dtype under the name that this transformers knows; "auto" keeps that of the weights."""
     chosen: Any = dtype or ("float32" if device == "cpu" else "auto")
     if chosen != "auto":
         chosen = getattr(torch, chosen, None)
         if not isinstance(chosen, torch.dtype):
             raise ConfigurationError(f"dtype must name a torch dtype such as 'float32' or 'bfloat16', not {dtype!r}.")
-    return {"torch_dtype": chosen} if not hasattr(AutoConfig, "for_model") else {"dtype": chosen}
+    return {"dtype" if int(__version__.split(".")[0]) >= 5 else "torch_dtype": chosen}
 
 
 def _longest(tokenizer: Any, config: Any) -> int | None:

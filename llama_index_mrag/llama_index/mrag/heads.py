@@ -7,8 +7,9 @@ concatenation of what the query heads found, one slice a head:
 
 Those slices, at one token or averaged over the tokens, are the vectors of Multi-Head RAG (Besta et al. 2024,
 arXiv 2406.05085, section 2.2). A forward *pre*-hook on the projection sees them; masks, positions, attention
-kernels and grouped keys are the model's own affair. With grouped-query attention there is one slice a query
-head, although groups of them share keys and values.
+kernels and grouped keys are the model's own affair. The pass ends at the last of the chosen projections, since
+nothing behind it is asked for. With grouped-query attention there is one slice a query head, although groups of
+them share keys and values.
 
 The length of a slice is the projection's input divided by the number of heads: in Qwen3 and Gemma it is not
 the hidden size divided by the number of heads.
@@ -16,6 +17,7 @@ the hidden size divided by the number of heads.
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import torch
@@ -41,6 +43,10 @@ PROJECTIONS = (
     "attention.attn.o",  # MPNet
     "SelfAttention.o",  # T5 encoders
 )
+
+
+class _AllCaughtError(Exception):
+    """Ends a forward pass: what lies behind the last projection is not asked for."""
 
 
 class HeadTap:
@@ -85,15 +91,18 @@ class HeadTap:
         self.head_dim = widths[0] // self.num_heads
         # One catch a thread: LlamaIndex embeds several batches in threads at once.
         self._caught = threading.local()
+        self._places = len(taps)
         for place, tap in enumerate(taps):
             tap.register_forward_pre_hook(self._hook(place))
-        self._places = len(taps)
 
     def _hook(self, place: int) -> Callable[[torch.nn.Module, tuple[Any, ...]], None]:
         def catch(module: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
             caught = getattr(self._caught, "batch", None)
-            if caught is not None:
-                caught[place] = inputs[0]
+            if caught is None:
+                return
+            caught[place] = inputs[0]
+            if len(caught) == self._places:
+                raise _AllCaughtError
 
         return catch
 
@@ -104,9 +113,10 @@ class HeadTap:
         ----------
         batch : `input_ids` and `attention_mask`, each (batch, tokens), and what else the model takes
         """
-        self._caught.batch = caught = {}
+        caught: dict[int, torch.Tensor] = {}
+        self._caught.batch = caught
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), suppress(_AllCaughtError):
                 self._model(**batch)
         finally:
             self._caught.batch = None
@@ -157,12 +167,12 @@ def _projections(model: torch.nn.Module, projection: str | None) -> list[torch.n
         if found:
             return found
     raise ConfigurationError(
-        f"{type(model).__name__} has no module called {' or '.join(suffixes)}: pass projection=, the end of the name of "
-        "its attention's output projections, as model.named_modules() gives it."
+        f"{type(model).__name__} has no module called {' or '.join(suffixes)}: pass projection=, the end of the name "
+        "of its attention's output projections, as model.named_modules() gives it."
     )
 
 
-def _in_features(module: torch.nn.Module) -> int:
+def _in_features(module: Any) -> int:
     # GPT-2's Conv1D keeps its weight the other way round, and calls its input nx.
     width = getattr(module, "in_features", None) or module.weight.shape[0]
     return int(width)

@@ -10,15 +10,19 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.embeddings.utils import EmbedType
 from llama_index.core.schema import BaseNode, IndexNode
 from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from numpy.typing import NDArray
 
 from llama_index.mrag.embedding import HeadEmbedding, with_heads
+from llama_index.mrag.head_stores import HeadStores
+from llama_index.mrag.spaces import split_heads
 from llama_index.mrag.state import MRAGState
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index
 from llama_index.ragkit.driver import Steps, call, offload, run_steps
 from llama_index.ragkit.embedding import as_matrix
-from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
+from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError, UnsupportedStoreError
 from llama_index.ragkit.html import write
+from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_rows import Storage
 from llama_index.ragkit.records import plain_text
 from llama_index.ragkit.writing import Change
@@ -46,13 +50,16 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
     ----------
     embed_model : a :class:`MultiHeadEmbedding` or :class:`SplitEmbedding`. Any other model, also the default of
         `Settings`, is wrapped in a :class:`SplitEmbedding`, and a warning says so
+    head_stores : vector stores of yours, one a head, that are asked in place of the exact search, for questions
+        without filters. They only make it quicker: give those of the build again when the index is loaded
     dtype : "float32" keeps vectors as they came; "float16" keeps three digits of them in half the memory
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
     ------
     ConfigurationError
-        If `dtype` is unknown, or another than that of the index when one is loaded.
+        If `dtype` is unknown, or another than that of the index when one is loaded; if `head_stores` are not one
+        a head.
     """
 
     index_struct_cls = MRAGStruct
@@ -66,6 +73,7 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         storage_context: StorageContext | None = None,
         *,
         embed_model: EmbedType | None = None,
+        head_stores: Sequence[BasePydanticVectorStore] | None = None,
         dtype: Storage | None = None,
         **kwargs: Any,
     ) -> None:
@@ -77,6 +85,7 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
                 f"The index keeps its vectors as {stored}; dtype={dtype!r} would need a new index."
             )
         self._dtype = dtype or stored
+        self._head_stores = None if head_stores is None else HeadStores(head_stores)
         self._last_query: tuple[str, Any] | None = None
         super().__init__(
             nodes=nodes,
@@ -98,7 +107,13 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         return model
 
     def _new_struct(self) -> MRAGStruct:
-        return MRAGStruct(params={"dtype": self._dtype, "mrag": {"dtype": self._dtype, "heads": 0, "model": {}}})
+        params: dict[str, Any] = {
+            "dtype": self._dtype,
+            "heads": 0,
+            "model": {},
+            "stores": self._head_stores is not None,
+        }
+        return MRAGStruct(params={"dtype": self._dtype, "mrag": params})
 
     @property
     def _params(self) -> dict[str, Any]:
@@ -123,6 +138,23 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
                 "the build."
             )
 
+    def _check_components(self) -> None:
+        super()._check_components()
+        self._require_stores()
+
+    def _require_cache(self) -> None:
+        super()._require_cache()
+        self._require_stores()
+
+    def _require_stores(self) -> None:
+        """What is written or forgotten must be so in the heads' stores too."""
+        if self._params["stores"] != (self._head_stores is not None):
+            raise UnsupportedStoreError(
+                "The index keeps its heads in vector stores of yours too: pass head_stores= of the build."
+                if self._params["stores"]
+                else "The index was built without head_stores=; those given lack its nodes. Build a new index."
+            )
+
     def _read_state(self) -> Steps[MRAGState]:
         chunks = self._parts.chunks.store.snapshot()
         return (yield from offload(MRAGState.of, chunks, self._params["heads"]))
@@ -133,10 +165,19 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         if not params["heads"] and len(chunks):
             params["heads"] = self.embed_model.heads_of(chunks.dim or 0)
             params["model"] = self.embed_model.fingerprint
-        touched = [*change.removed, *(node.node_id for node in change.added)]
+        touched = list(dict.fromkeys([*change.removed, *(node.node_id for node in change.added)]))
+        if self._head_stores is not None:
+            yield from self._write_heads(self._head_stores, chunks, touched, params["heads"])
         state = yield from offload(self._state.changed, chunks, touched, params["heads"])
         self._parts.struct.counters = {"nodes": len(chunks), "heads": state.heads}
         return state
+
+    def _write_heads(self, stores: HeadStores, chunks: Snapshot, touched: Sequence[str], heads: int) -> Steps[None]:
+        stores.check(heads)
+        yield from stores.remove(touched)
+        here = [name for name in touched if name in chunks]
+        if here:
+            yield from stores.put(here, split_heads(chunks.vectors_of(here), heads))
 
     def _embed_queries(self, texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
         """Flat vectors of questions, shape (n, dim)."""
@@ -145,8 +186,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         matrix, dimension = as_matrix(vectors, texts), self._parts.struct.embedding["dimension"]
         if matrix.shape[1] != dimension:
             raise EmbeddingModelMismatchError(
-                f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, but the index was "
-                f"built with vectors of length {dimension}. Pass embed_model= of the build."
+                f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, but the index "
+                f"was built with vectors of length {dimension}. Pass embed_model= of the build."
             )
         return matrix
 
@@ -160,7 +201,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
     @property
     def importance(self) -> NDArray[np.float64]:
         """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
-        return self._state.importance.copy()
+        scores: NDArray[np.float64] = self._state.importance.copy()
+        return scores
 
     def as_retriever(self, **kwargs: Any) -> BaseRetriever:
         """A :class:`MRAGRetriever` over this index."""

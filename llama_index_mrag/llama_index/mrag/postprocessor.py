@@ -1,7 +1,7 @@
 """`MRAGPostprocessor`: the heads vote anew on the nodes of any retriever."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
@@ -12,6 +12,7 @@ from llama_index.mrag.election import hold
 from llama_index.mrag.index import MRAGIndex
 from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.retriever import ask_for_aspects, check_voting
+from llama_index.mrag.voting import Vote
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fresh
@@ -67,9 +68,9 @@ class MRAGPostprocessor(DerivedPostprocessor):
             state,
             aspects,
             queries,
-            vote=self.vote,
+            vote=cast(Vote, self.vote),
             count=len(rows),
-            rows=rows,  # type: ignore[arg-type]
+            rows=rows,
         )
         return _reordered(nodes, matched, dict(election.ranking))
 

@@ -99,12 +99,14 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
         those that have several. "llm": these, and up to `num_queries` queries that an LLM derives from the question
         (the paper's Fusion MRAG); when the LLM fails, these alone
     vote : "mrag" (importance times 2^-place), "decay" (2^-place) or "distance" (1 / distance): the paper's three
-    num_candidates : nodes that each head names, the paper's c; never fewer than are to be returned [32, as published]
+    num_candidates : nodes that each head names, the paper's c; more where all together would name
+        fewer than are to be returned [32, as published]
     lexical : a retriever, such as a BM25 retriever over the same nodes, that votes beside the heads for each aspect.
         Nodes are matched by id, then by hash; those that the index does not know get no vote
     lexical_weight : what it counts, in [0, 1]; the heads count the rest [0.5]
     llm : for "llm"; default that of the index, else `Settings.llm`
     num_queries : queries asked of the LLM [4, as published]
+    retry : how often the LLM is asked again
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -126,6 +128,7 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
         lexical_weight: float = 0.5,
         llm: LLMType | None = None,
         num_queries: int = 4,
+        retry: RetryPolicy = _RETRY,
         **kwargs: Any,
     ) -> None:
         check_voting(aspects, vote, num_candidates, num_queries)
@@ -139,6 +142,7 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
         self.num_queries = num_queries
         self.prompts = {}
         self._llm = llm
+        self._retry = retry
         super().__init__(index, **kwargs)
 
     # PromptHolder's, before BaseRetriever's empty ones.
@@ -171,6 +175,9 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
             return Election.empty(state)
         wanted = self.similarity_top_k * (1 if self.token_budget is None else _CANDIDATES_PER_RESULT)
         lexical = yield from self._ask_lexical(state, aspects, rows)
+        ballots = None
+        if index._head_stores is not None and rows is None:
+            ballots = yield from index._head_stores.ballots(state, queries, self.num_candidates)
         return (
             yield from offload(
                 hold,
@@ -178,10 +185,12 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
                 aspects,
                 queries,
                 vote=self.vote,
-                count=max(self.num_candidates, wanted),
+                count=self.num_candidates,
+                wanted=wanted,
                 rows=rows,
                 lexical=lexical,
                 lexical_weight=self.lexical_weight,
+                ballots=ballots,
             )
         )
 
@@ -196,7 +205,7 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
         pieces = cut_aspects(question)
         if self.aspects == "llm":
             llm = resolve_llm(self._llm) if self._llm is not None else self._index._given_llm or Settings.llm
-            pieces += yield from ask_for_aspects(llm, self.prompt("aspects"), question, self.num_queries)
+            pieces += yield from ask_for_aspects(llm, self.prompt("aspects"), question, self.num_queries, self._retry)
         return list(dict.fromkeys(pieces))
 
     def _ask_lexical(
@@ -259,14 +268,16 @@ def check_voting(aspects: str, vote: str, num_candidates: int, num_queries: int)
             raise ConfigurationError(f"{name} must be at least 1, not {value}.")
 
 
-def ask_for_aspects(llm: LLM, prompt: BasePromptTemplate, question: str, num_queries: int) -> Steps[list[str]]:
+def ask_for_aspects(
+    llm: LLM, prompt: BasePromptTemplate, question: str, num_queries: int, retry: RetryPolicy = _RETRY
+) -> Steps[list[str]]:
     """Queries that an LLM derives from a question; none if it fails, which is logged: retrieval goes on."""
     try:
         reply: AspectQueries = yield from complete(
             llm,
             prompt,
             parse=partial(parse_model, model=AspectQueries),
-            retry=_RETRY,
+            retry=retry,
             question=fence([question], "question"),
             num_queries=num_queries,
         )

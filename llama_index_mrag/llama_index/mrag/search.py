@@ -1,10 +1,14 @@
 """The nearest vectors in every head's space, for every aspect of a question: exact and deterministic.
 
 One head at a time: its part of all vectors, at most n x head_dim numbers in float32, against that head of all
-aspects, by one matrix product and an exact second look at what came close (:mod:`llama_index.ragkit.matrix_search`).
+aspects, by one matrix product and an exact second look at what came close
+(:mod:`llama_index.ragkit.matrix_search`). Where there are many rows a few heads are searched at once, in threads;
+what is found does not depend on that.
 """
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +22,10 @@ from llama_index.ragkit.matrix_search import top_k
 __all__ = ["Ballots", "cast"]
 
 Rows = NDArray[np.intp]
+
+# NumPy gives way to other threads while it converts, multiplies and partitions; below so many rows that is no time.
+_WORTH_THREADS = 10_000
+_MOST_THREADS = 4  # each holds one head of all vectors in float32
 
 
 @dataclass(frozen=True)
@@ -57,9 +65,17 @@ def cast(
     size = parts.shape[2]
     found = min(count, len(vectors) if rows is None else len(rows))
     out = Ballots(np.empty((len(queries), heads, found), np.intp), np.empty((len(queries), heads, found)))
-    for head in range(heads):
+
+    def ask(head: int) -> None:
         space = vectors.columns(head * size, (head + 1) * size)
         asked = np.ascontiguousarray(parts[:, head])
         for aspect, (near, cosines) in enumerate(top_k(space, inverse[head], asked, count, rows, order)):
             out.rows[aspect, head], out.cosines[aspect, head] = near, cosines
+
+    if len(vectors) < _WORTH_THREADS:
+        for head in range(heads):
+            ask(head)
+    else:
+        with ThreadPoolExecutor(min(heads, _MOST_THREADS, os.cpu_count() or 1)) as pool:
+            list(pool.map(ask, range(heads)))
     return out

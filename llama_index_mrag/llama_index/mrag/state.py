@@ -84,4 +84,6 @@ class MRAGState:
         mine = split_heads(self.chunks.vectors_of([self.chunks.ids[row]])[0].astype(np.float64), self.heads)
         theirs = split_heads(queries.astype(np.float64), self.heads)
         scale = np.linalg.norm(mine, axis=1) * np.linalg.norm(theirs, axis=2)
-        return np.divide(np.einsum("hd,ahd->ah", mine, theirs), scale, out=np.zeros_like(scale), where=scale > 0)
+        cosines: NDArray[np.float64] = np.zeros_like(scale)
+        np.divide(np.einsum("hd,ahd->ah", mine, theirs), scale, out=cosines, where=scale > 0)
+        return cosines

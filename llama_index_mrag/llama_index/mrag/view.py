@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llama_index.mrag.election import Election
 from llama_index.mrag.state import MRAGState
@@ -34,14 +33,16 @@ def _votes(question: str, election: Election, texts: Mapping[str, str]) -> Page:
     column = {int(row): i for i, row in enumerate(state.chunks.rows_of([name for name, _ in shown]))}
     lexical = any(election.lexical)
     values = np.zeros((state.heads + lexical, len(shown)))
-    aspects = max(1, len(election.aspects))
-    for (_, head, place), row in np.ndenumerate(election.ballots.rows):
+    for (aspect, head, place), row in np.ndenumerate(election.ballots.rows):
         if int(row) in column:
-            values[head, column[int(row)]] += election.votes[_, head, place] / aspects
+            values[head, column[int(row)]] += election.votes[aspect, head, place]
     for votes in election.lexical:
         for row, share in votes.items():
             if row in column:
-                values[-1, column[row]] += share / aspects
+                values[-1, column[row]] += share
+    # Of each voter's own votes: an important head, or a lexical retriever, would else outshine all others.
+    cast = [*election.votes.sum(axis=(0, 2)), *([sum(sum(v.values()) for v in election.lexical)] if lexical else [])]
+    values /= np.maximum(np.array(cast), 1e-12)[:, None]
     lit = {name for name, _ in shown[:10]}
     columns = [
         Node(
@@ -55,7 +56,7 @@ def _votes(question: str, election: Election, texts: Mapping[str, str]) -> Page:
         )
         for name, score in shown
     ]
-    rows = _heads(state, values)
+    rows = _heads(state)
     if lexical:
         rows.append(
             Node(id="lexical", label="lexical", text="The retriever that voted beside the heads.", group="head")
@@ -63,8 +64,8 @@ def _votes(question: str, election: Election, texts: Mapping[str, str]) -> Page:
     answer = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=f"node {n}") for n, score in shown[:10]]
     return Page(
         title="MRAG votes",
-        subtitle="Attention heads against nodes: how much each head voted for each node. Click a node to read it.",
-        view=Grid(rows=rows, columns=columns, values=values, label="vote", groups=_GROUPS),
+        subtitle="Attention heads against nodes: the share of its votes that each gave to each node. Click to read.",
+        view=Grid(rows=rows, columns=columns, values=values, label="share of the votes", groups=_GROUPS),
         panels=[
             Results(f"Answer to: {question}", answer),
             Results("Aspects that voted, each with its first choice", _choices(election, texts)),
@@ -102,7 +103,7 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
         title="MRAG heads",
         subtitle="Attention heads against nodes: how near each node is to the mean of all, in every head's space.",
         view=Grid(
-            rows=_heads(state, values),
+            rows=_heads(state),
             columns=[Node(id=f"node {n}", label=texts[n][:_LABEL], text=texts[n], group="node") for n in shown],
             values=values,
             label="cosine",
@@ -115,7 +116,7 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
 _GROUPS = [Group("head", "Attention head"), Group("node", "Node")]
 
 
-def _heads(state: MRAGState, values: NDArray[np.float64]) -> list[Node]:
+def _heads(state: MRAGState) -> list[Node]:
     scores = state.importance
     total = scores.sum() or 1.0
     return [
@@ -124,7 +125,7 @@ def _heads(state: MRAGState, values: NDArray[np.float64]) -> list[Node]:
             label=f"head {head}",
             text=f"{scores[head] / total:.1%} of the importance of all heads.",
             group="head",
-            details={"importance": float(scores[head]), "votes for the nodes shown": float(values[head].sum())},
+            details={"importance": float(scores[head])},
         )
         for head in range(state.heads)
     ]

@@ -61,8 +61,9 @@ def head_votes(cosines: NDArray[np.float64], scores: NDArray[np.float64], vote: 
     """
     _, heads, places = cosines.shape
     if vote == "distance":
-        votes = 1 / np.maximum(1 - cosines, _NEAREST)
-        return votes / np.maximum(votes.sum(axis=(1, 2), keepdims=True), _NEAREST)
+        votes: NDArray[np.float64] = 1 / np.maximum(1 - cosines, _NEAREST)
+        votes /= votes.sum(axis=(1, 2), keepdims=True)
+        return votes
     total = scores.sum() if vote == "mrag" else 0.0
     shares = scores / total if total > 0 else uniform(heads)
     return np.broadcast_to(shares[:, None] * 0.5 ** np.arange(places), cosines.shape)

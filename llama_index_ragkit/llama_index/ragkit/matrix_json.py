@@ -10,8 +10,9 @@ So the file is one, empty but for a single entry of its `metadata_dict`, under :
 
 Each piece is a string of base64, which needs no escapes: JSON readers pass over it at the speed of a copy.
 A piece of vectors is two strings, the low bytes of all its numbers (three of a float32, one of a float16)
-and the high byte (sign and most of the exponent) of all. The high bytes are all alike and shrink to a third by Huffman coding; the low ones
-would not. That pays for base64's third in most of its length, and core's reader holds a file three times.
+and the high byte (sign and most of the exponent) of all. The high bytes are all alike and shrink to a third
+by Huffman coding; the low ones would not. That pays for base64's third in most of its length, and core's
+reader holds a file three times.
 A piece of rows is one string, compressed text of lines: a JSON list of columns, then the metadata of each
 row, then its node if the store keeps text.
 

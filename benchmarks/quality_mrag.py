@@ -1,0 +1,116 @@
+"""MRAG in the quality benchmark: `mrag` with its defaults, `mrag-off` without aspects and heads, and the steps between.
+
+mrag-off            the same vectors as one space, the question whole
+split               MiniLM's own vectors cut into twelve, the question whole (Split RAG)
+heads               the attention heads, the question whole (the paper's MRAG)
+sentences           MiniLM's own vectors as one space, a vote an aspect
+mrag                heads and aspects: the defaults
+mrag+lexical        the same, BM25 voting beside the heads
+bm25-sentences      BM25 alone, asked sentence by sentence, 2^-place votes summed
+random              passages in random order
+"""
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.retrievers.bm25 import BM25Retriever
+
+from benchmarks.data import Corpus
+from benchmarks.embedding import CachedEmbedding, cache_folder, minilm_folder
+from benchmarks.systems import BM25, DEPTH, Dense, Ranking, System, node_depth, source_passages
+from llama_index.mrag import HeadEmbedding, MRAGIndex, MultiHeadEmbedding, SplitEmbedding
+from llama_index.ragkit.sentences import split_sentences
+
+__all__ = ["CachedHeads", "add_arguments", "build", "minilm_heads"]
+
+HEADS = 12
+TOKENS = 256  # as the sentence embedding that is the baseline
+
+
+class CachedHeads(CachedEmbedding, HeadEmbedding):
+    """Head vectors that are kept on disk. Questions and texts are alike to MiniLM."""
+
+    def heads_of(self, dim: int) -> int:
+        return HEADS
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._embed("text", [query])[0]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._embed("text", [query])[0]
+
+    def get_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:
+        return self._embed("text", queries)
+
+
+def minilm_heads(pooling: str = "auto", cache: Path | None = None) -> CachedHeads:
+    """The heads of MiniLM's last layer, by the defaults of `MultiHeadEmbedding`, behind the disk cache."""
+
+    def load() -> BaseEmbedding:
+        return MultiHeadEmbedding(minilm_folder(), pooling=pooling, max_length=TOKENS, device="cpu")
+
+    folder = cache_folder() if cache is None else cache
+    return CachedHeads(
+        load=load, model_name=f"all-MiniLM-L6-v2 heads {pooling}", path=str(folder / "embeddings.sqlite")
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the method."""
+    parser.add_argument("--aspects", choices=["none", "sentences"], default="sentences")
+    parser.add_argument("--vote", choices=["mrag", "decay", "distance"], default="mrag")
+    parser.add_argument("--pooling", choices=["auto", "mean", "cls"], default="auto", help="of the heads")
+    parser.add_argument("--lexical-weight", type=float, default=0.5)
+
+
+def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+    """The systems by name; `mrag` has the defaults of index and retriever unless options say otherwise."""
+    heads = minilm_heads(options.pooling)
+
+    def index_of(model: HeadEmbedding) -> MRAGIndex:
+        return MRAGIndex(nodes=corpus.fresh_nodes(), embed_model=model)
+
+    def system(index: MRAGIndex, **kwargs: Any) -> System:
+        settings = {"aspects": options.aspects, "vote": options.vote, **kwargs}
+        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), **settings)
+
+        def rank(question: str) -> Ranking:
+            return source_passages(corpus, dense, question, retriever.retrieve(question), lambda node: [node])
+
+        return rank
+
+    spaces = index_of(heads)
+    bm25 = BM25Retriever.from_defaults(nodes=corpus.fresh_nodes(), similarity_top_k=min(DEPTH, len(corpus.nodes)))
+    return {
+        "mrag": system(spaces),
+        "mrag-off": system(index_of(SplitEmbedding(heads, num_heads=1)), aspects="none"),
+        "mrag+lexical": system(spaces, lexical=bm25, lexical_weight=options.lexical_weight),
+        "split": system(index_of(SplitEmbedding(embed_model, num_heads=HEADS)), aspects="none"),
+        "heads": system(spaces, aspects="none"),
+        "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1))),
+        "bm25-sentences": _sentences(BM25(corpus)),
+        "random": _random(corpus),
+    }
+
+
+def _sentences(bm25: BM25) -> System:
+    def rank(question: str) -> Ranking:
+        votes: Counter[str] = Counter()
+        for sentence in split_sentences(question) or [question]:
+            for place, passage in enumerate(bm25(sentence)):
+                votes[passage] += 2.0**-place  # type: ignore[assignment]
+        return [passage for passage, _ in votes.most_common(DEPTH)]
+
+    return rank
+
+
+def _random(corpus: Corpus) -> System:
+    def rank(question: str) -> Ranking:
+        return random.Random(question).sample(sorted(corpus.records), min(DEPTH, len(corpus.records)))
+
+    return rank

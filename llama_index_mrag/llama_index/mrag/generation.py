@@ -1,0 +1,254 @@
+"""Documents and questions with many aspects, written by an LLM: the paper's way to measure multi-aspect retrieval.
+
+Section 3 of Besta et al. 2024: categories that have little to do with each other, documents of each, and for n
+categories a story that brings together one document of each. Any documents with categories will do; where there are
+none, they are written too.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.schema import BaseNode, Document
+from llama_index.core.settings import Settings
+from pydantic import BaseModel, Field
+
+from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
+from llama_index.mrag.sampling import sample_aspects
+from llama_index.ragkit.driver import Steps, arun_steps, gather, run_steps
+from llama_index.ragkit.errors import ConfigurationError, ParseError
+from llama_index.ragkit.evaluation import LabelledQuery
+from llama_index.ragkit.json_output import parse_model
+from llama_index.ragkit.llm_calls import RetryPolicy, complete
+from llama_index.ragkit.node_ids import content_id
+from llama_index.ragkit.prompts import PromptHolder, fence
+from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.thoughts import strip_thoughts
+
+__all__ = ["Generated", "MultiAspectGenerator"]
+
+logger = logging.getLogger(__name__)
+_SHORTEST = 100  # characters of a story, as published
+_FIVE_ATTEMPTS = RetryPolicy(max_attempts=5)  # as published
+_WORD = re.compile(r"\w+")
+
+
+class Topics(BaseModel):
+    """What the LLM answers when asked for topics."""
+
+    topics: list[str] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Questions, and why some could not be had.
+
+    Attributes
+    ----------
+    queries : each with the ids of its documents as gold; the id says how many: `n05-003`
+    failures : id -> reason
+    """
+
+    queries: list[LabelledQuery]
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class MultiAspectGenerator(PromptHolder):
+    """Writes stories that need several documents of different categories, and such documents.
+
+    Parameters
+    ----------
+    llm : default `Settings.llm`, when first needed
+    prompts : {"story": ..., "topics": ..., "article": ...} to replace the defaults
+    num_workers : LLM calls at once
+    retry : how often a story is asked for that is too short or leaves out a title [5 attempts, as published]
+    show_progress : a progress bar
+    """
+
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
+        "story": STORY_PROMPT,
+        "topics": TOPICS_PROMPT,
+        "article": ARTICLE_PROMPT,
+    }
+
+    def __init__(
+        self,
+        llm: LLM | None = None,
+        *,
+        prompts: Mapping[str, BasePromptTemplate] | None = None,
+        num_workers: int = 4,
+        retry: RetryPolicy = _FIVE_ATTEMPTS,
+        show_progress: bool = False,
+    ) -> None:
+        self.check_prompts(prompts or {})
+        self.prompts = dict(prompts or {})
+        self._llm = llm
+        self._num_workers = num_workers
+        self._retry = retry
+        self._show_progress = show_progress
+
+    @property
+    def _model(self) -> LLM:
+        return self._llm or Settings.llm
+
+    # -- questions ----------------------------------------------------------------------------------
+
+    def generate_queries(
+        self,
+        documents: Sequence[BaseNode],
+        aspects: Sequence[int] = (1, 5, 10, 15, 20),
+        per_count: int = 25,
+        *,
+        category_key: str = "category",
+        title_key: str = "title",
+        seed: int = 0,
+    ) -> Generated:
+        """Questions of `aspects` aspects, `per_count` of each number.
+
+        Parameters
+        ----------
+        documents : documents or nodes, with a category and a title in their metadata; their ids are the gold
+        seed : which documents go together
+
+        Raises
+        ------
+        ConfigurationError
+            If a document has no category or title, or there are fewer categories than aspects.
+        """
+        return run_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
+
+    async def agenerate_queries(
+        self,
+        documents: Sequence[BaseNode],
+        aspects: Sequence[int] = (1, 5, 10, 15, 20),
+        per_count: int = 25,
+        *,
+        category_key: str = "category",
+        title_key: str = "title",
+        seed: int = 0,
+    ) -> Generated:
+        """:meth:`generate_queries` with asynchronous calls only."""
+        return await arun_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
+
+    def _queries(
+        self,
+        documents: Sequence[BaseNode],
+        aspects: Sequence[int],
+        per_count: int,
+        category_key: str,
+        title_key: str,
+        seed: int,
+    ) -> Steps[Generated]:
+        by_id = {document.node_id: document for document in documents}
+        for name, document in by_id.items():
+            lacking = [key for key in (category_key, title_key) if not document.metadata.get(key)]
+            if lacking:
+                raise ConfigurationError(f"Document {name!r} has no {' and no '.join(lacking)} in its metadata.")
+        category_of = {name: str(document.metadata[category_key]) for name, document in by_id.items()}
+        chosen = sample_aspects(category_of, aspects, per_count, seed)
+        names = [f"n{len(gold):02d}-{i % per_count:03d}" for i, gold in enumerate(chosen)]
+        jobs = [partial(self._story, [by_id[name] for name in gold], title_key) for gold in chosen]
+        outcomes = yield from gather(jobs, self._num_workers, "Writing questions", self._show_progress)
+        queries, failures = [], {}
+        for name, gold, outcome in zip(names, chosen, outcomes, strict=True):
+            if outcome.error is None:
+                queries.append(LabelledQuery(name, outcome.unwrap(), gold=gold))
+            else:
+                failures[name] = f"{type(outcome.error).__name__}: {outcome.error}"
+        if failures:
+            logger.warning("%d of %d questions could not be had, such as %s.", len(failures), len(names), failures)
+        return Generated(queries, failures)
+
+    def _story(self, documents: Sequence[BaseNode], title_key: str) -> Steps[str]:
+        titles = [str(document.metadata[title_key]) for document in documents]
+        texts = [f"{title}\n\n{plain_text(document)}" for title, document in zip(titles, documents, strict=True)]
+        return (
+            yield from complete(
+                self._model,
+                self.prompt("story"),
+                parse=partial(_read_story, titles=titles),
+                retry=self._retry,
+                count=len(documents),
+                titles="; ".join(titles),
+                articles=fence(texts, "article"),
+            )
+        )
+
+    # -- documents ----------------------------------------------------------------------------------
+
+    def generate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
+        """Documents on topics of each category; metadata: category, title. Those that failed are left out, and logged.
+
+        Raises
+        ------
+        ConfigurationError
+            If `per_category` is below 1.
+        """
+        return run_steps(self._documents(categories, per_category))
+
+    async def agenerate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
+        """:meth:`generate_documents` with asynchronous calls only."""
+        return await arun_steps(self._documents(categories, per_category))
+
+    def _documents(self, categories: Sequence[str], per_category: int) -> Steps[list[Document]]:
+        if per_category < 1:
+            raise ConfigurationError(f"per_category must be at least 1, not {per_category}.")
+        names = list(dict.fromkeys(categories))
+        jobs = [partial(self._topics, category, per_category) for category in names]
+        outcomes = yield from gather(jobs, self._num_workers, "Choosing topics", self._show_progress)
+        wanted = []
+        for category, outcome in zip(names, outcomes, strict=True):
+            if outcome.error is not None:
+                logger.warning("No topics of %r could be had: %s", category, outcome.error)
+            wanted += [(category, topic) for topic in (outcome.value or ())]
+        writing = [partial(self._article, category, topic) for category, topic in wanted]
+        articles = yield from gather(writing, self._num_workers, "Writing documents", self._show_progress)
+        documents = []
+        for (category, topic), article in zip(wanted, articles, strict=True):
+            if article.error is not None:
+                logger.warning("No document on %r of %r could be had: %s", topic, category, article.error)
+                continue
+            metadata = {"category": category, "title": topic}
+            documents.append(Document(text=article.unwrap(), id_=content_id(category, topic), metadata=metadata))
+        return documents
+
+    def _topics(self, category: str, count: int) -> Steps[list[str]]:
+        reply: Topics = yield from complete(
+            self._model,
+            self.prompt("topics"),
+            parse=partial(parse_model, model=Topics),
+            retry=self._retry,
+            category=category,
+            count=count,
+        )
+        return list(dict.fromkeys(topic.strip() for topic in reply.topics if topic.strip()))[:count]
+
+    def _article(self, category: str, topic: str) -> Steps[str]:
+        prompt = self.prompt("article")
+        return (
+            yield from complete(
+                self._model, prompt, parse=_read_text, retry=self._retry, category=category, topic=topic
+            )
+        )
+
+
+def _read_text(reply: str) -> str:
+    text = strip_thoughts(reply)
+    if len(text) < _SHORTEST:
+        raise ParseError(f"The reply has {len(text)} characters, fewer than {_SHORTEST}.")
+    return text
+
+
+def _read_story(reply: str, titles: Sequence[str]) -> str:
+    """The story, if every word of every title is in it, as the published generator checks."""
+    story = _read_text(reply)
+    words = {word.casefold() for word in _WORD.findall(story)}
+    missing = [title for title in titles if not {word.casefold() for word in _WORD.findall(title)} <= words]
+    if missing:
+        raise ParseError(f"The story leaves out {len(missing)} of {len(titles)} titles, such as {missing[0]!r}.")
+    return story

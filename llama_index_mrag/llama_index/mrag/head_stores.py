@@ -1,0 +1,109 @@
+"""Vector stores of the user's, one a head: they make the search quicker, the vectors stay the index's own."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
+from numpy.typing import NDArray
+
+from llama_index.mrag.search import Ballots
+from llama_index.mrag.spaces import split_heads
+from llama_index.mrag.state import MRAGState
+from llama_index.ragkit.driver import Steps, call
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.matrix_search import cosines
+from llama_index.ragkit.node_ids import content_id
+from llama_index.ragkit.spaces import refuse_store_without_delete
+
+__all__ = ["HeadStores"]
+
+Floats = NDArray[np.float32]
+
+
+class HeadStores:
+    """One vector store for each head.
+
+    Rows have UUIDs derived from the node's id, which are their own `ref_doc_id` too, so that the delete that every
+    store has removes them. What a store finds is only looked up: cosines and order come from the index's vectors.
+
+    Raises
+    ------
+    ConfigurationError
+        If a store is given twice.
+    UnsupportedStoreError
+        If a store cannot delete.
+    """
+
+    def __init__(self, stores: Sequence[BasePydanticVectorStore]) -> None:
+        self._stores = list(stores)
+        if len({id(store) for store in self._stores}) < len(self._stores):
+            raise ConfigurationError("head_stores must be different stores, one for each head.")
+        for store in self._stores:
+            refuse_store_without_delete(store)
+        self._nodes = lru_cache(maxsize=1)(_nodes_by_row_id)
+
+    def check(self, heads: int) -> None:
+        """Refuse another number of stores than of heads."""
+        if heads and heads != len(self._stores):
+            raise ConfigurationError(f"There are {len(self._stores)} head_stores for {heads} heads: give one for each.")
+
+    def put(self, ids: Sequence[str], vectors: Floats) -> Steps[None]:
+        """Add nodes that are not there yet; `vectors` has the shape (n, heads, head_dim)."""
+        for head, store in enumerate(self._stores if ids else ()):
+            rows = [_row(node_id, vector) for node_id, vector in zip(ids, vectors[:, head], strict=True)]
+            yield from call(store.add, store.async_add, rows)
+
+    def remove(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete nodes."""
+        rows = [_row_id(node_id) for node_id in ids]
+        for store in self._stores if rows else ():
+            try:
+                yield from call(store.delete_nodes, store.adelete_nodes, rows)
+            except NotImplementedError:
+                for row in rows:
+                    yield from call(store.delete, store.adelete, row)
+
+    def ballots(self, state: MRAGState, queries: Floats, count: int) -> Steps[Ballots | None]:
+        """What each head's store finds for each query, or None if one finds too little: then the exact search answers.
+
+        Parameters
+        ----------
+        queries : shape (aspects, heads * head_dim)
+        """
+        parts = split_heads(queries, state.heads)
+        found = min(count, len(state.chunks))
+        out = Ballots(
+            np.empty((len(queries), state.heads, found), np.intp), np.empty((len(queries), state.heads, found))
+        )
+        nodes = self._nodes(state.chunks)
+        size = parts.shape[2]
+        for head, store in enumerate(self._stores):
+            for aspect, part in enumerate(parts[:, head]):
+                query = VectorStoreQuery(query_embedding=part.tolist(), similarity_top_k=found)
+                result = yield from call(store.query, store.aquery, query)
+                ids = result.ids if result.ids is not None else [node.node_id for node in result.nodes or []]
+                rows = state.chunks.rows_of([nodes[i] for i in dict.fromkeys(ids) if i in nodes])
+                if len(rows) < found:
+                    return None
+                names = [state.chunks.ids[row] for row in rows]
+                near = cosines(state.chunks.vectors_of(names)[:, head * size : (head + 1) * size], part)
+                best = sorted(range(len(rows)), key=lambda i: (-near[i], state.key(int(rows[i]))))[:found]
+                out.rows[aspect, head], out.cosines[aspect, head] = rows[best], near[best]
+        return out
+
+
+def _row_id(node_id: str) -> str:
+    return content_id("head", node_id)
+
+
+def _nodes_by_row_id(chunks: Snapshot) -> dict[str, str]:
+    return {_row_id(node_id): node_id for node_id in chunks.ids}
+
+
+def _row(node_id: str, vector: Floats) -> TextNode:
+    name = _row_id(node_id)
+    own = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)}
+    return TextNode(id_=name, text="", embedding=vector.tolist(), relationships=own)

