@@ -48,7 +48,7 @@ class Settings:
     num_seeds: int = 8
     walks: bool = True
     walk_weight: float = 0.1
-    dense_weight: float = 0.5
+    dense_weight: float = 0.7
     lead_weight: float = 0.2
     lead_threshold: float = 0.5
 

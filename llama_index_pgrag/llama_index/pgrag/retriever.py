@@ -117,7 +117,7 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         walk_weight: float = 0.1,
         lead_weight: float = 0.2,
         lead_threshold: float = 0.5,
-        dense_weight: float = 0.5,
+        dense_weight: float = 0.7,
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         **kwargs: Any,
     ) -> None:
