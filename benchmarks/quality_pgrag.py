@@ -1,16 +1,28 @@
-"""PG-RAG in the quality benchmark: `pgrag` with its defaults, `pgrag-off` without maps, and its ablations."""
+"""PG-RAG in the quality benchmark: `pgrag` with its defaults, `pgrag-off` without maps, and its ablations.
+
+    python -m benchmarks.quality_pgrag --data DIR --out FILE
+
+writes questions for a corpus that has none, made from the facts that `OutlineExtractor` reads in each document: one
+fact a document, with one phrase taken out. `python -m benchmarks.quality pgrag --data DIR --queries FILE` asks them.
+"""
 
 import argparse
-from collections.abc import Mapping
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from benchmarks.data import Corpus
+from benchmarks.data import Corpus, _found, _lines
 from benchmarks.systems import Dense, Ranking, System, node_depth
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
+from llama_index.pgrag.outline import outline
+from llama_index.pgrag.phrases import key_phrases
 
-__all__ = ["add_arguments", "build", "map_of_triples"]
+__all__ = ["add_arguments", "build", "describe", "map_of_triples", "questions_of_facts"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +44,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     titles = {i: corpus.records[corpus.passage_of[i]]["title"] for i in recorded}
     extractor = GivenMindMaps(maps=recorded, topics=titles) if recorded else OutlineExtractor()
     index = PGRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor)
+    print(json.dumps(describe(index, corpus)), file=sys.stderr, flush=True)
 
     def system(**settings: Any) -> System:
         retriever = index.as_retriever(similarity_top_k=node_depth(corpus), return_source=True, **settings)
@@ -71,3 +84,61 @@ def map_of_triples(record: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(branch, dict):
             branch.setdefault(relation, []).append(fact) if isinstance(branch.get(relation, []), list) else None
     return {title: tree}
+
+
+def describe(index: PGRAGIndex, corpus: Corpus) -> dict[str, Any]:
+    """What the paper's tables 2 and 3 tell of a pseudo-graph.
+
+    The compression ratio is that of the characters of the texts to those of all cells of the maps, each cell once.
+    """
+    graph = index.graph
+    supers = graph.super_topics.nodes()
+    cells = sum(
+        len(found.topic)
+        + sum(len(path[-1]) for path in found.routes.values())
+        + sum(len(text) for text in {fact.path: fact.path[-1] for fact in found.facts}.values())
+        for found in graph.maps.values()
+    )
+    alone = len(graph.maps) - sum(map(len, supers))
+    return {
+        "mind maps": len(graph.maps),
+        "fact paths": len(graph.map_of),
+        "routes": len(graph.routes),
+        "clusters of topics": len(supers),
+        "clusters of topics, those of one too": len(supers) + alone,
+        "maps a cluster of two or more": round(sum(map(len, supers)) / len(supers), 2) if supers else None,
+        "clusters of facts": len(graph.super_facts.nodes()),
+        "compression ratio": round(sum(len(node.text) for node in corpus.nodes) / max(1, cells), 3),
+    }
+
+
+def questions_of_facts(texts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """One question a document: a fact of its outline without its weightiest phrase, which is the answer."""
+    for name, text in texts.items():
+        facts = [path[-1] for path in outline(text)[1] if 15 <= len(path[-1]) <= 200]
+        facts = [fact for fact in facts if _phrase(fact, text)]
+        if facts:
+            fact = facts[zlib.crc32(name.encode()) % len(facts)]
+            phrase = _phrase(fact, text)
+            yield {"id": f"q-{name}", "question": fact.replace(phrase, "", 1), "answer": phrase, "gold": [name]}
+
+
+def _phrase(fact: str, text: str) -> str:
+    return next((phrase for phrase in key_phrases(text, 30) if phrase in fact and len(phrase) < len(fact) / 2), "")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write questions made from facts."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.quality_pgrag", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--data", type=Path, required=True, help="data folder with corpus.jsonl[.gz]")
+    parser.add_argument("--out", type=Path, required=True, help="file of questions to write")
+    options = parser.parse_args(arguments)
+    texts = {str(row.get("id", row.get("doc_id"))): row["text"] for row in _lines(_found(options.data, "corpus"))}
+    with options.out.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in questions_of_facts(texts))
+
+
+if __name__ == "__main__":
+    main()

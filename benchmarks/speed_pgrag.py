@@ -59,7 +59,8 @@ def _index(documents: int, facts: int) -> Any:
 
 def walk_over_six_maps() -> Iterator[dict[str, Any]]:
     """From the question's vector to ranked paths over six candidate maps: template, similarities, walk, aggregation."""
-    from llama_index.pgrag.candidates import Allowed, Reach
+    from llama_index.pgrag.allowed import Allowed
+    from llama_index.pgrag.candidates import Reach
     from llama_index.pgrag.ranking import Settings, explore
 
     index = _index(1000, 12)

@@ -41,7 +41,7 @@ def test_lists_are_one_fact_an_item_or_joined_and_may_hold_objects():
 
 @pytest.mark.parametrize("junk", ['""', "null", '"None"', '"unknown"', "[]", "{}", '"--"', '"无"'])
 def test_leaves_that_say_nothing_go_with_their_path(junk):
-    assert read('{"T": {"a": %s, "b": "1"}}' % junk) == ["T > b > 1"]
+    assert read(f'{{"T": {{"a": {junk}, "b": "1"}}}}') == ["T > b > 1"]
 
 
 def test_a_map_of_labels_alone_keeps_the_labels():
@@ -109,7 +109,7 @@ def test_a_text_that_says_nothing_has_no_paths(text):
 
 def test_chinese_sentences_and_phrases():
     text = "机器人产业发展迅速。中国是机器人产业的推动力。汽车行业使用机器人产业的产品。"
-    topic, paths = outline(text)
+    _topic, paths = outline(text)
     assert len(paths) == 3
     assert "机器人产业" in key_phrases(text, 1)[0]
 

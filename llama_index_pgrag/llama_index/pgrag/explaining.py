@@ -33,7 +33,7 @@ class PathExplanation:
     Attributes
     ----------
     path, score : the path, and its score as the retriever gives it
-    reason : how its mind map became a candidate: "seed topic", "topic walk", "fact walk" or "fact"
+    reason : how its mind map became a candidate: "seed topic", "topic walk", "fact walk", "fact" or "lead"
     key_point : the key point that it is nearest to, or that the seed was found by
     cosine : of key point and path
     seed : the path of the seed that gave it most; None if no seed reached it

@@ -8,7 +8,8 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from llama_index.pgrag.candidates import Allowed, Candidate
+from llama_index.pgrag.allowed import Allowed
+from llama_index.pgrag.candidates import Candidate
 from llama_index.pgrag.context import Found, context_text
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex

@@ -8,7 +8,7 @@ over the key points k: its own nearness, and the share that others agree on. It 
 ranks by w alone, and has nothing to say of facts that no seed reached; with a great `walk_weight` the order is the same
 where w differs.
 
-Where the facts that are nearest to the key points name the topic of f (:func:`~.candidates.find_leads`), `lead_weight`
+Where the facts that are nearest to the key points name the topic of f (:func:`~.leads.find_leads`), `lead_weight`
 times the strength of that lead is added.
 
 A passage p with the facts F(p) ranks by
@@ -26,17 +26,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.candidates import (
-    Allowed,
-    Candidate,
-    Leads,
-    Reach,
-    Template,
-    Vector,
-    find_candidates,
-    make_template,
-)
+from llama_index.pgrag.allowed import Allowed
+from llama_index.pgrag.candidates import Candidate, Reach, Vector, find_candidates
 from llama_index.pgrag.graph import Fact, PseudoGraph
+from llama_index.pgrag.leads import Leads
+from llama_index.pgrag.template import Template, make_template
 from llama_index.pgrag.walk import SIGNED, Control, Walk, walk
 from llama_index.ragkit.matrix_search import cosines
 
@@ -54,7 +48,7 @@ class Settings:
     num_seeds: int = 8
     walks: bool = True
     walk_weight: float = 0.1
-    dense_weight: float = 0.5
+    dense_weight: float = 0.7
     lead_weight: float = 0.2
     lead_threshold: float = 0.5
 

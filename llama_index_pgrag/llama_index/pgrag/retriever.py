@@ -13,11 +13,13 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.pgrag.candidates import Allowed, Leads, Reach, find_leads, lead_facts
+from llama_index.pgrag.allowed import Allowed
+from llama_index.pgrag.candidates import Reach
 from llama_index.pgrag.context import Format, Found, context_text
 from llama_index.pgrag.explaining import CellSupport, PathExplanation, explain_paths
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
+from llama_index.pgrag.leads import Leads, find_leads, lead_facts
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.ranking import Exploration, Merged, Settings, explore, merge_equal, rank_passages
 from llama_index.pgrag.verification import statements_of
@@ -115,7 +117,7 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         walk_weight: float = 0.1,
         lead_weight: float = 0.2,
         lead_threshold: float = 0.5,
-        dense_weight: float = 0.5,
+        dense_weight: float = 0.7,
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         **kwargs: Any,
     ) -> None:

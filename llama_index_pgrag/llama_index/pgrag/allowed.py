@@ -1,0 +1,45 @@
+"""What a filter lets pass, for facts and topics."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.graph import Fact, PseudoGraph
+
+__all__ = ["Allowed", "Mask"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a filter lets pass; None does not restrict.
+
+    Attributes
+    ----------
+    facts, topics : masks over the rows; a topic passes if one of its facts does
+    nodes : ids of the nodes that pass
+    """
+
+    facts: Mask | None = None
+    topics: Mask | None = None
+    nodes: frozenset[str] | None = None
+
+    def fact(self, fact: Fact) -> bool:
+        """Whether a fact may be shown."""
+        return self.nodes is None or fact.node_id in self.nodes
+
+    @classmethod
+    def by_nodes(cls, graph: PseudoGraph, nodes: frozenset[str]) -> "Allowed":
+        """The facts of some nodes, and the topics over them."""
+        if not len(graph.facts):
+            return cls(np.zeros(0, np.bool_), np.zeros(0, np.bool_), nodes)
+        column, codes = graph.facts.column("node")
+        passing = np.fromiter((value in nodes for value in column.values), np.bool_, len(list(column.values)))
+        facts = passing[codes]
+        topics = np.zeros(len(graph.topics), dtype=np.bool_)
+        column, codes = graph.facts.column("topic")
+        values = list(column.values)
+        topics[graph.topics.rows_of([values[code] for code in np.unique(codes[facts])])] = True
+        return cls(facts, topics, nodes)
