@@ -26,7 +26,7 @@ from llama_index.gemrag.themes import oriented, top_components
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.driver import Steps
 
-__all__ = ["add_arguments", "build"]
+__all__ = ["add_arguments", "build", "make_index"]
 
 
 class RecordedQuestions(NodeExtractor):
@@ -53,21 +53,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--paper", action="store_true", help="the literal reading of the paper")
 
 
+def make_index(
+    corpus: Corpus,
+    embed_model: BaseEmbedding,
+    options: argparse.Namespace,
+    extractor: NodeExtractor | None = None,
+    **kwargs: Any,
+) -> GEMRAGIndex:
+    """The index with its defaults: the questions that were recorded with the corpus, else key phrases."""
+    return GEMRAGIndex(
+        nodes=corpus.fresh_nodes(),
+        embed_model=embed_model,
+        extractor=extractor or recorded_questions(corpus) or KeyphraseQuestionExtractor(),
+        summarizer=ExtractiveSummarizer(),
+        **({"paper": True} if options.paper else {}),
+        **kwargs,
+    )
+
+
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
     """The rows of the table, none of which asks an LLM.
 
-    `gemrag` has key-phrase questions and extractive themes, `gemrag-off` neither; `gemrag-half` is the paper's
-    ranking by half question, half text; `gemrag-recorded` has the questions that the data brings.
+    `gemrag` has recorded or key-phrase questions and extractive themes, `gemrag-off` neither; `gemrag-half` is the
+    paper's ranking by half question, half text; `gemrag-phrases` has key phrases where there are recorded questions.
     """
-
-    def index_of(extractor: NodeExtractor, **kwargs: Any) -> GEMRAGIndex:
-        return GEMRAGIndex(
-            nodes=corpus.fresh_nodes(),
-            embed_model=embed_model,
-            extractor=extractor,
-            summarizer=ExtractiveSummarizer(),
-            **kwargs,
-        )
 
     def system(index: GEMRAGIndex, **kwargs: Any) -> System:
         retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode, **kwargs)
@@ -78,13 +87,11 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
         return rank
 
-    paper = {"paper": True} if options.paper else {}
-    on = index_of(KeyphraseQuestionExtractor(), **paper)
-    off = index_of(KeyphraseQuestionExtractor(num_questions=0), num_themes=0)
+    on = make_index(corpus, embed_model, options)
+    off = make_index(corpus, embed_model, options, KeyphraseQuestionExtractor(num_questions=0), num_themes=0)
     systems = {"gemrag": system(on), "gemrag-off": system(off), "gemrag-half": system(on, blend=0.5)}
-    recorded = recorded_questions(corpus)
-    if recorded is not None:
-        systems["gemrag-recorded"] = system(index_of(recorded))
+    if recorded_questions(corpus) is not None:
+        systems["gemrag-phrases"] = system(make_index(corpus, embed_model, options, KeyphraseQuestionExtractor()))
     return systems
 
 

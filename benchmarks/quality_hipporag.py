@@ -10,7 +10,7 @@ from benchmarks.systems import Dense, Ranking, System, node_depth
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
 from llama_index.ragkit import NodeExtractor
 
-__all__ = ["add_arguments", "build", "extractor_of"]
+__all__ = ["add_arguments", "build", "extractor_of", "make_index"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,15 +30,17 @@ def extractor_of(corpus: Corpus, rules: bool = False) -> NodeExtractor:
     return NounPhraseExtractor() if rules or not recorded else RecordedExtractor(recorded)
 
 
+def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **kwargs: Any) -> HippoRAGIndex:
+    """The index with its defaults."""
+    extractor = extractor_of(corpus, options.rules)
+    return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor, **kwargs)
+
+
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
     """`hipporag` is the index with its defaults; `hipporag-off` its dense search, without graph and walk.
 
     With `--presets` the question's entities are read by rules and no fact is filtered, since there is no LLM.
     """
-
-    def index_of(**kwargs: Any) -> HippoRAGIndex:
-        extractor = extractor_of(corpus, options.rules)
-        return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor, **kwargs)
 
     def system(retriever: Any) -> System:
         def rank(question: str) -> Ranking:
@@ -48,11 +50,11 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
     depth = node_depth(corpus)
     # The default ranking looks at no fact: their vectors would only cost time here.
-    index = index_of(fact_vectors=bool(options.presets))
+    index = make_index(corpus, embed_model, options, fact_vectors=bool(options.presets))
     no_graph = HippoRAGRetriever(index, linking="entities", question_entities={}, similarity_top_k=depth)
     systems = {"hipporag": system(index.as_retriever(similarity_top_k=depth)), "hipporag-off": system(no_graph)}
     if options.presets:
-        published = index_of(**HippoRAGIndex.PUBLISHED)
+        published = make_index(corpus, embed_model, options, **HippoRAGIndex.PUBLISHED)
         asked = {"question_entities": "rules", "similarity_top_k": depth}
         systems["v1"] = system(HippoRAGRetriever.v1(index, **asked))
         systems["v1_code"] = system(HippoRAGRetriever.v1_code(published, **asked))

@@ -26,7 +26,7 @@ from benchmarks.systems import BM25, DEPTH, Dense, Ranking, System, node_depth, 
 from llama_index.mrag import HeadEmbedding, MRAGIndex, MultiHeadEmbedding, SplitEmbedding
 from llama_index.ragkit.sentences import split_sentences
 
-__all__ = ["CachedHeads", "add_arguments", "build", "minilm_heads"]
+__all__ = ["CachedHeads", "add_arguments", "build", "make_index", "minilm_heads"]
 
 HEADS = 12
 TOKENS = 256  # as the sentence embedding that is the baseline
@@ -68,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lexical-weight", type=float, default=0.5)
 
 
+def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> MRAGIndex:
+    """The index over the heads of MiniLM."""
+    return MRAGIndex(nodes=corpus.fresh_nodes(), embed_model=minilm_heads(options.pooling))
+
+
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
     """The systems by name; `mrag` has the defaults of index and retriever unless options say otherwise."""
     heads = minilm_heads(options.pooling)
@@ -84,7 +89,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
         return rank
 
-    spaces = index_of(heads)
+    spaces = make_index(corpus, embed_model, options)
     bm25 = BM25Retriever.from_defaults(nodes=corpus.fresh_nodes(), similarity_top_k=min(DEPTH, len(corpus.nodes)))
     return {
         "mrag": system(spaces),

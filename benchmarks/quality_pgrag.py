@@ -22,7 +22,7 @@ from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
 from llama_index.pgrag.outline import outline
 from llama_index.pgrag.phrases import key_phrases
 
-__all__ = ["add_arguments", "build", "describe", "map_of_triples", "questions_of_facts"]
+__all__ = ["add_arguments", "build", "describe", "make_index", "map_of_triples", "questions_of_facts"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ablations", action="store_true", help="also the modes of the paper, and its three titles")
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
-    """`pgrag` gives the source passages of fact paths; `pgrag-off` is the same index with no weight on paths.
+def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> PGRAGIndex:
+    """The index with its defaults.
 
     Where the corpus has recorded triples, mind maps are made from them: the words of a real LLM.
     """
@@ -43,7 +43,12 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     }
     titles = {i: corpus.records[corpus.passage_of[i]]["title"] for i in recorded}
     extractor = GivenMindMaps(maps=recorded, topics=titles) if recorded else OutlineExtractor()
-    index = PGRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor)
+    return PGRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor)
+
+
+def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+    """`pgrag` gives the source passages of fact paths; `pgrag-off` is the same index with no weight on paths."""
+    index = make_index(corpus, embed_model, options)
     print(json.dumps(describe(index, corpus)), file=sys.stderr, flush=True)
 
     def system(**settings: Any) -> System:

@@ -109,7 +109,7 @@ def build(method: Method, documents: Sequence[Document], llm: LLM | None, folder
     """Build an index, save it, and load it again with the standard function."""
     components = {"llm": llm, **method.models()} if llm else {**method.offline(), **method.models()}
     start = time.perf_counter()
-    index = method.cls.from_documents(documents, show_progress=True, **components)
+    index = method.cls.from_documents(documents, show_progress=True, **components, **method.settings)
     seconds = time.perf_counter() - start
     persist(index.storage_context, folder)
     loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(folder)), **components)

@@ -1,9 +1,15 @@
 """The methods of the demo: how each index is made, with an LLM or without one."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.embedding import minilm_folder
+
+from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
+from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
+from llama_index.mrag import MRAGIndex, MultiHeadEmbedding
+from llama_index.pgrag import OutlineExtractor, PGRAGIndex
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
 
@@ -21,6 +27,7 @@ class Method:
     offline : components that need no LLM; with an LLM those that the index takes by itself serve
     counts : what of the built index is told, as (what, how many)
     models : components that it needs either way, such as an embedding model of its own
+    settings : parameters of the build
     """
 
     name: str
@@ -31,6 +38,7 @@ class Method:
     offline: Callable[[], Mapping[str, Any]]
     counts: Callable[[Any], Mapping[str, int]]
     models: Callable[[], Mapping[str, Any]] = dict
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 METHODS = (
@@ -42,5 +50,43 @@ METHODS = (
         cls=RaptorIndex,
         offline=lambda: {"summarizer": ExtractiveSummarizer()},
         counts=lambda index: {"summaries": index.index_struct.counters["summaries"], "layers": index.tree.height},
+    ),
+    Method(
+        name="gemrag",
+        title="GEM-RAG: questions, and the themes of a memory graph",
+        what="Every chunk is tagged with the questions it answers; eigenvectors of the graph of chunks are its themes.",
+        kind="aspects",
+        cls=GEMRAGIndex,
+        offline=lambda: {"extractor": KeyphraseQuestionExtractor(), "summarizer": ExtractiveSummarizer()},
+        counts=lambda index: {"themes": len(index.themes)},
+        settings={"group_by": None},
+    ),
+    Method(
+        name="hipporag",
+        title="HippoRAG: a knowledge graph, and walks through it",
+        what="From the names in a question a walk follows facts across passages to where the answer stands.",
+        kind="chain",
+        cls=HippoRAGIndex,
+        offline=lambda: {"extractor": NounPhraseExtractor()},
+        counts=lambda index: dict(index.index_struct.counters),
+    ),
+    Method(
+        name="pgrag",
+        title="PG-RAG: mind maps of facts",
+        what="Documents become mind maps; what is the same in several joins them; an answer gets facts in their order.",
+        kind="fact",
+        cls=PGRAGIndex,
+        offline=lambda: {"extractor": OutlineExtractor()},
+        counts=lambda index: dict(index.index_struct.counters),
+    ),
+    Method(
+        name="mrag",
+        title="Multi-Head RAG: every attention head a space",
+        what="A question is cut into its aspects, and every head of the embedding model votes for every aspect.",
+        kind="aspects",
+        cls=MRAGIndex,
+        offline=dict,
+        counts=lambda index: {"heads": index.num_heads},
+        models=lambda: {"embed_model": MultiHeadEmbedding(minilm_folder(), max_length=256)},
     ),
 )

@@ -48,21 +48,18 @@ class Case:
         return load_index_from_storage(context, index_id=index_id, **self.options(**kwargs))
 
 
+def summaries() -> dict[str, Any]:
+    """Without an LLM."""
+    return {"summarizer": ExtractiveSummarizer(), "summary_tokens": 30}
+
+
 CASES = [
-    Case("pgrag", PGRAGIndex, lambda: {"extractor": OutlineExtractor()}),
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
+    Case("gemrag", GEMRAGIndex, lambda: {"extractor": KeyphraseQuestionExtractor(num_questions=2), **summaries()}),
     Case("hipporag", HippoRAGIndex, lambda: {"extractor": NounPhraseExtractor()}),
     Case("mrag", MRAGIndex),
-    Case("raptor", RaptorIndex, lambda: {"summarizer": ExtractiveSummarizer(), "summary_tokens": 30}),
-    Case(
-        "gemrag",
-        GEMRAGIndex,
-        lambda: {
-            "extractor": KeyphraseQuestionExtractor(num_questions=2),
-            "summarizer": ExtractiveSummarizer(),
-            "summary_tokens": 30,
-        },
-    ),
+    Case("pgrag", PGRAGIndex, lambda: {"extractor": OutlineExtractor()}),
+    Case("raptor", RaptorIndex, summaries),
 ]
 
 

@@ -77,8 +77,9 @@ def method(monkeypatch):
         return {"made-up": lambda question: first, "made-up-off": dense}
 
     module.build = build
-    monkeypatch.setitem(sys.modules, "made_up_method", module)
-    monkeypatch.setitem(systems.METHODS, "made-up", "made_up_method")
+    monkeypatch.setitem(sys.modules, "benchmarks.quality_made-up", module)
+    monkeypatch.setattr(systems, "METHODS", ("made-up",))
+    monkeypatch.setattr(quality, "METHODS", ("made-up",))
     monkeypatch.setattr(quality, "minilm", WordEmbedding)
     return module
 

@@ -5,18 +5,18 @@ from functools import lru_cache
 
 import numpy as np
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from numpy.typing import NDArray
 
 from llama_index.mrag.search import Ballots
 from llama_index.mrag.spaces import split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.ragkit.driver import Steps, call
+from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import cosines
+from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.node_ids import content_id
-from llama_index.ragkit.spaces import refuse_store_without_delete
 
 __all__ = ["HeadStores"]
 
@@ -38,11 +38,9 @@ class HeadStores:
     """
 
     def __init__(self, stores: Sequence[BasePydanticVectorStore]) -> None:
-        self._stores = list(stores)
-        if len({id(store) for store in self._stores}) < len(self._stores):
+        if len({id(store) for store in stores}) < len(stores):
             raise ConfigurationError("head_stores must be different stores, one for each head.")
-        for store in self._stores:
-            refuse_store_without_delete(store)
+        self._stores = [Mirror(store) for store in stores]
         self._nodes = lru_cache(maxsize=1)(_nodes_by_row_id)
 
     def check(self, heads: int) -> None:
@@ -53,18 +51,13 @@ class HeadStores:
     def put(self, ids: Sequence[str], vectors: Floats) -> Steps[None]:
         """Add nodes that are not there yet; `vectors` has the shape (n, heads, head_dim)."""
         for head, store in enumerate(self._stores if ids else ()):
-            rows = [_row(node_id, vector) for node_id, vector in zip(ids, vectors[:, head], strict=True)]
-            yield from call(store.add, store.async_add, rows)
+            yield from store.add([_row(node_id) for node_id in ids], vectors[:, head])
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
         """Delete nodes."""
         rows = [_row_id(node_id) for node_id in ids]
         for store in self._stores if rows else ():
-            try:
-                yield from call(store.delete_nodes, store.adelete_nodes, rows)
-            except NotImplementedError:
-                for row in rows:
-                    yield from call(store.delete, store.adelete, row)
+            yield from store.delete(rows, rows, (), lambda _: np.empty((0, 0), np.float32))
 
     def ballots(self, state: MRAGState, queries: Floats, count: int) -> Steps[Ballots | None]:
         """What each head's store finds for each query, or None if one finds too little: then the exact search answers.
@@ -82,9 +75,7 @@ class HeadStores:
         size = parts.shape[2]
         for head, store in enumerate(self._stores):
             for aspect, part in enumerate(parts[:, head]):
-                query = VectorStoreQuery(query_embedding=part.tolist(), similarity_top_k=found)
-                result = yield from call(store.query, store.aquery, query)
-                ids = result.ids if result.ids is not None else [node.node_id for node in result.nodes or []]
+                ids = yield from store.search(part, found)
                 rows = state.chunks.rows_of([nodes[i] for i in dict.fromkeys(ids) if i in nodes])
                 if len(rows) < found:
                     return None
@@ -103,7 +94,6 @@ def _nodes_by_row_id(chunks: Snapshot) -> dict[str, str]:
     return {_row_id(node_id): node_id for node_id in chunks.ids}
 
 
-def _row(node_id: str, vector: Floats) -> TextNode:
+def _row(node_id: str) -> TextNode:
     name = _row_id(node_id)
-    own = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)}
-    return TextNode(id_=name, text="", embedding=vector.tolist(), relationships=own)
+    return TextNode(id_=name, text="", relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)})

@@ -248,8 +248,12 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
 
         return RaptorRetriever(self, **kwargs)
 
-    def visualize(self, path: str | Path) -> Path:
-        """Write the tree as one HTML page: a node's text on click, the nodes of the last query lit.
+    def visualize(self, path: str | Path, query: str | None = None) -> Path:
+        """Write the tree as one HTML page: a node's text on click, the nodes of an answer lit.
+
+        Parameters
+        ----------
+        query : asked first, so that its answer is lit; by default the last question that was asked
 
         Returns
         -------
@@ -257,6 +261,8 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
         """
         from llama_index.raptor.view import page_of
 
+        if query is not None:
+            self.as_retriever().retrieve(query)
         return write(page_of(self._state, run_steps(self._texts()), self._last_query), path)
 
     @classmethod
