@@ -218,5 +218,12 @@ def test_the_page_shows_heads_and_nodes(asked, tmp_path):
     assert ("Answer to" in text) == asked
 
 
+def test_a_delete_forgets_the_last_question_too(tmp_path):
+    index = index_of()
+    index.as_retriever().retrieve(STORY)
+    index.delete_nodes(["n2"])
+    assert "Answer to" not in index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_an_index_without_nodes_has_a_page_too(tmp_path):
     assert MRAGIndex([]).visualize(tmp_path / "empty.html", query="x").exists()

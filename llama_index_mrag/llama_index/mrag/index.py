@@ -165,6 +165,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         if not params["heads"] and len(chunks):
             params["heads"] = self.embed_model.heads_of(chunks.dim or 0)
             params["model"] = self.embed_model.fingerprint
+        if change.removed:
+            self._last_query = None  # it holds the vectors that are to be forgotten
         touched = list(dict.fromkeys([*change.removed, *(node.node_id for node in change.added)]))
         if self._head_stores is not None:
             yield from self._write_heads(self._head_stores, chunks, touched, params["heads"])
