@@ -141,7 +141,8 @@ def ask(method: Method, index: Any, question: str, seconds: float, llm: LLM | No
 def source(result: NodeWithScore) -> str:
     """How a result is named beside an answer."""
     metadata = result.node.metadata
-    return str(metadata.get("title") or metadata.get("file_name") or "summary")
+    derived = "fact" if "pgrag_path" in metadata else "summary"
+    return str(metadata.get("title") or metadata.get("file_name") or derived)
 
 
 CAPTION = (
@@ -160,7 +161,7 @@ def compare(
     retrievers: dict[str, BaseRetriever] = {
         "dense": core.as_retriever(similarity_top_k=depth),
         "BM25": BM25Retriever.from_defaults(docstore=core.docstore, similarity_top_k=depth, verbose=False),
-        **{name: index.as_retriever(similarity_top_k=depth) for name, index in indexes.items()},
+        **{m.name: indexes[m.name].as_retriever(similarity_top_k=depth, **m.passages) for m in METHODS},
     }
     known = {document.id_ for document in documents}  # what was derived from several articles is passed over
     table: dict[str, dict[str, float]] = {}

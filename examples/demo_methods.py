@@ -28,6 +28,7 @@ class Method:
     counts : what of the built index is told, as (what, how many)
     models : components that it needs either way, such as an embedding model of its own
     settings : parameters of the build
+    passages : parameters of a retriever that returns chunks of the documents, where the default returns other nodes
     """
 
     name: str
@@ -39,6 +40,7 @@ class Method:
     counts: Callable[[Any], Mapping[str, int]]
     models: Callable[[], Mapping[str, Any]] = dict
     settings: Mapping[str, Any] = field(default_factory=dict)
+    passages: Mapping[str, Any] = field(default_factory=dict)
 
 
 METHODS = (
@@ -78,6 +80,7 @@ METHODS = (
         cls=PGRAGIndex,
         offline=lambda: {"extractor": OutlineExtractor()},
         counts=lambda index: dict(index.index_struct.counters),
+        passages={"return_source": True},
     ),
     Method(
         name="mrag",

@@ -30,8 +30,8 @@ def main(question: str) -> None:
     vector = VectorStoreIndex(nodes, storage_context=context, store_nodes_override=True)
     retrievers = {"vector search": vector.as_retriever(similarity_top_k=TOP_K)}
     for method in METHODS:
-        index = method.cls(nodes, storage_context=context, **method.offline(), **method.models())
-        retrievers[method.name] = index.as_retriever(similarity_top_k=TOP_K)
+        index = method.cls(nodes, storage_context=context, **method.offline(), **method.models(), **method.settings)
+        retrievers[method.name] = index.as_retriever(similarity_top_k=TOP_K, **method.passages)
     retrievers["BM25"] = BM25Retriever.from_defaults(docstore=context.docstore, similarity_top_k=TOP_K)
 
     fusion = QueryFusionRetriever(

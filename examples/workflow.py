@@ -56,8 +56,12 @@ async def main(question: str) -> None:
     Settings.embed_model = minilm()
     nodes = SentenceSplitter(chunk_size=128, chunk_overlap=0).get_nodes_from_documents(archive()[:20])
     context = StorageContext.from_defaults()
-    indexes = [m.cls(nodes, storage_context=context, **m.offline(), **m.models()) for m in METHODS]
-    workflow = AskEveryMethod([index.as_retriever(similarity_top_k=3) for index in indexes], ExtractedAnswer())
+    retrievers = []
+    for method in METHODS:
+        components = {**method.offline(), **method.models(), **method.settings}
+        index = method.cls(nodes, storage_context=context, **components)
+        retrievers.append(index.as_retriever(similarity_top_k=3, **method.passages))
+    workflow = AskEveryMethod(retrievers, ExtractedAnswer())
     response = await workflow.run(question=question)
     print(f"{question}\n{response}")
     for source in response.source_nodes:
