@@ -126,7 +126,7 @@ def ask(method: Method, index: Any, question: str, seconds: float, llm: LLM | No
     for result in response.source_nodes:
         print(f"   {result.score:.2f}  {source(result)}: {textwrap.shorten(result.node.text, 70, placeholder='...')}")
     page = index.visualize(out / f"{method.name}.html")
-    facts = ", ".join(f"{count:,} {what}" for what, count in method.counts(index).items())
+    facts = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in method.counts(index).items())
     return Card(
         title=method.title,
         what=method.what,
@@ -141,8 +141,8 @@ def ask(method: Method, index: Any, question: str, seconds: float, llm: LLM | No
 def source(result: NodeWithScore) -> str:
     """How a result is named beside an answer."""
     metadata = result.node.metadata
-    derived = "fact" if "pgrag_path" in metadata else "summary"
-    return str(metadata.get("title") or metadata.get("file_name") or derived)
+    topic = metadata.get("pgrag_path", ["summary"])[0]
+    return str(metadata.get("title") or metadata.get("file_name") or topic)
 
 
 CAPTION = (

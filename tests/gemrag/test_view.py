@@ -25,7 +25,8 @@ def test_the_page_holds_everything_and_lights_the_answer(tmp_path):
     assert "whether bread oven flour yeast number4 bread.?" in lit
     theme = index._state.themes_of.get("n3-04", ())
     assert all(nodes[name]["lit"] for name in theme)
-    assert page["panels"][0]["title"].startswith("Answer to: whether bread")
+    assert page["subtitle"].startswith("Question: whether bread")
+    assert page["panels"][0]["title"] == "Retrieved"
 
 
 def test_a_large_memory_is_shown_in_part_with_the_answer_in_it(tmp_path):

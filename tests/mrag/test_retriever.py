@@ -215,14 +215,14 @@ def test_the_page_shows_heads_and_nodes(asked, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "head 3" in text
     assert "punched cards" in text
-    assert ("Answer to" in text) == asked
+    assert ("Question: " in text) == asked
 
 
 def test_a_delete_forgets_the_last_question_too(tmp_path):
     index = index_of()
     index.as_retriever().retrieve(STORY)
     index.delete_nodes(["n2"])
-    assert "Answer to" not in index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Question: " not in index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_an_index_without_nodes_has_a_page_too(tmp_path):

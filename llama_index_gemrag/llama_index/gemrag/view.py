@@ -108,7 +108,7 @@ def page_of(state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: A
             for name, score in found
             if name in shown or name in state.written
         ]
-        panels.append(Results(f"Answer to: {asked.prompt}", items))
+        panels.append(Results("Retrieved", items))
     themes = [
         Result(texts[name][:_LABEL], snippet=texts[name], node=name) for name in state.themes.texts.ids if name in texts
     ]
@@ -117,7 +117,7 @@ def page_of(state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: A
         panels.append(Results("Themes", themes))
     return Page(
         title="GEM-RAG memory",
-        subtitle="Chunks, the questions they answer, and the themes that hold them together. Click a node to read it.",
+        subtitle=f"Question: {asked.prompt}" if asked is not None else "Chunks, the questions they answer, and themes",
         view=Graph(nodes=nodes, edges=edges, groups=_GROUPS, layout="force"),
         panels=panels,
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],

@@ -80,20 +80,20 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
     groups = [Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage")]
     panels: list[Facts | Results] = []
     if query is not None:
-        question, found, answer = query
+        _, found, answer = query
         items = [
             Result(snippet=shorten(texts[n], _SNIPPET, placeholder="…"), score=score, node=f"passage {n}")
             for n, score in answer
             if n in texts and n in passages
         ]
-        panels.append(Results(f"Answer to: {question}", items))
+        panels.append(Results("Retrieved", items))
         start = ", ".join(dict.fromkeys(link.phrase for link in found.cue.links))
         panels.append(Facts("The walk", {"starts from": start or "nothing: " + found.cue.reason}))
     counts = dict(zip(("passages", "phrases", "facts"), memory.shape, strict=True))
     panels.append(Facts("The graph", {**counts, "near phrases": memory.synonyms.nnz // 2}))
     return Page(
         title="HippoRAG graph",
-        subtitle="Phrases that share a fact, are near to each other, or stand in one passage. Click one to read it.",
+        subtitle=f"Question: {query[0]}" if query is not None else "Phrases, and the passages that they stand in",
         view=Graph(nodes=nodes, edges=_edges(state, memory, phrases, passages, texts, linked), groups=groups,
                    layout="force"),
         panels=panels,

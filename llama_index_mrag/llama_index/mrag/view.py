@@ -64,10 +64,10 @@ def _votes(question: str, election: Election, texts: Mapping[str, str]) -> Page:
     answer = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=f"node {n}") for n, score in shown[:10]]
     return Page(
         title="MRAG votes",
-        subtitle="Attention heads against nodes: the share of its votes that each gave to each node. Click to read.",
-        view=Grid(rows=rows, columns=columns, values=values, label="share of the votes", groups=_GROUPS),
+        subtitle=f"Question: {question}",
+        view=Grid(rows=rows, columns=columns, values=values, label="share of a head's votes", groups=_GROUPS),
         panels=[
-            Results(f"Answer to: {question}", answer),
+            Results("Retrieved", answer),
             Results("Aspects that voted, each with its first choice", _choices(election, texts)),
             _facts(state),
         ],

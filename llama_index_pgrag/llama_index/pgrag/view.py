@@ -80,7 +80,7 @@ def page_of(graph: PseudoGraph, query: str | None, results: list[Merged]) -> Pag
             for result in results
             if result.fact.id in graph.map_of
         ]
-        panels.append(Results(f"Answer to: {query}", items))
+        panels.append(Results("Retrieved", items))
     panels.append(Facts("The pseudo-graph", facts))
     groups = [
         Group("topic", "Topic"),
@@ -91,7 +91,9 @@ def page_of(graph: PseudoGraph, query: str | None, results: list[Merged]) -> Pag
     ]
     return Page(
         title="PG-RAG mind maps",
-        subtitle="Topics, routes and facts; super nodes tie together what says the same. Click a node to read it.",
+        subtitle=f"Question: {query}"
+        if query is not None
+        else "Topics, routes and facts; super nodes join what says the same",
         view=Graph(nodes=nodes, edges=edges, groups=groups, layout="force"),
         panels=panels,
         lit="Paths of the answer",
