@@ -21,6 +21,9 @@ Doubles = NDArray[np.float64]
 OWNER_KEY = "node_id"
 TEXT_KEY = "question"
 
+# The mean of the questions depends in its last digits on their order, which must not decide between equal scores.
+_DECIMALS = 12
+
 
 class Match(NamedTuple):
     """What a score is made of: cosine of the text, its best question and that one's cosine, and the hub term."""
@@ -38,15 +41,14 @@ class Centre:
     questions: Snapshot = field(default_factory=Snapshot.empty)
 
     @cached_property
-    def direction(self) -> Floats | None:
-        """shape (d,); None without any question."""
+    def direction(self) -> Doubles | None:
+        """shape (d,), to twelve decimals; None without any question."""
         if not len(self.questions):
             return None
         total = np.zeros(self.questions.dim or 0)
         for rows in self.questions.blocks(BLOCK):
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            total += np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0) @ rows
-        mean: Floats = (total / len(self.questions)).astype(np.float32)
+            total += unit_rows(rows.astype(np.float64)).sum(axis=0)
+        mean: Doubles = np.round(total / len(self.questions), _DECIMALS)
         return mean
 
 
@@ -104,12 +106,12 @@ class Layer:
         """Mean cosine of each text with all questions of the index, shape (n,)."""
         return self._near(self.centre.direction)
 
-    def _near(self, direction: Floats | None) -> Floats:
+    def _near(self, direction: Floats | Doubles | None) -> Floats:
         """Dot product of each unit text with a vector of any length, shape (n,)."""
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         if direction is None or not length:
             return np.zeros(len(self.texts), np.float32)
-        near: Floats = self.texts.cosines([direction])[:, 0] * np.float32(length)
+        near: Floats = self.texts.cosines([direction.astype(np.float32)])[:, 0] * np.float32(length)
         return near
 
     def edges_from(self, direction: Floats) -> Floats:
@@ -151,13 +153,14 @@ class Layer:
         np.maximum.at(best, positions, found)
         hub = np.zeros(len(rows))
         if self.centre.direction is not None:
-            hub = cosines(texts, self.centre.direction) * float(np.linalg.norm(self.centre.direction))
+            hub = np.einsum("ij,j->i", unit_rows(texts.astype(np.float64)), self.centre.direction)
         matches = [Match(float(text[i]), None, 0.0, float(hub[i])) for i in range(len(rows))]
         for j in sorted(range(len(names)), key=lambda j: (found[j], names[j])):
             i = int(positions[j])
             matches[i] = matches[i]._replace(question_id=names[j], question=float(question[j]))
         counts = np.bincount(positions, minlength=len(rows))
-        return rule.combined(text, best, hub, counts).astype(np.float64), matches
+        scores: Doubles = np.round(rule.combined(text, best, hub, counts), _DECIMALS)
+        return scores, matches
 
     def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:
         """Mean of the blended questions of each row, shape (len(rows), d); its unit text without any."""
