@@ -31,9 +31,7 @@ each_package = pytest.mark.parametrize("name", NAMES)
 each_plugin = pytest.mark.parametrize("name", PLUGINS)
 
 # The rooms of a plugin that know LlamaIndex; every other module is a step of the method.
-ADAPTERS = re.compile(
-    r"__init__|index|retriever|postprocessor|prompts|embedding|generation|head_stores|ircot|\w*extract\w*"
-)
+ADAPTERS = re.compile(r"__init__|index|retriever|postprocessor|prompts|embedding|generation|ircot|\w*extract\w*")
 # What belongs to the machine of whoever wrote it. Spelled in halves, since this file is searched too.
 MACHINE_WORDS = (*("/" + word + "/" for word in ("work", "root", "home", "tmp")), "../" + "shared")
 

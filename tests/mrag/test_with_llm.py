@@ -45,7 +45,7 @@ def test_queries_of_the_llm_vote_beside_the_question(how):
         retriever = index().as_retriever(similarity_top_k=6, aspects="llm", llm=client(server))
         ask = retriever.retrieve if how == "sync" else lambda q: asyncio.run(retriever.aretrieve(q))
         assert len(ask("What of the looms?")) == 6
-        assert len(server.answered) == 1
+        assert len(server.asked) == 1
         assert "What of the looms?" in server.asked[0].prompt
         assert aspects_of(retriever) == {"What of the looms?", "silk of Lyon", "engine cards", "river", "loom"}
 
@@ -101,7 +101,7 @@ def test_the_postprocessor_asks_too():
         assert len(MRAGPostprocessor(index=built, aspects="llm").postprocess_nodes(nodes, query_str="looms")) == len(
             nodes
         )
-        assert len(server.answered) == 1
+        assert len(server.asked) == 1
 
 
 # -- the generator ----------------------------------------------------------------------------------

@@ -6,27 +6,24 @@ the structure as unwritten; `retry_failed` tries it again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from llama_index.gemrag.state import Theme
 from llama_index.gemrag.storing import SUMMARIES, THEMES, Embed, drop_questions, put_questions, theme_id
-from llama_index.ragkit.driver import Steps, gather
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.extraction import Extraction
 from llama_index.ragkit.node_ids import reading_key, sort_key
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.records import Record, derived_node, node_to_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
+from llama_index.ragkit.summarizing import SummaryWriting
 
 __all__ = ["THEME_KEY", "ThemeWriter"]
 
 THEME_KEY = "gemrag_theme"
 
-Summarize = Callable[[list[str], str], Steps[tuple[str, list[str]]]]
 Ask = Callable[[Mapping[str, str]], Steps[list[Extraction]]]
-Release = Callable[[dict[str, list[str]]], Steps[None]]
 
 
 class ThemeWriter:
@@ -36,12 +33,10 @@ class ThemeWriter:
     ----------
     parts : where things are stored
     structure, written : the themes that are stored now, and the records of their texts
-    summarize : (texts, id of the theme) -> steps of (text, cache keys)
+    writing : how summaries are written
     ask : theme id -> text, to steps of one extraction each
-    embed, embed_questions : texts -> steps of their vectors
-    release : cache keys by theme -> steps that give the entries back
+    embed_questions : texts -> steps of their vectors
     max_theme_tokens : what a summary is made from at most
-    num_workers, show_progress : for the summaries
     """
 
     def __init__(
@@ -49,26 +44,18 @@ class ThemeWriter:
         parts: Parts,
         structure: Mapping[str, Theme],
         written: Mapping[str, Record],
-        summarize: Summarize,
+        writing: SummaryWriting,
         ask: Ask,
-        embed: Embed,
         embed_questions: Embed,
-        release: Release,
         max_theme_tokens: int,
-        num_workers: int,
-        show_progress: bool,
     ) -> None:
         self._parts = parts
         self.structure = dict(structure)
         self.written = dict(written)
-        self._summarize = summarize
+        self._writing = writing
         self._ask = ask
-        self._embed = embed
         self._embed_questions = embed_questions
-        self._release = release
         self._max_theme_tokens = max_theme_tokens
-        self._num_workers = num_workers
-        self._show_progress = show_progress
         self._texts: dict[str, str] = {}
         self.failed: dict[str, Exception] = {}
 
@@ -77,7 +64,9 @@ class ThemeWriter:
     def drop(self, names: Collection[str]) -> Steps[None]:
         """Forget themes: text, vectors, questions, cache entries, and their place in the structure."""
         names = sorted(names)
-        yield from self._release({name: self.written.pop(name)["cache_keys"] for name in names if name in self.written})
+        yield from self._writing.release(
+            {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
+        )
         yield from self._parts.spaces["themes"].remove(names)
         yield from drop_questions(self._parts, "theme_questions", names)
         yield from self._parts.records.delete(SUMMARIES, names)
@@ -114,21 +103,17 @@ class ThemeWriter:
 
     def write(self) -> Steps[None]:
         """Write every theme that is missing; those that failed are in `failed`."""
-        missing = sorted(name for name in self.structure if name not in self.written)
-        jobs = [partial(self._write_one, name) for name in missing]
-        if not jobs:
-            return
-        outcomes = yield from gather(jobs, self._num_workers, "Themes", self._show_progress)
-        texts: dict[str, tuple[str, list[str]]] = {}
-        for name, outcome in zip(missing, outcomes, strict=True):
-            if outcome.error is not None:
-                self.failed[name] = outcome.error
-            else:
-                texts[name] = outcome.unwrap()
+        rows = self._parts.chunks.store.snapshot()
+        members = {
+            name: sorted(self.structure[name].members, key=lambda m: reading_key(rows.record_of(m).key))
+            for name in sorted(self.structure.keys() - self.written.keys())
+        }
+        texts, failed = yield from self._writing.write(members, self._text, "Themes")
+        self.failed.update(failed)
         if not texts:
             return
         asked = yield from self._ask({name: text for name, (text, _) in texts.items()})
-        vectors = yield from self._embed([text for text, _ in texts.values()])
+        vectors = yield from self._writing.embed([text for text, _ in texts.values()])
         nodes, records = [], []
         for (name, (text, keys)), found in zip(texts.items(), asked, strict=True):
             node = derived_node(name, text, {THEME_KEY: True}, self.structure[name].members)
@@ -139,21 +124,10 @@ class ThemeWriter:
         order = {node.node_id: sort_key(node) for node in nodes}
         yield from self._parts.records.put(SUMMARIES, records)
         yield from put_questions(self._parts, "theme_questions", questions, order, self._embed_questions)
-        rows = Rows(list(texts), vectors, [order[name] for name in texts], list(texts))
-        yield from self._parts.spaces["themes"].put(rows)
+        yield from self._parts.spaces["themes"].put(
+            Rows(list(texts), vectors, [order[name] for name in texts], list(texts))
+        )
         self.written.update(records)
-
-    def _write_one(self, name: str) -> Steps[tuple[str, list[str]]]:
-        chunks = self._parts.chunks.store.snapshot()
-        members = sorted(self.structure[name].members, key=lambda m: reading_key(chunks.record_of(m).key))
-        texts = []
-        for member in members:
-            text = yield from self._text(member)
-            if text.strip():
-                texts.append(text)
-        if not texts:
-            raise ExtractionError(f"None of the {len(members)} members of a theme has a text.")
-        return (yield from self._summarize(texts, name))
 
     def _text(self, node_id: str) -> Steps[str]:
         if node_id not in self._texts:

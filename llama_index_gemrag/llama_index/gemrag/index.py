@@ -30,6 +30,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.records import node_from_record, plain_text
 from llama_index.ragkit.results import count_tokens
+from llama_index.ragkit.struct import chosen_params
 
 __all__ = ["GEMRAGIndex"]
 
@@ -100,7 +101,6 @@ class GEMRAGIndex(Upkeep):
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._summarizer = summarizer or LLMSummarizer()
         given: dict[str, Any] = {
             "num_themes": num_themes,
             "max_themes": max_themes,
@@ -117,11 +117,10 @@ class GEMRAGIndex(Upkeep):
             "summaries": summaries,
             "paper": paper,
         }
-        given = {name: value for name, value in given.items() if value is not None}
-        if group_by != "":  # None means one graph of all
-            given["group_by"] = group_by
-        stored = index_struct.params.get("gemrag", {}) if index_struct is not None else {}
-        self._params = {**DEFAULTS, **stored, **(PAPER if paper else {}), **given}
+        given = {**(PAPER if paper else {}), **{name: value for name, value in given.items() if value is not None}}
+        self._params = chosen_params(DEFAULTS, index_struct, self.method, given, fixed=False)
+        if group_by != "":  # None is a choice too: one graph of all
+            self._params["group_by"] = group_by
         check_params(self._params)
         self._groups: dict[str, Group] = {}
         self._last_query: Asked | None = None
@@ -130,6 +129,7 @@ class GEMRAGIndex(Upkeep):
             objects=objects,
             index_struct=index_struct,
             storage_context=storage_context,
+            summarizer=summarizer,
             transformations=transformations,
             extractor=extractor or UtilityQuestionExtractor(),
             **kwargs,

@@ -1,6 +1,5 @@
 """`Upkeep`: how a write brings questions and themes up to date. The doors of the index are in `index.py`."""
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
@@ -25,18 +24,17 @@ from llama_index.gemrag.storing import (
     put_questions,
 )
 from llama_index.gemrag.struct import GEMRAGStruct
-from llama_index.ragkit import DerivedIndex, Extraction, Summarizer
+from llama_index.ragkit import Extraction
 from llama_index.ragkit.driver import Steps, call, gather, offload
 from llama_index.ragkit.embedding import as_matrix, embed_texts
 from llama_index.ragkit.records import Record, derived_node, node_from_record, plain_text
+from llama_index.ragkit.summarizing import SummarizingIndex
 from llama_index.ragkit.writing import Change
 
 __all__ = ["Upkeep"]
 
-logger = logging.getLogger(__name__)
 
-
-class Upkeep(DerivedIndex[GEMRAGStruct, GEMRAGState]):
+class Upkeep(SummarizingIndex[GEMRAGStruct, GEMRAGState]):
     """The writing half of :class:`~llama_index.gemrag.GEMRAGIndex`.
 
     Questions follow every write at once. The spectrum of a group is read again when it lost a theme, or when more
@@ -47,12 +45,8 @@ class Upkeep(DerivedIndex[GEMRAGStruct, GEMRAGState]):
     method: ClassVar[str] = "gemrag"
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "questions", "themes", "theme_questions")
 
-    _summarizer: Summarizer
     _params: dict[str, Any]
     _groups: dict[str, Group]
-
-    def _components(self) -> dict[str, dict[str, str]]:
-        return {**super()._components(), "summarizer": self._summarizer.fingerprint}
 
     # -- state --------------------------------------------------------------------------------------
 
@@ -142,50 +136,30 @@ class Upkeep(DerivedIndex[GEMRAGStruct, GEMRAGState]):
         self._groups = {**self._groups, **{name: Group() for name in groups}}
         yield from put_groups(self._parts, {name: self._groups[name] for name in groups}, ())
         self._count(writer)
-        if writer.failed:
-            name, error = next(iter(writer.failed.items()))
-            logger.warning(
-                "%d of %d themes failed, among them %s: %s. index.retry_failed() tries them again.",
-                len(writer.failed), len(writer.structure), name, error,
-            )  # fmt: skip
-            if self._on_error == "raise":
-                raise error
+        self._report(writer.failed, writer.structure)
 
     def _writer(self, state: GEMRAGState) -> ThemeWriter:
         return ThemeWriter(
             self._parts,
             state.structure,
             state.written,
-            summarize=self._summarize,
+            self._summary_writing(),
             ask=self._ask_about,
-            embed=lambda texts: embed_texts(self.embed_model, texts, self._show_progress),
             embed_questions=self._embed_questions,
-            release=lambda uses: self._cache.release_many({self._user(name): keys for name, keys in uses.items()}),
             max_theme_tokens=self._params["max_theme_tokens"],
-            num_workers=self._num_workers if self._summarizer.needs_llm else 1,
-            show_progress=self._show_progress,
         )
 
     def _update(self, groups: Callable[[Mapping[str, int]], Sequence[str]]) -> Steps[int]:
         """Read the spectra of the groups that `groups` picks from all; returns how many themes are still missing."""
-        with (yield from self._lock.acquire()):
-            self._check_components()
-            yield from self._check_model()
-            yield from self._parts.announce()
-            writer = self._writer(self._state)
-            sizes = self._sizes()
-            failure: Exception | None = None
-            try:
-                yield from writer.drop([n for n, theme in writer.structure.items() if theme.group not in sizes])
-                yield from self._write_themes(writer, groups(sizes))
-                self._state = self._state_of(writer.structure, writer.written)
-            except Exception as error:
-                failure = error
-                self._state = yield from self._read_state()
-            yield from self._parts.seal(building=False)
-            if failure is not None:
-                raise failure
-            return len(self._state.unwritten)
+
+        def work() -> Steps[GEMRAGState]:
+            writer, sizes = self._writer(self._state), self._sizes()
+            yield from writer.drop([n for n, theme in writer.structure.items() if theme.group not in sizes])
+            yield from self._write_themes(writer, groups(sizes))
+            return self._state_of(writer.structure, writer.written)
+
+        yield from self._revise(work)
+        return len(self._state.unwritten)
 
     def _write_summaries(self) -> Steps[int]:
         def stale(sizes: Mapping[str, int]) -> list[str]:
@@ -202,47 +176,29 @@ class Upkeep(DerivedIndex[GEMRAGStruct, GEMRAGState]):
         chunks = yield from super()._retry_failed()
         themes = (yield from self._update(lambda sizes: ())) if self._state.unwritten else 0
         if any(record["error"] is not None for record in self._state.written.values()):
-            yield from self._retry_theme_questions()
+            yield from self._revise(self._retry_theme_questions)
         return chunks + themes + sum(record["error"] is not None for record in self._state.written.values())
 
-    def _retry_theme_questions(self) -> Steps[None]:
+    def _retry_theme_questions(self) -> Steps[GEMRAGState]:
         """Ask again for the questions of themes that have a summary and failed at those."""
-        with (yield from self._lock.acquire()):
-            self._check_components()
-            yield from self._check_model()
-            yield from self._parts.announce()
-            state = self._state
-            old = {name: record for name, record in state.written.items() if record["error"] is not None}
-            try:
-                found = yield from self._ask_about({n: plain_text(node_from_record(r["node"])) for n, r in old.items()})
-                records = {
-                    f.node_id: {
-                        **old[f.node_id],
-                        "error": f.error,
-                        "cache_keys": list(dict.fromkeys([*old[f.node_id]["cache_keys"], *f.cache_keys])),
-                    }
-                    for f in found
-                }
-                asked = {f.node_id: _questions(f.record) for f in found}
-                keys = {name: state.themes.texts.record_of(name).key for name in asked}
-                yield from put_questions(self._parts, "theme_questions", asked, keys, self._embed_questions)
-                yield from self._parts.records.put(SUMMARIES, list(records.items()))
-                self._state = self._state_of(state.structure, {**state.written, **records})
-            finally:
-                yield from self._parts.seal(building=False)
+        state = self._state
+        old = {name: record for name, record in state.written.items() if record["error"] is not None}
+        found = yield from self._ask_about({n: plain_text(node_from_record(r["node"])) for n, r in old.items()})
+        records = {
+            f.node_id: {
+                **old[f.node_id],
+                "error": f.error,
+                "cache_keys": list(dict.fromkeys([*old[f.node_id]["cache_keys"], *f.cache_keys])),
+            }
+            for f in found
+        }
+        asked = {f.node_id: _questions(f.record) for f in found}
+        keys = {name: state.themes.texts.record_of(name).key for name in asked}
+        yield from put_questions(self._parts, "theme_questions", asked, keys, self._embed_questions)
+        yield from self._parts.records.put(SUMMARIES, list(records.items()))
+        return self._state_of(state.structure, {**state.written, **records})
 
     # -- components ---------------------------------------------------------------------------------
-
-    def _summarize(self, texts: list[str], name: str) -> Steps[tuple[str, list[str]]]:
-        text, keys = yield from self._summarizer.summarize(
-            texts,
-            max_tokens=self._params["summary_tokens"],
-            embed_model=self.embed_model,
-            llm=self._given_llm,
-            cache=self._cache,
-            user=self._user(name),
-        )
-        return text, keys if self._cache_given else []
 
     def _ask_about(self, texts: Mapping[str, str]) -> Steps[list[Extraction]]:
         """The questions that themes answer."""

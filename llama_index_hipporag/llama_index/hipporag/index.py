@@ -29,6 +29,7 @@ from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.writing import Change
 
 __all__ = ["HippoRAGIndex", "HippoRAGStruct"]
@@ -110,15 +111,7 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
             "max_synonyms": max_synonyms,
             "min_synonym_length": min_synonym_length,
         }
-        wanted = {name: value for name, value in given.items() if value is not None}
-        stored = index_struct.params.get("hipporag", {}) if index_struct is not None else {}
-        changed = sorted(name for name, value in wanted.items() if stored.get(name, value) != value)
-        if changed:
-            raise ConfigurationError(
-                f"The graph of this index was built with { ({name: stored[name] for name in changed}) }; given were "
-                f"{ ({name: wanted[name] for name in changed}) }. Leave them out, or build a new index."
-            )
-        self._rules = Rules(**{**asdict(Rules()), **stored, **wanted})
+        self._rules = Rules(**chosen_params(asdict(Rules()), index_struct, self.method, given, fixed=True))
         _check_rules(self._rules)
         self._last_query: tuple[str, Found, list[tuple[str, float]]] | None = None
         super().__init__(

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from numpy.typing import NDArray
 
 from llama_index.mrag.search import Ballots
@@ -33,14 +31,12 @@ class HeadStores:
     ------
     ConfigurationError
         If a store is given twice.
-    UnsupportedStoreError
-        If a store cannot delete.
     """
 
-    def __init__(self, stores: Sequence[BasePydanticVectorStore]) -> None:
-        if len({id(store) for store in stores}) < len(stores):
+    def __init__(self, stores: Sequence[Mirror]) -> None:
+        if len({id(mirror.store) for mirror in stores}) < len(stores):
             raise ConfigurationError("head_stores must be different stores, one for each head.")
-        self._stores = [Mirror(store) for store in stores]
+        self._stores = list(stores)
         self._nodes = lru_cache(maxsize=1)(_nodes_by_row_id)
 
     def check(self, heads: int) -> None:
@@ -50,14 +46,15 @@ class HeadStores:
 
     def put(self, ids: Sequence[str], vectors: Floats) -> Steps[None]:
         """Add nodes that are not there yet; `vectors` has the shape (n, heads, head_dim)."""
-        for head, store in enumerate(self._stores if ids else ()):
-            yield from store.add([_row(node_id) for node_id in ids], vectors[:, head])
+        rows = [_row_id(node_id) for node_id in ids]
+        for head, store in enumerate(self._stores if rows else ()):
+            yield from store.add_vectors(rows, vectors[:, head])
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
         """Delete nodes."""
         rows = [_row_id(node_id) for node_id in ids]
         for store in self._stores if rows else ():
-            yield from store.delete(rows, rows, (), lambda _: np.empty((0, 0), np.float32))
+            yield from store.delete_vectors(rows)
 
     def ballots(self, state: MRAGState, queries: Floats, count: int) -> Steps[Ballots | None]:
         """What each head's store finds for each query, or None if one finds too little: then the exact search answers.
@@ -92,8 +89,3 @@ def _row_id(node_id: str) -> str:
 
 def _nodes_by_row_id(chunks: Snapshot) -> dict[str, str]:
     return {_row_id(node_id): node_id for node_id in chunks.ids}
-
-
-def _row(node_id: str) -> TextNode:
-    name = _row_id(node_id)
-    return TextNode(id_=name, text="", relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)})

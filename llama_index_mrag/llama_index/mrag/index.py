@@ -24,7 +24,9 @@ from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatch
 from llama_index.ragkit.html import write
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_rows import Storage
+from llama_index.ragkit.mirror import Mirror
 from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.writing import Change
 
 __all__ = ["MRAGIndex", "MRAGStruct"]
@@ -77,15 +79,11 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         dtype: Storage | None = None,
         **kwargs: Any,
     ) -> None:
-        stored = "float32" if index_struct is None else index_struct.params["mrag"]["dtype"]
         if dtype not in (None, "float32", "float16"):
             raise ConfigurationError(f"dtype must be 'float32' or 'float16', not {dtype!r}.")
-        if index_struct is not None and dtype not in (None, stored):
-            raise ConfigurationError(
-                f"The index keeps its vectors as {stored}; dtype={dtype!r} would need a new index."
-            )
-        self._dtype = dtype or stored
-        self._head_stores = None if head_stores is None else HeadStores(head_stores)
+        chosen = chosen_params({"dtype": "float32"}, index_struct, self.method, {"dtype": dtype}, fixed=True)
+        self._dtype: Storage = chosen["dtype"]
+        self._head_stores = None if head_stores is None else HeadStores([Mirror(store) for store in head_stores])
         self._last_query: tuple[str, Any] | None = None
         super().__init__(
             nodes=nodes,

@@ -26,6 +26,7 @@ from llama_index.ragkit.html import write
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.records import Record
 from llama_index.ragkit.spaces import Rows
+from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.writing import Change
 
 __all__ = ["PGRAGIndex", "PGRAGStruct"]
@@ -33,6 +34,7 @@ __all__ = ["PGRAGIndex", "PGRAGStruct"]
 logger = logging.getLogger(__name__)
 
 _FUSED = ("topics", "facts")  # the kinds of cells that super nodes tie together
+_DEFAULTS = {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "components"}
 
 
 @dataclass
@@ -58,8 +60,7 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
         :class:`~llama_index.pgrag.OutlineExtractor` needs none, :class:`~llama_index.pgrag.GivenMindMaps` takes ready
         maps
     topic_threshold, fact_threshold : raw cosines, in (0, 1] [0.92 and 0.98, the paper's; the published code's are 0.84
-    and
-        0.96 on this scale]. What cosines mean depends on the embedding model
+        and 0.96 on this scale]. What cosines mean depends on the embedding model
     fusion : "components" ties all that is linked, directly or through others; "leaders" is the published greedy
         clustering, within each component and without overlaps
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
@@ -88,10 +89,8 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
         **kwargs: Any,
     ) -> None:
         given = {"topic_threshold": topic_threshold, "fact_threshold": fact_threshold, "fusion": fusion}
-        given = {name: value for name, value in given.items() if value is not None}
-        stored = index_struct.params.get("pgrag", {}) if index_struct is not None else {}
-        self._params = {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "components", **given, **stored}
-        _check_params(self._params, given)
+        self._params = chosen_params(_DEFAULTS, index_struct, self.method, given, fixed=True)
+        _check_params(self._params)
         self._last_query: tuple[str, list[Merged]] | None = None
         super().__init__(
             nodes=nodes,
@@ -285,17 +284,12 @@ def _collection(kind: str) -> str:
     return f"super_{kind}"
 
 
-def _check_params(params: dict[str, Any], given: dict[str, Any]) -> None:
+def _check_params(params: dict[str, Any]) -> None:
     for name in ("topic_threshold", "fact_threshold"):
         if not isinstance(params[name], (int, float)) or not 0 < params[name] <= 1:
             raise ConfigurationError(f"{name} must be a cosine above 0 and at most 1, not {params[name]!r}.")
     if params["fusion"] not in ("components", "leaders"):
         raise ConfigurationError(f"fusion must be 'components' or 'leaders', not {params['fusion']!r}.")
-    for name, value in given.items():
-        if params[name] != value:
-            raise ConfigurationError(
-                f"The index was built with {name}={params[name]!r}, not {value!r}: leave it out, or build a new index."
-            )
 
 
 register_index(PGRAGIndex)

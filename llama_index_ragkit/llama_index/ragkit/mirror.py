@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from uuid import uuid4
 
 import numpy as np
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 from numpy.typing import NDArray
 
@@ -72,6 +72,25 @@ class Mirror:
                 raise self._failed(f"store {len(batch)} chunks", error, then) from error
             if not self._can_forget:
                 yield from self._prove_that_it_forgets()
+
+    def add_vectors(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> Steps[None]:
+        """Write rows that stand for no node, each its own document; :meth:`delete_vectors` removes them.
+
+        Raises
+        ------
+        UnsupportedStoreError, StorageError
+        """
+        own = NodeRelationship.SOURCE
+        yield from self.add([TextNode(id_=i, relationships={own: RelatedNodeInfo(node_id=i)}) for i in ids], vectors)
+
+    def delete_vectors(self, ids: Sequence[str]) -> Steps[None]:
+        """Delete rows of :meth:`add_vectors`; ids that are not there are passed over.
+
+        Raises
+        ------
+        StorageError
+        """
+        yield from self.delete(ids, ids, (), lambda _: np.empty((0, 0), np.float32))
 
     def delete(
         self,

@@ -8,7 +8,7 @@ says so and documents without a hash, which `refresh_ref_docs` takes up again.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -187,6 +187,22 @@ class Writer(Preparation, Generic[State]):
         yield from parts.seal(building=failure is not None)
         if failure is not None:
             raise failure
+
+    def _revise(self, work: Callable[[], Steps[State]]) -> Steps[None]:
+        """Bring derived things to another state while the nodes stay; if it fails, the state is what is stored."""
+        with (yield from self._lock.acquire()):
+            self._check_components()
+            yield from self._check_model()
+            yield from self._parts.announce()
+            failure: Exception | None = None
+            try:
+                self._state = yield from work()
+            except Exception as error:
+                failure = error
+                self._state = yield from self._read_state()
+            yield from self._parts.seal(building=False)
+            if failure is not None:
+                raise failure
 
     def _retry_failed(self) -> Steps[int]:
         entries = yield from self._parts.ledger.entries()

@@ -12,20 +12,19 @@ and published code are silent or do not end:
   its children stands for it. It is tried again at the next write and by `retry_failed`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.driver import Steps, gather, offload
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.node_ids import reading_key, sort_key
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.records import Record, derived_node, node_from_record, node_to_record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
+from llama_index.ragkit.summarizing import SummaryWriting
 from llama_index.raptor.clustering import Clustering, limit_weight
 from llama_index.raptor.stored_tree import SUMMARIES, TREE, put_tree
 from llama_index.raptor.tree import Tree, summary_id
@@ -34,10 +33,6 @@ __all__ = ["LEVEL_KEY", "Layering", "TreeWriter"]
 
 LEVEL_KEY = "raptor_level"
 _MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one below
-
-Summarize = Callable[[list[str], str], Steps[tuple[str, list[str]]]]
-Embed = Callable[[list[str]], Steps[NDArray[np.float32]]]
-Release = Callable[[dict[str, list[str]]], Steps[None]]
 
 
 @dataclass(frozen=True)
@@ -57,10 +52,7 @@ class TreeWriter:
     parts : where things are stored
     stored, written : the tree that is stored now, and the records of its summaries
     clustering, layering : how layers are made
-    summarize : (texts, id of the summary) -> steps of (summary text, cache keys)
-    embed : texts -> steps of their vectors
-    release : cache keys by summary -> steps that give the entries back
-    num_workers, show_progress : for the summaries of a layer
+    writing : how summaries are written
     """
 
     def __init__(
@@ -70,22 +62,14 @@ class TreeWriter:
         written: Mapping[str, Record],
         clustering: Clustering,
         layering: Layering,
-        summarize: Summarize,
-        embed: Embed,
-        release: Release,
-        num_workers: int,
-        show_progress: bool,
+        writing: SummaryWriting,
     ) -> None:
         self._parts = parts
         self._stored = dict(stored.summaries)
         self.written = dict(written)
         self._clustering = clustering
         self._layering = layering
-        self._summarize = summarize
-        self._embed = embed
-        self._release = release
-        self._num_workers = num_workers
-        self._show_progress = show_progress
+        self._writing = writing
         self._leaves = parts.chunks.store.snapshot()
         self._texts: dict[str, str] = {}
         self._firsts: dict[str, tuple[str, ...]] = {}
@@ -110,7 +94,9 @@ class TreeWriter:
 
     def unwrite(self, names: Sequence[str]) -> Steps[None]:
         """Drop the texts of summaries; those that stay in the tree are then written anew."""
-        yield from self._release({name: self.written.pop(name)["cache_keys"] for name in names if name in self.written})
+        yield from self._writing.release(
+            {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
+        )
         yield from self._parts.spaces[SUMMARIES].remove(names)
         yield from self._parts.records.delete(SUMMARIES, names)
 
@@ -183,17 +169,12 @@ class TreeWriter:
     # -- summaries ----------------------------------------------------------------------------------
 
     def _write_layer(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
-        jobs = [partial(self._write_one, tree, name) for name in layer]
-        outcomes = yield from gather(jobs, self._num_workers, f"Summaries of layer {level}", self._show_progress)
-        texts: dict[str, tuple[str, list[str]]] = {}
-        for name, outcome in zip(layer, outcomes, strict=True):
-            if outcome.error is not None:
-                self.failed[name] = outcome.error
-            else:
-                texts[name] = outcome.unwrap()
+        children = {name: self._in_reading_order(tree, tree.children(name)) for name in layer}
+        texts, failed = yield from self._writing.write(children, self._text, f"Summaries of layer {level}")
+        self.failed.update(failed)
         if not texts:
             return
-        vectors = yield from self._embed([text for text, _ in texts.values()])
+        vectors = yield from self._writing.embed([text for text, _ in texts.values()])
         nodes = [derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()]
         pairs = zip(nodes, texts.values(), strict=True)
         records: dict[str, Record] = {
@@ -204,16 +185,6 @@ class TreeWriter:
         rows = Rows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
         yield from self._parts.spaces[SUMMARIES].put(rows)
         self.written.update(records)
-
-    def _write_one(self, tree: Tree, name: str) -> Steps[tuple[str, list[str]]]:
-        texts = []
-        for child in self._in_reading_order(tree, tree.children(name)):
-            text = yield from self._text(child)
-            if text.strip():
-                texts.append(text)
-        if not texts:
-            raise ExtractionError(f"None of the {len(tree.children(name))} children of a summary has a text.")
-        return (yield from self._summarize(texts, name))
 
     # -- what is known of nodes ---------------------------------------------------------------------
 

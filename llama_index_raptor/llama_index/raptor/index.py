@@ -1,6 +1,5 @@
 """`RaptorIndex`: a tree of summaries over chunks (Sarthi et al., ICLR 2024, arXiv 2401.18059)."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,13 +11,14 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComp
 from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
 
-from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, LLMSummarizer, Summarizer, register_index
+from llama_index.ragkit import DerivedStruct, Estimate, LLMSummarizer, Summarizer, register_index
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
-from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.records import Record, node_from_record, plain_text
 from llama_index.ragkit.results import count_tokens
+from llama_index.ragkit.struct import chosen_params
+from llama_index.ragkit.summarizing import SummarizingIndex
 from llama_index.ragkit.writing import Change
 from llama_index.raptor.building import Layering, TreeWriter
 from llama_index.raptor.clustering import Clustering
@@ -29,8 +29,6 @@ from llama_index.raptor.stored_tree import load_tree
 from llama_index.raptor.tree import Tree
 
 __all__ = ["RaptorIndex", "RaptorStruct"]
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -43,7 +41,7 @@ class RaptorStruct(DerivedStruct):
         return "llama_index.raptor"
 
 
-class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
+class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
     """Chunks, summaries of clusters of chunks, summaries of clusters of those, up to a root.
 
     Questions about one place are answered by chunks, questions about the whole by summaries; both are
@@ -92,7 +90,6 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._summarizer = summarizer or LLMSummarizer()
         self._clustering = clustering or GraphClustering()
         given = {
             "max_layers": max_layers,
@@ -101,9 +98,8 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
             "summary_tokens": summary_tokens,
             "summaries": summaries,
         }
-        stored = index_struct.params.get("raptor", {}) if index_struct is not None else {}
         defaults = {**asdict(Layering()), "summary_tokens": 200, "summaries": "deferred"}
-        self._params = {**defaults, **stored, **{k: v for k, v in given.items() if v is not None}}
+        self._params = chosen_params(defaults, index_struct, self.method, given, fixed=False)
         _check_params(self._params)
         self._last_query: tuple[str, list[Scored]] | None = None
         super().__init__(
@@ -111,6 +107,7 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
             objects=objects,
             index_struct=index_struct,
             storage_context=storage_context,
+            summarizer=summarizer,
             transformations=transformations,
             **kwargs,
         )
@@ -118,7 +115,7 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
     # -- what DerivedIndex asks ---------------------------------------------------------------------
 
     def _components(self) -> dict[str, dict[str, str]]:
-        return {"summarizer": self._summarizer.fingerprint, "clustering": self._clustering.fingerprint}
+        return {**super()._components(), "clustering": self._clustering.fingerprint}
 
     def _read_state(self) -> Steps[RaptorState]:
         return self._state_of(*(yield from load_tree(self._parts)))
@@ -146,63 +143,24 @@ class RaptorIndex(DerivedIndex[RaptorStruct, RaptorState]):
         chunks = len(self._parts.chunks.store.snapshot())
         counters = {"chunks": chunks, "summaries": len(writer.written), "failed": len(writer.failed)}
         self._parts.struct.counters = counters
-        if writer.failed:
-            name, error = next(iter(writer.failed.items()))
-            logger.warning(
-                "%d of %d summaries failed, among them %s: %s. index.retry_failed() tries them again.",
-                len(writer.failed), len(tree.summaries), name, error,
-            )  # fmt: skip
-            if self._on_error == "raise":
-                raise error
+        self._report(writer.failed, tree.summaries)
         return tree
 
     def _writer(self, state: RaptorState) -> TreeWriter:
         layering = Layering(**{field.name: self._params[field.name] for field in fields(Layering)})
-        workers = self._num_workers if self._summarizer.needs_llm else 1
-        return TreeWriter(
-            self._parts,
-            state.tree,
-            state.written,
-            self._clustering,
-            layering,
-            summarize=self._summarize,
-            embed=lambda texts: embed_texts(self.embed_model, texts, self._show_progress),
-            release=lambda uses: self._cache.release_many({self._user(name): keys for name, keys in uses.items()}),
-            num_workers=workers,
-            show_progress=self._show_progress,
-        )
-
-    def _summarize(self, texts: list[str], name: str) -> Steps[tuple[str, list[str]]]:
-        text, keys = yield from self._summarizer.summarize(
-            texts,
-            max_tokens=self._params["summary_tokens"],
-            embed_model=self.embed_model,
-            llm=self._given_llm,
-            cache=self._cache,
-            user=self._user(name),
-        )
-        return text, keys if self._cache_given else []
+        return TreeWriter(self._parts, state.tree, state.written, self._clustering, layering, self._summary_writing())
 
     def _update_tree(self, change: Callable[[Tree], Tree], unwrite: Callable[[Tree], Iterable[str]]) -> Steps[int]:
         """Write what is missing after a change of the structure; returns how many summaries are still missing."""
-        with (yield from self._lock.acquire()):
-            self._check_components()
-            yield from self._check_model()
-            yield from self._parts.announce()
-            old = self._state.tree
-            writer = self._writer(self._state)
-            failure: Exception | None = None
-            try:
-                yield from writer.unwrite(sorted(unwrite(old)))
-                tree = yield from self._write_tree(writer, change(old))
-                self._state = self._state_of(tree, writer.written)
-            except Exception as error:
-                failure = error
-                self._state = yield from self._read_state()
-            yield from self._parts.seal(building=False)
-            if failure is not None:
-                raise failure
-            return len(self._state.unwritten)
+
+        def work() -> Steps[RaptorState]:
+            old, writer = self._state.tree, self._writer(self._state)
+            yield from writer.unwrite(sorted(unwrite(old)))
+            tree = yield from self._write_tree(writer, change(old))
+            return self._state_of(tree, writer.written)
+
+        yield from self._revise(work)
+        return len(self._state.unwritten)
 
     def _retry_failed(self) -> Steps[int]:
         # What stands above a summary that failed was written without it.
