@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llama_index.hipporag import hubs as hubs_module
-from llama_index.hipporag import local_push
-from llama_index.hipporag.local_push import push, walk_from
+from llama_index.hipporag.local_push import push, refinements, settled
 from llama_index.hipporag.pagerank import Walk, pagerank
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -163,16 +162,35 @@ def test_what_lies_on_hubs_is_accounted_for():
     assert found == pytest.approx(exact, rel=0.05)
 
 
-def test_small_graphs_are_walked_exactly_and_large_ones_locally(monkeypatch):
-    walk = Walk.of(power_law(500))
-    seeds, weights = np.array([7, 3]), np.array([1.0, 2.0])
-    nodes, scores = walk_from(walk, seeds, weights)
-    exact = pagerank(walk, dense(seeds, weights, 500))
-    np.testing.assert_allclose(dense(nodes, scores, 500), exact)
-    monkeypatch.setattr(local_push, "PUSH_FROM", 100)
-    monkeypatch.setattr(local_push, "EPSILON", 1e-3)
-    nodes, scores = walk_from(walk, seeds, weights)
-    np.testing.assert_allclose(dense(nodes, scores, 500), exact, atol=0.01)
+def test_every_refinement_is_as_near_as_a_walk_of_that_precision():
+    """What was walked coarsely is gone on with: the bounds hold at every step, and the steps come nearer."""
+    walk = Walk.of(power_law(3_000))
+    seeds, weights = np.array([7, 3, 2_500]), np.array([1.0, 2.0, 0.5])
+    exact = pagerank(walk, dense(seeds, weights, 3_000))
+    errors = []
+    for pushed in refinements(walk, seeds, weights, epsilons=(1e-3, 1e-5, 1e-7)):
+        found = dense(pushed.nodes, pushed.scores, 3_000)
+        errors.append(np.abs(found - exact).sum())
+        assert errors[-1] <= 2 * pushed.missing + 1e-12
+        assert (np.abs(found - exact) <= pushed.by_strength * walk.strength + 1e-12).all()
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-4 < errors[0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "k", "epsilon", "expected"),
+    [
+        ([0.5, 0.3, 0.2], 2, 1e-7, True),
+        ([0.5, 0.2 + 1e-6, 0.2], 2, 1e-7, False),  # the second and the third change places too easily
+        ([0.5, 0.2 + 1e-6, 0.2], 1, 1e-7, True),
+        ([0.2, 0.5, 0.2], 2, 1e-12, False),  # a tie
+        ([0.5, 0.3, 0.2], 3, 1.0, True),  # nothing is left out
+        ([0.5, 0.0, 0.0], 2, 1e-7, True),  # nothing was reached that could come in
+        ([], 5, 1e-7, True),
+    ],
+)
+def test_a_list_is_settled_when_its_end_stands_apart(scores, k, epsilon, expected):
+    assert settled(np.array(scores), k, epsilon) is expected
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from llama_index.hipporag import (
     HippoRAGRetrievalEvent,
     HippoRAGRetriever,
     RecordedExtractor,
+    search,
 )
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -90,6 +91,18 @@ def test_a_batch_gives_what_single_questions_give(index: HippoRAGIndex, way: str
         assert [name for name, _ in one] == [name for name, _ in other] == [name for name, _ in third]
         np.testing.assert_allclose([s for _, s in one], [s for _, s in other], atol=1e-9)
     assert retriever.retrieve_batch([]) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_large_graph_is_walked_near_its_start_with_the_same_answer(index: HippoRAGIndex, way: str, monkeypatch):
+    questions = ["Whom did Ada Byron meet?", "Where does the Difference Machine stand?"]
+    retriever = HippoRAGRetriever(index, similarity_top_k=3, **WAYS[way])
+    exact = retriever.retrieve_batch(questions)
+    monkeypatch.setattr(search, "PUSH_FROM", 0)
+    local = retriever.retrieve_batch(questions)
+    for one, other in zip(exact, local, strict=True):
+        assert ids(one) == ids(other)
+        assert [r.score for r in other] == pytest.approx([r.score for r in one], abs=1e-4)
 
 
 def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGIndex):

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from llama_index.hipporag.memory import Memory, sparse_rows
+from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.passage import Fact, Passage, read_record
 from llama_index.hipporag.phrases import Normalizer, normalise, significant
-from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, phrase_id
+from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_of, fact_text, phrase_id
 from llama_index.hipporag.synonymy import (
     Pairs,
     Tile,
@@ -72,19 +72,13 @@ class GraphWriter:
         self._parts = parts
         self._rules = rules
         self._embed = embed
-        self._phrases: dict[str, str] = {}
+        self._normalised = _Normalised(rules.normalizer)
 
     def read(self, record: Mapping[str, Any] | None) -> Passage:
         """A record as phrases and facts."""
         rules = self._rules
-        return read_record(record or {}, self.normalised, rules.entity_nodes, empty=rules.normalizer == "legacy")
-
-    def normalised(self, text: str) -> str:
-        """A text as a phrase; it may be empty. The same texts come again and again, so they are remembered."""
-        phrase = self._phrases.get(text)
-        if phrase is None:
-            phrase = self._phrases[text] = normalise(text, self._rules.normalizer)
-        return phrase
+        known = self._normalised.__getitem__
+        return read_record(record or {}, known, rules.entity_nodes, empty=rules.normalizer == "legacy")
 
     # -- changing -----------------------------------------------------------------------------------
 
@@ -229,11 +223,12 @@ class GraphWriter:
         phrase_space, fact_space = self._parts.spaces[PHRASES], self._parts.spaces[FACTS]
         wanted = {phrase for passage in passages for phrase in passage.phrases()}
         told = list(dict.fromkeys(fact for passage in passages for fact in passage.told))
-        keys = {fact_key(fact) for fact in told} if self._rules.fact_vectors else set()
+        embedded = set(told) if self._rules.fact_vectors else set()
         orphans = [row.id for row in phrase_space.store.snapshot().records if row.key not in wanted]
         yield from phrase_space.remove(orphans)
         yield from self._parts.records.delete(SIMILAR, orphans)
-        yield from fact_space.remove([row.id for row in fact_space.store.snapshot().records if row.key not in keys])
+        facts = fact_space.store.snapshot().records
+        yield from fact_space.remove([row.id for row in facts if fact_of(row.key) not in embedded])
         state = self._snapshots(HippoRAGState())
         similar = yield from self._load_lists(state)
         row_of = {record.key: row for row, record in enumerate(state.phrases.records)}
@@ -248,21 +243,37 @@ class GraphWriter:
         stored = yield from self._parts.records.get_all(SIMILAR)
         ids = state.phrases.ids
         place = {row_id: row for row, row_id in enumerate(ids)}
-        rows: list[dict[int, int]] = [{} for _ in ids]
-        torn = []
+        rows, columns, cosines, torn = [], [], [], []
         for row_id, record in stored.items():
-            if row_id not in place:
+            row = place.get(row_id)
+            if row is None:
                 continue
-            near = {place[i]: cosine for i, cosine in zip(record["ids"], record["cosines"], strict=True) if i in place}
-            rows[place[row_id]] = near
-            if len(near) < len(record["ids"]):
-                torn.append(place[row_id])
-        lists = sparse_rows(rows, len(ids))
+            near = [place.get(i, -1) for i in record["ids"]]
+            rows += [row] * len(near)
+            columns += near
+            cosines += record["cosines"]
+            if -1 in near:
+                torn.append(row)
+        known = np.array(columns, np.int64) >= 0
+        entries = np.array(cosines)[known], (np.array(rows, np.int64)[known], np.array(columns, np.int64)[known])
+        lists = csr_matrix(entries, shape=(len(ids), len(ids)))
         if torn:
             lists = yield from offload(self._searched, state, lists, np.array(torn, np.int64))
             yield from self._store_lists(lambda row: ids[row], lists, np.array(torn, np.int64))
         yield from self._parts.records.delete(SIMILAR, [row_id for row_id in stored if row_id not in place])
         return lists
+
+
+class _Normalised(dict[str, str]):
+    """Texts as phrases, which may be empty. The same texts come again and again, so they are remembered."""
+
+    def __init__(self, normalizer: Normalizer) -> None:
+        super().__init__()
+        self._normalizer = normalizer
+
+    def __missing__(self, text: str) -> str:
+        phrase = self[text] = normalise(text, self._normalizer)
+        return phrase
 
 
 def _among(passage: Passage, known: Container[str]) -> Passage:

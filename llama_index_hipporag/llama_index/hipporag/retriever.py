@@ -29,6 +29,7 @@ from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.noun_phrases import read_question
 from llama_index.hipporag.openie_extractor import Entities
 from llama_index.hipporag.options import PRESETS, Options
+from llama_index.hipporag.phrases import normalise
 from llama_index.hipporag.prompts import FACTS_PROMPT, QUESTION_PROMPT
 from llama_index.hipporag.search import Found, needs_dense, search_many
 from llama_index.hipporag.state import HippoRAGState
@@ -210,7 +211,8 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
             cued = [outcome.unwrap() for outcome in (yield from gather(jobs, self._num_workers))]
         cues = [cue for cue, _ in cued]
         near = [None if vector is None else _cosines(state, vector) for _, vector in cued]
-        found = yield from offload(search_many, state, memory, allowed, cues, near, self.options)
+        wanted = self.similarity_top_k
+        found = yield from offload(search_many, state, memory, allowed, cues, near, self.options, wanted)
         for question, cue in zip(questions, cues, strict=True):
             linked = [link.phrase for link in cue.links]
             dispatcher.event(HippoRAGRetrievalEvent(question=question, linked=linked, fallback=cue.reason))
@@ -237,18 +239,18 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
         return cue, vector
 
     def _cue_of_phrases(self, state: HippoRAGState, memory: Memory, question: str) -> Steps[Cue]:
-        options = self.options
+        options, normalizer = self.options, self._index._rules.normalizer
         near = partial(
             nearest_phrases, state, memory, most=options.links_per_entity, threshold=options.link_threshold,
             by_specificity=options.node_specificity,
         )  # fmt: skip
         if options.linking == "text":
-            links = links_of_text(state, memory, question, self._index._rules.normalizer, options.node_specificity)
+            links = links_of_text(state, memory, question, normalizer, options.node_specificity)
             return _cue_of(links, "no phrase of the question is in the graph")
         entities = yield from self._entities(question)
         if not entities:
             return Cue(reason="the question names no entity")
-        names = list(dict.fromkeys(filter(None, (self._index._writer().normalised(e) for e in entities))))
+        names = list(dict.fromkeys(filter(None, (normalise(entity, normalizer) for entity in entities))))
         vectors = yield from embed_texts(self._index.embed_model, names)
         return _cue_of(near(names, vectors), "no phrase is near to an entity of the question")
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.linking import Cue
-from llama_index.hipporag.local_push import PUSH_FROM, walk_from
+from llama_index.hipporag.local_push import PUSH_FROM, refinements, settled
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.options import Options
 from llama_index.hipporag.pagerank import Walk, pagerank
@@ -69,32 +70,36 @@ def search_many(
     cues: Sequence[Cue],
     cosines: Sequence[Floats | None],
     options: Options,
+    wanted: int,
 ) -> list[Found]:
-    """Answer many questions: the walks go through the graph together.
+    """Answer many questions: in a small graph their walks are one sparse product, in a large one each stays near.
 
     Parameters
     ----------
     cosines : for each question the cosines of all passages, where the options ask for them or nothing links
+    wanted : passages of each answer that must come in the right order
     """
+    score = partial(_score, state, memory, allowed, options)
     walking = [i for i, cue in enumerate(cues) if not cue.reason]
-    reached: dict[int, Reset] = {}
+    found = {i: score(cue, cosines[i], None) for i, cue in enumerate(cues) if cue.reason}
     if walking:
         weight = options.subject_weight if options.passage_nodes else None
         walk = memory.walk(options.edges, options.synonyms, weight)
         resets = [_reset(memory, allowed, cues[i], cosines[i], options) for i in walking]
-        reached = dict(zip(walking, _walk_all(walk, resets, options.damping), strict=True))
-    return [_score(state, memory, allowed, cue, reached.get(i), cosines[i], options) for i, cue in enumerate(cues)]
+        if len(walk) < PUSH_FROM:
+            walks = _walk_all(walk, resets, options.damping)
+            found.update((i, score(cues[i], cosines[i], reached)) for i, reached in zip(walking, walks, strict=True))
+        else:
+            for i, (nodes, weights) in zip(walking, resets, strict=True):
+                for pushed in refinements(walk, nodes, weights, damping=options.damping):
+                    found[i] = score(cues[i], cosines[i], (pushed.nodes, pushed.scores))
+                    if settled(found[i].scores, wanted, pushed.epsilon):
+                        break
+    return [found[i] for i in range(len(cues))]
 
 
 def _walk_all(walk: Walk, resets: Sequence[Reset], damping: float) -> Iterator[Reset]:
-    """The nodes that each walk reaches and their probabilities.
-
-    In a small graph many walks are one sparse product; in a large one each stays near its start.
-    """
-    if len(resets) == 1 or len(walk) >= PUSH_FROM:
-        for nodes, weights in resets:
-            yield walk_from(walk, nodes, weights, damping=damping)
-        return
+    """The nodes that each walk reaches and their probabilities, exactly."""
     for start in range(0, len(resets), _WALKS_AT_ONCE):
         block = resets[start : start + _WALKS_AT_ONCE]
         dense = np.zeros((len(block), len(walk)))
@@ -125,11 +130,12 @@ def _score(
     state: HippoRAGState,
     memory: Memory,
     allowed: Mask | None,
-    cue: Cue,
-    reached: Reset | None,
-    cosines: Floats | None,
     options: Options,
+    cue: Cue,
+    cosines: Floats | None,
+    reached: Reset | None,
 ) -> Found:
+    """The answer from where a walk got to; without a walk by nearness alone."""
     p, n, _ = memory.shape
     if reached is None:
         scores = np.zeros(p) if cosines is None else nearness(cosines)
