@@ -183,10 +183,10 @@ def test_the_postprocessor_takes_the_whole_document_unless_told_otherwise():
     for narrow in ({"scope": "nodes"}, {"filters": ONLY_A}):
         out = PGRAGPostprocessor(index=index, **narrow).postprocess_nodes(got, query_str="fuel")
         assert "electricity" not in texts(out)[0]
-    assert len(PGRAGPostprocessor(index=index, top_k=1).postprocess_nodes(got, query_str="fuel")) == 1
+    assert len(PGRAGPostprocessor(index=index, max_paths=1).postprocess_nodes(got, query_str="fuel")) == 1
     assert PGRAGPostprocessor(index=index).postprocess_nodes(got)  # without a question
-    with pytest.raises(ConfigurationError):
-        PGRAGPostprocessor(index=index, top_k=0)
+    with pytest.raises(ConfigurationError, match="max_paths must be a whole number of at least 1, not 0"):
+        PGRAGPostprocessor(index=index, max_paths=0)
 
 
 def test_it_all_holds_for_equal_nodes_under_other_ids():

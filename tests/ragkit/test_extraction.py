@@ -109,7 +109,7 @@ def test_rules_need_neither_model_nor_cache(drive: Any, monkeypatch: pytest.Monk
 
 
 def test_a_wrong_on_error_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'record' or 'raise', not 'ignore'"):
+    with pytest.raises(ConfigurationError, match="on_error must be one of 'record', 'raise', not 'ignore'"):
         run_steps(WordCounter().extract(nodes("a"), on_error="ignore"))
 
 

@@ -152,7 +152,7 @@ def test_the_prompt_is_seen_replaced_and_named_in_the_fingerprint(drive: Any) ->
 
 
 def test_a_budget_that_cannot_be_meant_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="max_tokens must be at least 1, not 0"):
+    with pytest.raises(ConfigurationError, match="max_tokens must be a whole number of at least 1, not 0"):
         run_steps(LLMSummarizer(MockLLM()).summarize(["a"], max_tokens=0))
 
 

@@ -78,7 +78,7 @@ def test_a_token_budget_is_kept(index: RaptorIndex):
     assert 0 < sum(count_tokens(n.node.text) for n in found) <= 25
     with pytest.raises(ConfigurationError, match="token_budget"):
         RaptorPostprocessor(index=index, token_budget=0)
-    with pytest.raises(ValueError, match="min_coverage"):
+    with pytest.raises(ConfigurationError, match=r"min_coverage must be a number in \(0, 1\]"):
         RaptorPostprocessor(index=index, min_coverage=0)
 
 

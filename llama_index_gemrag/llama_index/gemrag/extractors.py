@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from llama_index.gemrag.keyphrases import key_questions
 from llama_index.gemrag.prompts import QUESTION_PROMPT
+from llama_index.ragkit.checks import count
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.extraction import Estimate, Extraction, ExtractionContext, NodeExtractor, Record
 from llama_index.ragkit.json_output import parse_model
@@ -20,7 +21,7 @@ __all__ = ["KeyphraseQuestionExtractor", "UtilityQuestionExtractor"]
 
 _TOKENS_PER_QUESTION = 25
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, count(0)]
 
 
 class _Questions(BaseModel):

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llama_index.gemrag.eigenthemes import Reading
+from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["DEFAULTS", "PAPER", "check_params"]
@@ -33,14 +34,10 @@ def check_params(params: dict[str, Any]) -> None:
     """
     least = {"num_themes": 0, "max_themes": 1, "theme_size": 2, "max_theme_tokens": 1, "summary_tokens": 1}
     for name, low in least.items():
-        value = params[name]
-        if (value is not None or name != "num_themes") and (not isinstance(value, int) or value < low):
-            raise ConfigurationError(f"{name} must be a whole number of at least {low}, not {value!r}.")
+        check_count(name, params[name], low, none_ok=name == "num_themes")
     for name in ("min_component", "blend", "refresh_share"):
-        if not isinstance(params[name], int | float) or not 0 <= params[name] <= 1:
-            raise ConfigurationError(f"{name} must be a number in [0, 1], not {params[name]!r}.")
+        check_number(name, params[name], 0, 1)
     for name, choices in {"question_role": ("text", "query"), "summaries": ("deferred", "eager")}.items():
-        if params[name] not in choices:
-            raise ConfigurationError(f"{name} must be {choices[0]!r} or {choices[1]!r}, not {params[name]!r}.")
+        check_choice(name, params[name], choices)
     if params["group_by"] is not None and (not isinstance(params["group_by"], str) or not params["group_by"]):
         raise ConfigurationError(f"group_by must be a metadata key or None, not {params['group_by']!r}.")

@@ -1,19 +1,19 @@
 """`GEMRAGPostprocessor`: the memory graph, walked on from the nodes of any retriever."""
 
-from typing import Any
+from typing import Annotated
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.gemrag.index import GEMRAGIndex
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.traversal import Traversal
+from llama_index.ragkit.checks import count, number
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
-from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+from llama_index.ragkit.results import fit_tokens, fresh
 
 __all__ = ["GEMRAGPostprocessor"]
 
@@ -34,30 +34,30 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     Parameters
     ----------
     index : the :class:`GEMRAGIndex` whose memory is walked
-    top_n : how many nodes to have at the end; more than that given are all kept [10]
-    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
-    edge_weight : 0..1, weight of edges against nearness to the query [0.5]
+    top_n : how many nodes to grow to, at least 1; more than that given are all kept [10]
+    edge_weight : weight of edges against nearness to the query, in [0, 1] [0.5]
     add_themes : whether the themes of the nodes are added before the walk [False]
     max_summaries : themes that the walk may add at most, those of `add_themes` counted; None for no limit [None]
-    filters : nothing is added that fails them, or, for a theme, that has a member that does. Give the retriever's
-        filters here too, or the walk may show what the retriever was not to show
+    filters : nothing is added that fails them, or, for a theme, that has a member that does [None]
+    token_budget : see :class:`~llama_index.ragkit.postprocessor.DerivedPostprocessor`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
 
-    top_n: int = Field(default=10, ge=1, description="How many nodes to have at the end.")
-    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
-    edge_weight: float = Field(default=0.5, ge=0, le=1, description="Weight of edges against nearness to the query.")
+    top_n: Annotated[int, count(1)] = Field(default=10, description="How many nodes to grow to.")
+    edge_weight: Annotated[float, number(0, 1)] = Field(
+        default=0.5, description="Weight of edges against nearness to the query."
+    )
     add_themes: bool = Field(default=False, description="Whether the themes of the nodes are added.")
-    max_summaries: int | None = Field(default=None, ge=0, description="Themes to add at most; None for no limit.")
-    filters: MetadataFilters | None = Field(default=None, description="What everything that is added must pass.")
+    max_summaries: Annotated[int | None, count(0, none_ok=True)] = Field(
+        default=None, description="Themes to add at most; None for no limit."
+    )
 
-    def __init__(self, index: GEMRAGIndex, **kwargs: Any) -> None:
-        super().__init__(index, **kwargs)
-        check_budget(self.top_n, self.token_budget)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name in serialised pipelines."""
-        return "GEMRAGPostprocessor"
+    def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
+        return fit_tokens(results, self.token_budget)
 
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
@@ -88,7 +88,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
                 if node is not None:
                     least = min(least, priority)
                     results.append(fresh(node, least))
-        return fit_tokens(results, self.token_budget)
+        return results
 
     def _themes(self, matched: list[str], walk: Traversal) -> list[str]:
         """Written themes that may be shown and have matched members, by the sum of these members' components."""

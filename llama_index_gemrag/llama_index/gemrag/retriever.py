@@ -15,9 +15,9 @@ from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.state import GEMRAGState, rank
 from llama_index.gemrag.traversal import Traversal
 from llama_index.gemrag.view import Asked
+from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.embedding import embed_query
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.results import take_nodes
 from llama_index.ragkit.retriever import DerivedRetriever
@@ -82,11 +82,11 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
     ----------
     mode : "argmax" takes the nodes of the best score (the paper's Algorithm 1, and the default); "best_first" lets
         the edges of the nodes taken so far count, with `edge_weight`
-    question_weight : 0..1, how far a single question that is nearer than the text lifts its node [0.5]
-    hub_penalty : at least 0, how much nearness to every question counts against a node [0.2]
+    question_weight : in [0, 1], how far a single question that is nearer than the text lifts its node [0.5]
+    hub_penalty : in [0, 2], how much nearness to every question counts against a node [0.2]
     blend : in [0, 1], ranks as the paper does in place of both: by the cosine with the average of question (with
         this weight) and text [None; paper: 0.5]
-    edge_weight : 0..1, in a walk the weight of edges against the score [0.2]
+    edge_weight : in [0, 1], in a walk the weight of edges against the score [0.2]
     max_summaries : themes in a result at most; None for no limit, 0 for none [None]
     summary_margin : in [0, 2], how much better than a chunk a theme must be to rank above it [0.05; paper: 0]
     keep_covered : whether a theme stays when one of its members ranks above it [False; paper: True]
@@ -95,7 +95,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
     Raises
     ------
     ConfigurationError
-        If a parameter is out of range.
+        If a parameter has a value that it cannot have.
     """
 
     def __init__(
@@ -112,23 +112,16 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
         keep_covered: bool = False,
         **kwargs: Any,
     ) -> None:
-        if mode not in ("argmax", "best_first"):
-            raise ConfigurationError(f"mode must be 'argmax' or 'best_first', not {mode!r}.")
-        shares = {"question_weight": question_weight, "edge_weight": edge_weight, "blend": blend}
-        for name, value in shares.items():
-            if value is not None and not 0 <= value <= 1:
-                raise ConfigurationError(f"{name} must be in [0, 1], not {value}.")
-        for name, value in {"hub_penalty": hub_penalty, "summary_margin": summary_margin}.items():
-            if not 0 <= value <= 2:
-                raise ConfigurationError(f"{name} must be in [0, 2], not {value}.")
-        if max_summaries is not None and max_summaries < 0:
-            raise ConfigurationError(f"max_summaries must be at least 0 or None, not {max_summaries}.")
         super().__init__(index, **kwargs)
-        self.mode = mode
-        self.rule = Rule(question_weight, hub_penalty, blend)
-        self.edge_weight = edge_weight
-        self.max_summaries = max_summaries
-        self.summary_margin = summary_margin
+        self.mode = check_choice("mode", mode, ("argmax", "best_first"))
+        self.rule = Rule(
+            check_number("question_weight", question_weight, 0, 1),
+            check_number("hub_penalty", hub_penalty, 0, 2),
+            None if blend is None else check_number("blend", blend, 0, 1),
+        )
+        self.edge_weight = check_number("edge_weight", edge_weight, 0, 1)
+        self.max_summaries = check_count("max_summaries", max_summaries, 0, none_ok=True)
+        self.summary_margin = check_number("summary_margin", summary_margin, 0, 2)
         self.keep_covered = keep_covered
 
     def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:

@@ -37,9 +37,9 @@ class Rule:
 
     Attributes
     ----------
-    question_weight : w, 0..1, what a single question counts
-    hub_penalty : c, at least 0
-    blend : a, 0..1, for the paper's score; None for the fused one
+    question_weight : w, in [0, 1], what a single question counts
+    hub_penalty : c, in [0, 2]
+    blend : a, in [0, 1], for the paper's score; None for the fused one
     """
 
     question_weight: float = 0.5

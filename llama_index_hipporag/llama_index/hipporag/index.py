@@ -24,9 +24,9 @@ from llama_index.hipporag.search import Found
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.view import page_of, rows_to_show
 from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
+from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.embedding import embed_texts
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.records import plain_text
 from llama_index.ragkit.struct import chosen_params
@@ -263,12 +263,9 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
 
 def _check_rules(rules: Rules) -> None:
     check_normalizer(rules.normalizer)
-    if not 0 < rules.synonym_threshold <= 1:
-        raise ConfigurationError(f"synonym_threshold must be above 0 and at most 1, not {rules.synonym_threshold!r}.")
-    for name, least in {"max_synonyms": 1, "min_synonym_length": 0}.items():
-        value = getattr(rules, name)
-        if not isinstance(value, int) or value < least:
-            raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    check_number("synonym_threshold", rules.synonym_threshold, 0, 1, above=True)
+    check_count("max_synonyms", rules.max_synonyms, 1)
+    check_count("min_synonym_length", rules.min_synonym_length, 0)
 
 
 register_index(HippoRAGIndex)

@@ -12,11 +12,12 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llama_index.hipporag.prompts import THOUGHT_PROMPT
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm_calls import complete
 from llama_index.ragkit.prompts import PromptHolder, fence
-from llama_index.ragkit.results import check_budget, fresh
+from llama_index.ragkit.results import fresh
 from llama_index.ragkit.retry import RetryPolicy
 from llama_index.ragkit.thoughts import strip_thoughts
 
@@ -61,12 +62,9 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
         retry: RetryPolicy | None = None,
         **kwargs: Any,
     ) -> None:
-        if max_steps < 1:
-            raise ConfigurationError(f"max_steps must be at least 1, not {max_steps}.")
-        check_budget(similarity_top_k, None)
         self.retriever = retriever
-        self.max_steps = max_steps
-        self.similarity_top_k = similarity_top_k
+        self.max_steps = check_count("max_steps", max_steps, 1)
+        self.similarity_top_k = check_count("similarity_top_k", similarity_top_k, 1)
         self.stop = stop
         self.prompts = dict(prompts or {})
         self.check_prompts(self.prompts)

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.hipporag.memory import Edges
-from llama_index.hipporag.pagerank import check_damping
 from llama_index.hipporag.ranking import PASSAGE_WEIGHT, SUBJECT_WEIGHT, WALK_POWER
 from llama_index.hipporag.scoring import Counted
+from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["PRESETS", "Ensemble", "Linking", "Options"]
@@ -46,25 +46,19 @@ class Options:
             "linking": Linking, "edges": Edges, "counted": Counted, "ensemble": Ensemble, "passage_seeds": PassageSeeds,
         }  # fmt: skip
         for name, kind in kinds.items():
-            if getattr(self, name) not in get_args(kind):
-                allowed = ", ".join(map(repr, get_args(kind)))
-                raise ConfigurationError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}.")
+            check_choice(name, getattr(self, name), get_args(kind))
         for name in ("links_per_entity", "facts_top_k"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}.")
+            check_count(name, getattr(self, name), 1)
         for name in ("length_normalization", "ensemble_weight", "passage_seed_weight"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigurationError(f"{name} must be in [0, 1], not {getattr(self, name)}.")
+            check_number(name, getattr(self, name), 0, 1)
         for name in ("link_threshold", "recognition_threshold"):
-            if not -1 <= getattr(self, name) <= 1:
-                raise ConfigurationError(f"{name} is a cosine, in [-1, 1], not {getattr(self, name)}.")
-        if not 0 < self.subject_weight < float("inf"):
-            raise ConfigurationError(f"subject_weight must be above 0 and finite, not {self.subject_weight}.")
+            check_number(name, getattr(self, name), -1, 1)
+        check_number("subject_weight", self.subject_weight, 0, above=True)
+        check_number("damping", self.damping, 0, 1, below=True)
         if self.passage_seeds != "none" and not self.passage_nodes:
             raise ConfigurationError(
                 f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
             )
-        check_damping(self.damping)
 
 
 _PHRASES_ONLY = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0}

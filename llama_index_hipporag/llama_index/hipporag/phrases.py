@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Literal, get_args
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.checks import check_choice
 
 __all__ = ["NORMALIZERS", "Normalizer", "check_normalizer", "normalise", "significant"]
 
@@ -19,8 +19,7 @@ _ASCII_TABLE = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 def check_normalizer(mode: str) -> None:
     """Raise a `ConfigurationError` unless the normalizer exists."""
-    if mode not in NORMALIZERS:
-        raise ConfigurationError(f"normalizer must be one of {', '.join(map(repr, NORMALIZERS))}, not {mode!r}.")
+    check_choice("normalizer", mode, NORMALIZERS)
 
 
 def normalise(text: str, mode: Normalizer = "unicode") -> str:

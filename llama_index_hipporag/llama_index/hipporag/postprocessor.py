@@ -1,20 +1,20 @@
 """`HippoRAGPostprocessor`: the walk through the graph, applied to the nodes of any retriever."""
 
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.hipporag.index import HippoRAGIndex
 from llama_index.hipporag.linking import Cue
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.scoring import rescored
+from llama_index.ragkit.checks import number
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
-from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+from llama_index.ragkit.results import fresh
 
 __all__ = ["HippoRAGPostprocessor"]
 
@@ -32,25 +32,19 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
     Parameters
     ----------
     index : the :class:`HippoRAGIndex` whose graph is walked
-    node_weight : share of the start that the nodes have, by their ranks; the phrases have the rest
-    top_n : how many nodes to give back; None for all
-    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
-    filters : the walk goes through passages only that pass them. Give the retriever's filters here too
+    node_weight : share of the start that the nodes have, by their ranks, in (0, 1]; the phrases have the rest [0.3]
+    filters : the walk goes through passages only that pass them [None]
+    top_n, token_budget : see :class:`~llama_index.ragkit.postprocessor.DerivedPostprocessor`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
 
-    node_weight: float = Field(default=0.3, gt=0, le=1, description="Share of the walk's start at the nodes.")
-    top_n: int | None = Field(default=None, ge=1, description="How many nodes to give back; None for all.")
-    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
-    filters: MetadataFilters | None = Field(default=None, description="What a passage must pass to be walked through.")
-
-    def __init__(self, index: HippoRAGIndex, **kwargs: Any) -> None:
-        super().__init__(index, **kwargs)
-        check_budget(1, self.token_budget)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name in serialised pipelines."""
-        return "HippoRAGPostprocessor"
+    node_weight: Annotated[float, number(0, 1, above=True)] = Field(
+        default=0.3, description="Share of the walk's start at the nodes."
+    )
 
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
@@ -66,5 +60,4 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
             retriever = HippoRAGRetriever(index, passage_seeds="none", ensemble="none")
             cue, _ = yield from retriever._cue(state, memory, query_bundle.query_str)
         scores = rescored(memory, rows, cue.weights, self.node_weight)
-        results = [fresh(nodes[place].node, score) for place, score in scores[: self.top_n]]
-        return fit_tokens(results, self.token_budget)
+        return [fresh(nodes[place].node, score) for place, score in scores]

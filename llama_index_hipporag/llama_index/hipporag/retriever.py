@@ -33,6 +33,7 @@ from llama_index.hipporag.phrases import normalise
 from llama_index.hipporag.prompts import FACTS_PROMPT, QUESTION_PROMPT
 from llama_index.hipporag.search import Found, needs_dense, search_many
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.ragkit.checks import check_choice, check_count
 from llama_index.ragkit.driver import Steps, arun_steps, gather, offload, run_steps
 from llama_index.ragkit.embedding import embed_query, embed_texts
 from llama_index.ragkit.errors import ConfigurationError
@@ -126,18 +127,15 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
         num_workers: int = 4,
         **kwargs: Any,
     ) -> None:
-        if not (question_entities in ("llm", "rules") if isinstance(question_entities, str) else True):
-            raise ConfigurationError(
-                f"question_entities must be 'llm', 'rules' or a mapping from questions to lists, not "
-                f"{question_entities!r}."
-            )
+        if not isinstance(question_entities, Mapping):
+            check_choice("question_entities, unless it is a mapping,", question_entities, ("llm", "rules"))
         self.options = Options(**{name: kwargs.pop(name) for name in list(kwargs) if name in _OPTIONS})
         self.question_entities = question_entities
         self.prompts = dict(prompts or {})
         self.check_prompts(self.prompts)
         self._own_llm = llm
         self._retry = retry or RetryPolicy()
-        self._num_workers = num_workers
+        self._num_workers = check_count("num_workers", num_workers, 1)
         super().__init__(index, **kwargs)
         if self.options.linking == "facts" and not index._rules.fact_vectors:
             raise ConfigurationError(

@@ -19,6 +19,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr, SerializeAsAny
 from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
 
 from llama_index.mrag.spaces import natural_heads, split_heads
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 
 __all__ = ["HeadEmbedding", "MultiHeadEmbedding", "SplitEmbedding", "with_heads"]
@@ -75,8 +76,7 @@ class SplitEmbedding(HeadEmbedding):
     num_heads: int | None = Field(default=None, description="Parts of a vector; None chooses.")
 
     def __init__(self, embed_model: EmbedType, num_heads: int | None = None, **kwargs: Any) -> None:
-        if num_heads is not None and num_heads < 1:
-            raise ConfigurationError(f"num_heads must be at least 1 or None, not {num_heads}.")
+        check_count("num_heads", num_heads, 1, none_ok=True)
         model = resolve_embed_model(embed_model)
         kwargs = {"model_name": model.model_name, "embed_batch_size": model.embed_batch_size, **kwargs}
         super().__init__(embed_model=model, num_heads=num_heads, **kwargs)

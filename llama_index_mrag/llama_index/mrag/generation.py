@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 
 from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
 from llama_index.mrag.sampling import sample_aspects
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps, arun_steps, gather, run_steps
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
@@ -196,8 +197,7 @@ class MultiAspectGenerator(PromptHolder):
         return await arun_steps(self._documents(categories, per_category))
 
     def _documents(self, categories: Sequence[str], per_category: int) -> Steps[list[Document]]:
-        if per_category < 1:
-            raise ConfigurationError(f"per_category must be at least 1, not {per_category}.")
+        check_count("per_category", per_category, 1)
         names = list(dict.fromkeys(categories))
         jobs = [partial(self._topics, category, per_category) for category in names]
         outcomes = yield from gather(jobs, self._num_workers, "Choosing topics", self._show_progress)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -18,9 +18,10 @@ from llama_index.mrag.head_stores import HeadStores
 from llama_index.mrag.spaces import split_heads
 from llama_index.mrag.state import MRAGState
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index
+from llama_index.ragkit.checks import check_choice
 from llama_index.ragkit.driver import Steps, call, offload, run_steps
 from llama_index.ragkit.embedding import as_matrix
-from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError, UnsupportedStoreError
+from llama_index.ragkit.errors import EmbeddingModelMismatchError, UnsupportedStoreError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_rows import Storage
@@ -79,8 +80,8 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         dtype: Storage | None = None,
         **kwargs: Any,
     ) -> None:
-        if dtype not in (None, "float32", "float16"):
-            raise ConfigurationError(f"dtype must be 'float32' or 'float16', not {dtype!r}.")
+        if dtype is not None:
+            check_choice("dtype", dtype, get_args(Storage))
         chosen = chosen_params({"dtype": "float32"}, index_struct, self.method, {"dtype": dtype}, fixed=True)
         self._dtype: Storage = chosen["dtype"]
         self._head_stores = None if head_stores is None else HeadStores([Mirror(store) for store in head_stores])

@@ -1,7 +1,7 @@
 """`MRAGPostprocessor`: the heads vote anew on the nodes of any retriever."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Annotated
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
@@ -11,9 +11,11 @@ from llama_index.mrag.aspects import cut_aspects
 from llama_index.mrag.election import hold
 from llama_index.mrag.index import MRAGIndex
 from llama_index.mrag.prompts import ASPECTS_PROMPT
-from llama_index.mrag.retriever import ask_for_aspects, check_voting
-from llama_index.mrag.voting import Vote
+from llama_index.mrag.retriever import ASPECTS, Aspects, ask_for_aspects
+from llama_index.mrag.voting import VOTES, Vote
+from llama_index.ragkit.checks import choice, count
 from llama_index.ragkit.driver import Steps, offload
+from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fresh
 
@@ -30,21 +32,19 @@ class MRAGPostprocessor(DerivedPostprocessor):
     Parameters
     ----------
     index : the :class:`MRAGIndex` whose spaces are used
-    aspects, vote, num_queries : as for :class:`MRAGRetriever`; "llm" asks the index's LLM
+    aspects, vote, num_queries : as for :class:`MRAGRetriever`; "llm" asks the index's LLM ["sentences", "mrag", 4]
+    filters : nodes that fail them are not voted on: they keep their places as unknown ones do [None]
+    top_n, token_budget : see :class:`~llama_index.ragkit.postprocessor.DerivedPostprocessor`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
 
-    aspects: str = Field(default="sentences", description="What votes: 'none', 'sentences' or 'llm'.")
-    vote: str = Field(default="mrag", description="What a vote counts: 'mrag', 'decay' or 'distance'.")
-    num_queries: int = Field(default=4, description="Queries asked of the LLM.")
-
-    def __init__(self, index: MRAGIndex, **kwargs: Any) -> None:
-        super().__init__(index, **kwargs)
-        check_voting(self.aspects, self.vote, 1, self.num_queries)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name in serialised pipelines."""
-        return "MRAGPostprocessor"
+    aspects: Annotated[Aspects, choice(ASPECTS)] = Field(default="sentences", description="What votes.")
+    vote: Annotated[Vote, choice(VOTES)] = Field(default="mrag", description="What a vote counts.")
+    num_queries: Annotated[int, count(1)] = Field(default=4, description="Queries asked of the LLM.")
 
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
@@ -52,6 +52,9 @@ class MRAGPostprocessor(DerivedPostprocessor):
         index: MRAGIndex = self._index
         state = index._state
         matched = match_nodes(nodes, state.chunks)
+        if self.filters is not None:
+            allowed = select(state.chunks, self.filters)
+            matched = [m if m is not None and allowed[state.chunks.row_of(m)] else None for m in matched]
         known = sorted({name for name in matched if name is not None})
         if not known or query_bundle is None:
             return [fresh(node.node, node.score or 0.0) for node in nodes]
@@ -68,7 +71,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
             state,
             aspects,
             queries,
-            vote=cast(Vote, self.vote),
+            vote=self.vote,
             count=len(rows),
             rows=rows,
         )

@@ -23,8 +23,9 @@ from llama_index.mrag.index import MRAGIndex
 from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting import VOTES, Vote
+from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.driver import Steps, arun_steps, call, gather, offload, run_steps
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.json_output import parse_model
 from llama_index.ragkit.llm_calls import RetryPolicy, complete
@@ -112,7 +113,7 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
     Raises
     ------
     ConfigurationError
-        If a value is unknown or out of range.
+        If a parameter has a value that it cannot have.
     """
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"aspects": ASPECTS_PROMPT}
@@ -131,15 +132,12 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
         retry: RetryPolicy = _RETRY,
         **kwargs: Any,
     ) -> None:
-        check_voting(aspects, vote, num_candidates, num_queries)
-        if not 0 <= lexical_weight <= 1:
-            raise ConfigurationError(f"lexical_weight must be in [0, 1], not {lexical_weight}.")
-        self.aspects = aspects
-        self.vote = vote
-        self.num_candidates = num_candidates
+        self.aspects = check_choice("aspects", aspects, ASPECTS)
+        self.vote = check_choice("vote", vote, VOTES)
+        self.num_candidates = check_count("num_candidates", num_candidates, 1)
         self.lexical = lexical
-        self.lexical_weight = lexical_weight
-        self.num_queries = num_queries
+        self.lexical_weight = check_number("lexical_weight", lexical_weight, 0, 1)
+        self.num_queries = check_count("num_queries", num_queries, 1)
         self.prompts = {}
         self._llm = llm
         self._retry = retry
@@ -255,17 +253,6 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
                 )
             )
         return found
-
-
-def check_voting(aspects: str, vote: str, num_candidates: int, num_queries: int) -> None:
-    """Refuse what cannot be voted with."""
-    if aspects not in ASPECTS:
-        raise ConfigurationError(f"aspects must be one of {', '.join(map(repr, ASPECTS))}, not {aspects!r}.")
-    if vote not in VOTES:
-        raise ConfigurationError(f"vote must be one of {', '.join(map(repr, VOTES))}, not {vote!r}.")
-    for name, value in (("num_candidates", num_candidates), ("num_queries", num_queries)):
-        if value < 1:
-            raise ConfigurationError(f"{name} must be at least 1, not {value}.")
 
 
 def ask_for_aspects(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from llama_index.pgrag.allowed import Allowed, Mask
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.leads import Leads
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["Candidate", "Reach", "Reason", "Vector", "find_candidates"]
@@ -53,8 +54,7 @@ class Reach:
 
     def __post_init__(self) -> None:
         for name in ("seed_topics", "max_topics", "seed_facts"):
-            if getattr(self, name) < 0:
-                raise ConfigurationError(f"{name} must be at least 0, not {getattr(self, name)}.")
+            check_count(name, getattr(self, name), 0)
         if not (self.seed_topics and self.max_topics) and not self.seed_facts:
             raise ConfigurationError("Nothing can be found with seed_topics (or max_topics) and seed_facts both 0.")
 

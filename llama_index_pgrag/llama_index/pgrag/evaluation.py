@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from llama_index.pgrag.prompts import QUESTIONS_PROMPT, QUIZ_PROMPT
 from llama_index.pgrag.verification import rouge_l
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import answer_f1
@@ -112,8 +113,7 @@ class _Pair(BaseModel):
 
 
 def _quest(reference: str, text: str, llm: Any, max_questions: int, retry: RetryPolicy) -> Steps[QuestEval]:
-    if max_questions < 1:
-        raise ConfigurationError(f"max_questions must be at least 1, not {max_questions}.")
+    check_count("max_questions", max_questions, 1)
     pairs = yield from complete(
         llm,
         QUESTIONS_PROMPT,

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.ingestion import run_transformations
@@ -19,9 +19,9 @@ from llama_index.pgrag.ranking import Merged
 from llama_index.pgrag.records import from_record, is_unverified
 from llama_index.pgrag.supers import Fusion, Supers, restore, update
 from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
+from llama_index.ragkit.checks import check_choice, check_number
 from llama_index.ragkit.driver import Steps, offload, run_steps
 from llama_index.ragkit.embedding import as_matrix, embed_texts
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.records import Record
@@ -286,10 +286,8 @@ def _collection(kind: str) -> str:
 
 def _check_params(params: dict[str, Any]) -> None:
     for name in ("topic_threshold", "fact_threshold"):
-        if not isinstance(params[name], (int, float)) or not 0 < params[name] <= 1:
-            raise ConfigurationError(f"{name} must be a cosine above 0 and at most 1, not {params[name]!r}.")
-    if params["fusion"] not in ("components", "leaders"):
-        raise ConfigurationError(f"fusion must be 'components' or 'leaders', not {params['fusion']!r}.")
+        check_number(name, params[name], 0, 1, above=True)
+    check_choice("fusion", params["fusion"], get_args(Fusion))
 
 
 register_index(PGRAGIndex)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -16,6 +16,7 @@ from llama_index.pgrag.mind_map import Path, read_mind_map
 from llama_index.pgrag.prompts import ITEMS_PROMPT, MIND_MAP_PROMPT, TOPIC_PROMPT
 from llama_index.pgrag.records import to_record
 from llama_index.pgrag.verification import Check, rouge_l, statements_of
+from llama_index.ragkit.checks import count, number
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ParseError
@@ -46,9 +47,8 @@ class MindMapExtractor(NodeExtractor):
     ----------
     verify : whether statements are verified
     min_rouge_l : least ROUGE-L, in [0, 1] [0.15, the published code's; paper: 0.75]
-    min_semantic : least cosine of the embeddings of text and statements, in [-1, 1]; how great cosines are depends on
-    the
-        embedding model [0.85]
+    min_semantic : least cosine of the embeddings of text and statements, in [-1, 1]; how great cosines are
+        depends on the embedding model [0.85]
     max_regenerations : further attempts at the statements of a part, at least 0 [2; paper: without end]
     part_tokens : a longer text is cut into parts at sentences, each with statements and a map of its own under one
         topic, at least 50 [1500]
@@ -64,10 +64,10 @@ class MindMapExtractor(NodeExtractor):
     completion_tokens: ClassVar[int] = 500
 
     verify: bool = True
-    min_rouge_l: float = Field(default=0.15, ge=0, le=1)
-    min_semantic: float = Field(default=0.85, ge=-1, le=1)
-    max_regenerations: int = Field(default=2, ge=0)
-    part_tokens: int = Field(default=1500, ge=50)
+    min_rouge_l: Annotated[float, number(0, 1)] = 0.15
+    min_semantic: Annotated[float, number(-1, 1)] = 0.85
+    max_regenerations: Annotated[int, count(0)] = 2
+    part_tokens: Annotated[int, count(50)] = 1500
     join_lists: bool = False
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
 

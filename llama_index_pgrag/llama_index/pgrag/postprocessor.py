@@ -1,12 +1,11 @@
 """`PGRAGPostprocessor`: the nodes of any retriever rewritten as the facts in them that matter for the question."""
 
 from collections import defaultdict
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.pgrag.allowed import Allowed
 from llama_index.pgrag.candidates import Candidate
@@ -14,13 +13,14 @@ from llama_index.pgrag.context import Found, context_text
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
 from llama_index.pgrag.ranking import Merged, Settings, explore_maps, merge_equal
+from llama_index.ragkit.checks import choice, count
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query, embed_texts
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.node_ids import content_id
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.records import derived_node
-from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+from llama_index.ragkit.results import fresh
 
 __all__ = ["PGRAGPostprocessor"]
 
@@ -29,35 +29,29 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     """Takes chunks, and gives the fact paths of their documents that matter for the question, as nested outlines.
 
     The maps of the chunks' documents are walked as :class:`~llama_index.pgrag.PGRAGRetriever` walks its candidates, and
-    the best `top_k` paths are given, one node for each topic, the topic of the best path first. Its text is the outline
-    of the topic's paths, its score that of the best of them; the source nodes are CHILD relationships. Nodes that the
-    index does not know, and those of which it has no fact, stay at their rank. Without a question the paths keep the
-    order of the nodes.
+    the best `max_paths` paths are given, one node for each topic, the topic of the best path first. Its text is the
+    outline of the topic's paths, its score that of the best of them; the source nodes are CHILD relationships. Nodes
+    that the index does not know, and those of which it has no fact, stay at their rank. Without a question the paths
+    keep the order of the nodes.
 
     Parameters
     ----------
     index : the :class:`PGRAGIndex` whose mind maps are used
-    top_k : fact paths at most, at least 1
-    scope : "documents" takes all facts of a chunk's document, "nodes" those of the chunk alone
-    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
-    filters : nodes that fail them give no fact. With `scope="documents"` give the retriever's filters here too, or
-    facts
-        may come from chunks that it was not to show
+    max_paths : fact paths at most, at least 1 [20]
+    scope : "documents" takes all facts of a chunk's document, "nodes" those of the chunk alone ["documents"]
+    filters : nodes that fail them give no fact [None]
+    top_n, token_budget : see :class:`~llama_index.ragkit.postprocessor.DerivedPostprocessor`; an outline is one node
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
 
-    top_k: int = Field(default=20, description="Fact paths at most.")
-    scope: Literal["documents", "nodes"] = Field(default="documents", description="Where facts are taken from.")
-    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
-    filters: MetadataFilters | None = Field(default=None, description="What the source of a fact must pass.")
-
-    def __init__(self, index: PGRAGIndex, **kwargs: Any) -> None:
-        super().__init__(index, **kwargs)
-        check_budget(self.top_k, self.token_budget)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name in serialised pipelines."""
-        return "PGRAGPostprocessor"
+    max_paths: Annotated[int, count(1)] = Field(default=20, description="Fact paths at most.")
+    scope: Annotated[Literal["documents", "nodes"], choice(("documents", "nodes"))] = Field(
+        default="documents", description="Where facts are taken from."
+    )
 
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
@@ -81,7 +75,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         placed = [(rank, 1, result) for (rank, _), result in zip(kept, results, strict=True)]
         placed += [(rank, 0, outline) for rank, outline in enumerate(outlines)]
         placed.sort(key=lambda entry: entry[:2])
-        return fit_tokens([result for _, _, result in placed], self.token_budget)
+        return [result for _, _, result in placed]
 
     def _scope(self, graph: PseudoGraph, sources: list[str]) -> set[str]:
         """Ids of the nodes whose facts may be taken."""
@@ -100,14 +94,14 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         index: PGRAGIndex = self._index
         if bundle is None:
             facts = [fact for c in candidates for fact in graph.maps[c.topic_id].facts if allowed.fact(fact)]
-            return merge_equal([(fact, 0.0) for fact in facts])[: self.top_k]
+            return merge_equal([(fact, 0.0) for fact in facts])[: self.max_paths]
         yield from index._check_model()
         points = [(yield from embed_query(index.embed_model, bundle.query_str, graph.facts.dim))]
         texts = [text for text in bundle.embedding_strs if text.strip()]
         if texts and texts != [bundle.query_str]:
             points = list((yield from embed_texts(index.embed_model, texts)))
         found = yield from offload(explore_maps, graph, candidates, points, Settings(), allowed)
-        return merge_equal(found.ranking)[: self.top_k]
+        return merge_equal(found.ranking)[: self.max_paths]
 
 
 def _outlines(results: list[Merged]) -> list[NodeWithScore]:

@@ -32,6 +32,7 @@ from llama_index.pgrag.graph import Fact, PseudoGraph
 from llama_index.pgrag.leads import Leads
 from llama_index.pgrag.template import Template, make_template
 from llama_index.pgrag.walk import SIGNED, Control, Walk, walk
+from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.matrix_search import cosines
 
 __all__ = ["Exploration", "Merged", "Scored", "Settings", "explore", "explore_maps", "merge_equal", "rank_passages"]
@@ -51,6 +52,13 @@ class Settings:
     dense_weight: float = 0.7
     lead_weight: float = 0.2
     lead_threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_count("num_seeds", self.num_seeds, 1)
+        check_number("walk_weight", self.walk_weight, 0)
+        check_number("lead_weight", self.lead_weight, 0)
+        check_number("lead_threshold", self.lead_threshold, 0, 1, below=True)
+        check_number("dense_weight", self.dense_weight, 0, 1)
 
     @property
     def whole(self) -> float:

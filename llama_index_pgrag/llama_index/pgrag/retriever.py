@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -24,9 +24,10 @@ from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.ranking import Exploration, Merged, Settings, explore, merge_equal, rank_passages
 from llama_index.pgrag.verification import statements_of
 from llama_index.pgrag.walk import CODE, PAPER, SIGNED, Control
+from llama_index.ragkit.checks import check_choice, check_count
 from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.embedding import embed_query, embed_texts
-from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError, ExtractionError, ParseError
+from llama_index.ragkit.errors import EmbeddingModelMismatchError, ExtractionError, ParseError
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.llm_calls import complete
 from llama_index.ragkit.prompts import PromptHolder, fence
@@ -121,29 +122,15 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         **kwargs: Any,
     ) -> None:
-        if mode not in ("PG-RAG", "PG w. KPs", "PG"):
-            raise ConfigurationError(f"mode must be 'PG-RAG', 'PG w. KPs' or 'PG', not {mode!r}.")
-        if key_points not in ("question", "llm"):
-            raise ConfigurationError(f"key_points must be 'question' or 'llm', not {key_points!r}.")
-        if not isinstance(control, Control) and control not in _CONTROLS:
-            raise ConfigurationError(f"control must be 'signed', 'paper', 'code' or a Control, not {control!r}.")
-        for name, value in (("num_seeds", num_seeds), ("max_key_points", max_key_points)):
-            if value < 1:
-                raise ConfigurationError(f"{name} must be at least 1, not {value}.")
-        for name, weight in (("walk_weight", walk_weight), ("lead_weight", lead_weight)):
-            if not 0 <= weight < float("inf"):
-                raise ConfigurationError(f"{name} must be at least 0, not {weight}.")
-        if not 0 <= lead_threshold < 1:
-            raise ConfigurationError(f"lead_threshold must be in [0, 1), not {lead_threshold}.")
-        if not 0 <= dense_weight <= 1:
-            raise ConfigurationError(f"dense_weight must be in [0, 1], not {dense_weight}.")
+        if not isinstance(control, Control):
+            check_choice("control, unless it is a Control,", control, tuple(_CONTROLS))
         self.prompts = dict(prompts or {})
         self.check_prompts(self.prompts)
         super().__init__(index, **kwargs)
-        self.mode = mode
+        self.mode = check_choice("mode", mode, get_args(Mode))
         self.return_source = return_source
-        self.key_points = key_points
-        self.max_key_points = max_key_points
+        self.key_points = check_choice("key_points", key_points, ("question", "llm"))
+        self.max_key_points = check_count("max_key_points", max_key_points, 1)
         self.settings = Settings(
             Reach(seed_topics, max_topics, topic_walk, fact_walk, seed_facts),
             control if isinstance(control, Control) else _CONTROLS[control],

@@ -22,12 +22,12 @@ Differences to paper and published code, each with a switch back to them where o
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.checks import check_choice, check_number
 
 __all__ = ["CODE", "PAPER", "SIGNED", "Control", "Walk", "walk"]
 
@@ -56,12 +56,9 @@ class Control:
     difference: Difference = "signed"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.support <= self.fuzzy < float("inf"):
-            raise ConfigurationError(
-                f"The thresholds must be 0 <= support <= fuzzy, not support={self.support}, fuzzy={self.fuzzy}."
-            )
-        if self.difference not in ("signed", "absolute"):
-            raise ConfigurationError(f"difference must be 'signed' or 'absolute', not {self.difference!r}.")
+        check_number("support", self.support, 0)
+        check_number("fuzzy", self.fuzzy, self.support)
+        check_choice("difference", self.difference, get_args(Difference))
 
     def contributions(self, sims: Sims, seeds: Sims) -> Sims:
         """What cells with cosines `sims` contribute to seeds with cosines `seeds`; 0 is a reject or no gain."""

@@ -25,7 +25,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from tqdm.auto import tqdm
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.checks import check_count
 
 __all__ = ["Outcome", "Request", "Steps", "arun_steps", "call", "gather", "offload", "pause", "run_steps"]
 
@@ -179,8 +179,7 @@ def gather(
     ConfigurationError
         If `num_workers` is below 1.
     """
-    if num_workers < 1:
-        raise ConfigurationError(f"num_workers must be at least 1, not {num_workers}.")
+    check_count("num_workers", num_workers, 1)
     result: list[Outcome[T]] = yield _Gather(list(jobs), num_workers, description, show_progress)
     return result
 

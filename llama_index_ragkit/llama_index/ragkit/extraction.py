@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
@@ -23,6 +23,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from llama_index.ragkit.cache import ExtractionCache
 from llama_index.ragkit.carried_records import RecordTransform
+from llama_index.ragkit.checks import ON_ERROR, OnError, check_choice, choice, count, refusal
 from llama_index.ragkit.driver import Outcome, Steps, gather
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, StorageError
 from llama_index.ragkit.extraction_context import Estimate, Extraction, ExtractionContext, Record
@@ -65,9 +66,9 @@ class NodeExtractor(RecordTransform, PromptHolder):
     cache: ExtractionCache | None = Field(default=None, exclude=True)
     retry: RetryPolicy = RetryPolicy()
     mode: Mode = "text"
-    num_workers: int = 4
+    num_workers: Annotated[int, count(1)] = 4
     show_progress: bool = False
-    on_error: str = "record"
+    on_error: Annotated[OnError, choice(ON_ERROR)] = "record"
 
     @field_validator("cache", mode="before")
     @classmethod
@@ -78,8 +79,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         try:
             super().__init__(**kwargs)
         except ValidationError as error:
-            flaws = "; ".join(f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
-            raise ConfigurationError(f"{type(self).__name__} cannot be made. {flaws}") from error
+            raise refusal(type(self).__name__, type(self).model_fields, error) from error
         self.check_prompts(self.prompts)
 
     # -- what a subclass supplies ---------------------------------------------------------------------
@@ -114,7 +114,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         llm: LLM | None = None,
         num_workers: int | None = None,
         show_progress: bool | None = None,
-        on_error: str | None = None,
+        on_error: OnError | None = None,
     ) -> Steps[list[Extraction]]:
         """Read nodes, `num_workers` at once; what is not given is as in the constructor.
 
@@ -137,9 +137,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         ConfigurationError, StorageError
             Whatever `on_error` says: they are not the fault of a node.
         """
-        on_error = self.on_error if on_error is None else on_error
-        if on_error not in ("record", "raise"):
-            raise ConfigurationError(f"on_error must be 'record' or 'raise', not {on_error!r}.")
+        on_error = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
         todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
         model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None

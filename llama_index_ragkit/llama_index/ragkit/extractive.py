@@ -12,9 +12,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 
 from llama_index.ragkit.cache import ExtractionCache
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_texts
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.selection import check_selection, select_sentences
 from llama_index.ragkit.sentences import sentence_spans
@@ -85,8 +85,7 @@ class ExtractiveSummarizer(Summarizer):
         summary : at least one sentence, cut at a word if not even one fits; "" if the texts hold no text
         cache_keys : none
         """
-        if max_tokens < 1:
-            raise ConfigurationError(f"max_tokens must be at least 1, not {max_tokens}.")
+        check_count("max_tokens", max_tokens, 1)
         split = _split(texts, self._language)
         places: dict[str, tuple[int, int]] = {}  # where each first stands
         for i, text in enumerate(split):

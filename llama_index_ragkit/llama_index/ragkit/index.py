@@ -6,7 +6,7 @@ are here, the writes behind them in `writing.py`.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
@@ -25,8 +25,8 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.cache import ExtractionCache
+from llama_index.ragkit.checks import ON_ERROR, OnError, check_choice, check_count
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction import NodeExtractor
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.node_ids import refuse_lone_surrogates, with_stable_ids
@@ -35,12 +35,11 @@ from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.struct import DerivedStruct
 from llama_index.ragkit.writing import Writer
 
-__all__ = ["DerivedIndex", "OnError"]
+__all__ = ["DerivedIndex"]
 
 S = TypeVar("S", bound=DerivedStruct)
 State = TypeVar("State")
 I = TypeVar("I", bound="DerivedIndex[Any, Any]")  # noqa: E741 - the index class of a class method
-OnError = Literal["record", "raise"]
 
 # Keywords that mean the same for every method. `load_indices_from_storage` passes its keywords to each
 # index in the context, so an index passes over those that another kind needs, and over no others.
@@ -100,10 +99,6 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         unknown = sorted(set(kwargs) - (_COMMON if index_struct is not None else frozenset()))
         if unknown:
             raise TypeError(f"{type(self).__name__} got unexpected keyword arguments: {', '.join(unknown)}.")
-        if num_workers < 1:
-            raise ConfigurationError(f"num_workers must be at least 1, not {num_workers}.")
-        if on_error not in ("record", "raise"):
-            raise ConfigurationError(f"on_error must be 'record' or 'raise', not {on_error!r}.")
         context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context made from named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
@@ -113,8 +108,8 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
             None if embed_model is None else resolve_embed_model(embed_model, callback_manager=self._callback_manager)
         )
         self._extractor = extractor
-        self._num_workers = num_workers
-        self._on_error = on_error
+        self._num_workers = check_count("num_workers", num_workers, 1)
+        self._on_error = check_choice("on_error", on_error, ON_ERROR)
         self._show_progress = show_progress
         self._lock = WriterLock()
         self._cache = cache if isinstance(cache, ExtractionCache) else ExtractionCache(cache)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.llms import LLM, CustomLLM
@@ -20,6 +20,7 @@ from llama_index.core.prompts import BasePromptTemplate, SelectorPromptTemplate
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
+from llama_index.ragkit.checks import check_choice
 from llama_index.ragkit.driver import Request, Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.json_output import storable
@@ -216,8 +217,7 @@ def _cause(error: Exception) -> BaseException:
 
 
 def _check_mode(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> None:
-    if mode not in ("text", "function", "json_schema"):
-        raise ConfigurationError(f"mode must be 'text', 'function' or 'json_schema', not {mode!r}.")
+    check_choice("mode", mode, get_args(Mode))
     if mode == "text":
         return
     if output_cls is None:

@@ -2,16 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index.ragkit.checks import count, refusal
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.results import fit_tokens
 
 if TYPE_CHECKING:
     from llama_index.ragkit.index import DerivedIndex
@@ -30,19 +33,48 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     Parameters
     ----------
     index : the index whose knowledge is applied; not part of the serialised postprocessor
+    top_n : how many nodes to give back at most; None for all [None]
+    token_budget : how many tokens at most, all nodes together as the LLM sees them; a node that does not fit is
+        passed over; None for no limit [None]
+    filters : what a node of the index must pass to have a part in it; give the retriever's filters here too,
+        or it may tell of nodes that the retriever was not to show [None]
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    top_n: Annotated[int | None, count(1, none_ok=True)] = Field(default=None, description="Nodes at most.")
+    token_budget: Annotated[int | None, count(1, none_ok=True)] = Field(
+        default=None, description="Tokens of all nodes together at most."
+    )
+    filters: MetadataFilters | None = Field(default=None, description="What nodes of the index must pass.")
 
     _index: Any = PrivateAttr()
 
     def __init__(self, index: "DerivedIndex[Any, Any]", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        try:
+            super().__init__(**kwargs)
+        except ValidationError as error:
+            raise refusal(type(self).__name__, type(self).model_fields, error) from error
         self._index = index
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised pipelines."""
+        return cls.__name__
 
     @abstractmethod
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
-        """The work, described once for both drivers; never called with an empty list."""
+        """The work, described once for both drivers; never called with an empty list. The result is cut afterwards."""
+
+    def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
+        return fit_tokens(results, self.token_budget)[: self.top_n]
 
     def _start(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> None:
         dispatcher.event(
@@ -55,7 +87,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         if not nodes:
             return []
         self._start(nodes, query_bundle)
-        results = run_steps(self._postprocess_steps(nodes, query_bundle))
+        results = self._cut(run_steps(self._postprocess_steps(nodes, query_bundle)))
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
 
@@ -65,7 +97,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         if not nodes:
             return []
         self._start(nodes, query_bundle)
-        results = await arun_steps(self._postprocess_steps(nodes, query_bundle))
+        results = self._cut(await arun_steps(self._postprocess_steps(nodes, query_bundle)))
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
 

@@ -10,6 +10,7 @@ from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
 from llama_index.ragkit.cache import ExtractionCache
+from llama_index.ragkit.checks import OnError
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.embedding import as_matrix, check_model, describe_model, embed_texts
 from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
@@ -31,7 +32,7 @@ class Preparation:
     _cache_given: bool
     _extractor: NodeExtractor | None
     _num_workers: int
-    _on_error: str
+    _on_error: OnError
     _show_progress: bool
     _model_checked = False
 

@@ -7,22 +7,8 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.utils import get_tokenizer
 
 from llama_index.ragkit.driver import Steps
-from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["check_budget", "count_tokens", "fit_tokens", "fresh", "take_nodes"]
-
-
-def check_budget(similarity_top_k: int, token_budget: int | None) -> None:
-    """Refuse a result size that cannot be meant.
-
-    Raises
-    ------
-    ConfigurationError
-    """
-    if similarity_top_k < 1:
-        raise ConfigurationError(f"similarity_top_k must be at least 1, not {similarity_top_k}.")
-    if token_budget is not None and token_budget < 1:
-        raise ConfigurationError(f"token_budget must be at least 1 token or None, not {token_budget}.")
+__all__ = ["count_tokens", "fit_tokens", "fresh", "take_nodes"]
 
 
 def count_tokens(text: str) -> int:

@@ -10,8 +10,8 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
-from llama_index.ragkit.results import check_budget
 
 if TYPE_CHECKING:
     from llama_index.ragkit.index import DerivedIndex
@@ -41,7 +41,7 @@ class DerivedRetriever(BaseRetriever, Generic[I]):
     Raises
     ------
     ConfigurationError
-        If `similarity_top_k` or `token_budget` is below 1.
+        If a parameter has a value that it cannot have.
     """
 
     def __init__(
@@ -58,10 +58,9 @@ class DerivedRetriever(BaseRetriever, Generic[I]):
         verbose: bool = False,
         **kwargs: Any,
     ) -> None:
-        check_budget(similarity_top_k, token_budget)
         self._index = index
-        self.similarity_top_k = similarity_top_k
-        self.token_budget = token_budget
+        self.similarity_top_k = check_count("similarity_top_k", similarity_top_k, 1)
+        self.token_budget = check_count("token_budget", token_budget, 1, none_ok=True)
         self.filters = filters
         self.node_ids = node_ids
         self.doc_ids = doc_ids

@@ -26,6 +26,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["MAX_CANDIDATES", "check_selection", "select_sentences"]
@@ -94,10 +95,8 @@ def select_sentences(
 
 def check_selection(max_sentences: int | None, redundancy: float) -> None:
     """Refuse parameters of :func:`select_sentences` that are out of range."""
-    if not 0 <= redundancy <= 1:
-        raise ConfigurationError(f"redundancy must lie between 0 and 1, but is {redundancy}.")
-    if max_sentences is not None and max_sentences < 1:
-        raise ConfigurationError(f"max_sentences must be at least 1 or None, not {max_sentences}.")
+    check_number("redundancy", redundancy, 0, 1)
+    check_count("max_sentences", max_sentences, 1, none_ok=True)
 
 
 def _greedy(

@@ -68,7 +68,7 @@ def chosen_params(
     """
     known = {} if struct is None else struct.params.get(method, {})
     stored = {name: known[name] for name in defaults if name in known}
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: getattr(value, "item", lambda v=value: v)() for name, value in given.items() if value is not None}
     changed = [name for name in chosen if fixed and stored.get(name, chosen[name]) != chosen[name]]
     if changed:
         said = ", ".join(f"{name}={stored[name]!r}, not {chosen[name]!r}" for name in changed)

@@ -12,8 +12,9 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.settings import Settings
 
 from llama_index.ragkit.cache import ExtractionCache
+from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps
-from llama_index.ragkit.errors import ConfigurationError, ParseError
+from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.extraction_context import ExtractionContext
 from llama_index.ragkit.llm_calls import RetryPolicy
 from llama_index.ragkit.prompts import SUMMARY_PROMPT, PromptHolder, fence
@@ -114,8 +115,7 @@ class LLMSummarizer(Summarizer):
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
         """One call; see :meth:`Summarizer.summarize`. `embed_model` is not used."""
-        if max_tokens < 1:
-            raise ConfigurationError(f"max_tokens must be at least 1, not {max_tokens}.")
+        check_count("max_tokens", max_tokens, 1)
         passages = [text.strip() for text in texts if text.strip()]
         if not passages:
             return "", []

@@ -12,8 +12,8 @@ from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
 
 from llama_index.ragkit import DerivedStruct, Estimate, LLMSummarizer, Summarizer, register_index
+from llama_index.ragkit.checks import check_choice, check_count
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.records import Record, node_from_record, plain_text
 from llama_index.ragkit.results import count_tokens
@@ -267,10 +267,8 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
 
 def _check_params(params: dict[str, Any]) -> None:
     for name, least in {"max_layers": 0, "max_cluster_tokens": 1, "summary_tokens": 1, "max_root_children": 2}.items():
-        if not isinstance(params[name], int) or params[name] < least:
-            raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {params[name]!r}.")
-    if params["summaries"] not in ("deferred", "eager"):
-        raise ConfigurationError(f"summaries must be 'deferred' or 'eager', not {params['summaries']!r}.")
+        check_count(name, params[name], least)
+    check_choice("summaries", params["summaries"], ("deferred", "eager"))
 
 
 register_index(RaptorIndex)

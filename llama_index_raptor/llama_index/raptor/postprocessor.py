@@ -1,15 +1,15 @@
 """`RaptorPostprocessor`: what the tree knows, applied to the nodes of any retriever."""
 
-from typing import Any
+from typing import Annotated
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index.ragkit.checks import number
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
-from llama_index.ragkit.results import check_budget, fit_tokens, fresh
+from llama_index.ragkit.results import fresh
 from llama_index.raptor.cover import condense
 from llama_index.raptor.index import RaptorIndex
 
@@ -25,31 +25,25 @@ class RaptorPostprocessor(DerivedPostprocessor):
        least two, are among the nodes. It stands where the best of them stood, with its score. The
        highest summary that is covered wins.
     2. Of nodes of which one lies below the other, the better ranked is kept.
-    3. Nodes that do not fit what is left of `token_budget` are passed over.
 
     Nodes that the index does not know are kept where they were. Scores stay those of the retriever.
 
     Parameters
     ----------
     index : the :class:`RaptorIndex` whose tree is used
-    min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
-    token_budget : tokens of all nodes together, as the LLM sees them; None for no limit
-    filters : no summary is used that has a chunk which fails them. Give the retriever's filters here too,
-        or a summary may tell of chunks that the retriever was not to show
+    min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1] [0.5]
+    filters : no summary is used that has a chunk which fails them [None]
+    top_n, token_budget : see :class:`~llama_index.ragkit.postprocessor.DerivedPostprocessor`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has a value that it cannot have.
     """
 
-    min_coverage: float = Field(default=0.5, gt=0, le=1, description="Share of a summary's chunks that must be there.")
-    token_budget: int | None = Field(default=None, description="Tokens of all nodes together; None for no limit.")
-    filters: MetadataFilters | None = Field(default=None, description="What every chunk below a summary must pass.")
-
-    def __init__(self, index: RaptorIndex, **kwargs: Any) -> None:
-        super().__init__(index, **kwargs)
-        check_budget(1, self.token_budget)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name in serialised pipelines."""
-        return "RaptorPostprocessor"
+    min_coverage: Annotated[float, number(0, 1, above=True)] = Field(
+        default=0.5, description="Share of a summary's chunks that must be there."
+    )
 
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
@@ -67,4 +61,4 @@ class RaptorPostprocessor(DerivedPostprocessor):
             if choice.summary is not None:
                 node = (yield from index._fetch(state, choice.summary)) or node
             results.append(fresh(node, source.score or 0.0))
-        return fit_tokens(results, self.token_budget)
+        return results

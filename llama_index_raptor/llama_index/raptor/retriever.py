@@ -9,9 +9,9 @@ import numpy as np
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
+from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.embedding import embed_query
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.results import take_nodes
 from llama_index.ragkit.retriever import DerivedRetriever
@@ -67,7 +67,7 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
     Raises
     ------
     ConfigurationError
-        If `mode` is unknown, `beam_width` is below 1, or `summary_margin` is not in [0, 2].
+        If a parameter has a value that it cannot have.
     """
 
     def __init__(
@@ -80,16 +80,10 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
         keep_covered: bool = False,
         **kwargs: Any,
     ) -> None:
-        if mode not in ("collapsed", "tree_traversal"):
-            raise ConfigurationError(f"mode must be 'collapsed' or 'tree_traversal', not {mode!r}.")
-        if beam_width is not None and beam_width < 1:
-            raise ConfigurationError(f"beam_width must be at least 1, not {beam_width}.")
-        if not 0 <= summary_margin <= 2:
-            raise ConfigurationError(f"summary_margin must be in [0, 2], not {summary_margin}.")
         super().__init__(index, **kwargs)
-        self.mode = mode
-        self.beam_width = beam_width
-        self.summary_margin = summary_margin
+        self.mode = check_choice("mode", mode, ("collapsed", "tree_traversal"))
+        self.beam_width = check_count("beam_width", beam_width, 1, none_ok=True)
+        self.summary_margin = check_number("summary_margin", summary_margin, 0, 2)
         self.keep_covered = keep_covered
 
     def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:

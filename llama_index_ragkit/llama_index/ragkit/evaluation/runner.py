@@ -8,8 +8,8 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 
+from llama_index.ragkit.checks import ON_ERROR, OnError, check_choice
 from llama_index.ragkit.driver import Outcome, Steps, arun_steps, call, gather, run_steps
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.evaluation.answers import answer_f1, exact_match
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
 from llama_index.ragkit.evaluation.scoring import Metric, check_queries, score_rankings
@@ -18,7 +18,6 @@ __all__ = ["aevaluate_query_engine", "aevaluate_retriever", "evaluate_query_engi
 
 T = TypeVar("T")
 IdOf = Callable[[NodeWithScore], "str | Sequence[str] | None"]
-OnError = Literal["raise", "record"]
 
 
 def evaluate_retriever(
@@ -164,6 +163,5 @@ def _sort_out(
 
 
 def _check(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers"], on_error: OnError) -> None:
-    if on_error not in ("raise", "record"):
-        raise ConfigurationError(f"on_error must be 'raise' or 'record', not {on_error!r}.")
+    check_choice("on_error", on_error, ON_ERROR)
     check_queries(queries, needed)

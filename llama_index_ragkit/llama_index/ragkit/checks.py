@@ -1,0 +1,120 @@
+"""What a parameter may be: checked where a user gives it, and refused in one form of words.
+
+Every message names the parameter, what it may be, and what it was. A boolean or a text is no number, and
+what NumPy calls an integer is a whole one.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from numbers import Integral, Real
+from typing import Any, Literal, TypeVar, get_args, overload
+
+from pydantic import BeforeValidator, ValidationError, ValidationInfo
+
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["ON_ERROR", "OnError", "check_choice", "check_count", "check_number", "choice", "count", "number", "refusal"]
+
+T = TypeVar("T")
+
+OnError = Literal["record", "raise"]
+ON_ERROR: tuple[str, ...] = get_args(OnError)
+
+
+def check_choice(name: str, value: T, choices: Collection[str]) -> T:
+    """The value, if it is one of the choices.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
+    return value
+
+
+@overload
+def check_count(name: str, value: Any, least: int, *, none_ok: Literal[False] = False) -> int: ...
+@overload
+def check_count(name: str, value: Any, least: int, *, none_ok: bool) -> int | None: ...
+def check_count(name: str, value: Any, least: int, *, none_ok: bool = False) -> int | None:
+    """The value as an `int`, if it is a whole number of at least `least`, or None where that is allowed.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    if value is None and none_ok:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        what = f"a whole number of at least {least}" + (" or None" if none_ok else "")
+        raise ConfigurationError(f"{name} must be {what}, not {value!r}.")
+    return int(value)
+
+
+def check_number(
+    name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False, below: bool = False
+) -> float:
+    """The value, if it is a finite number from `low` to `high`.
+
+    Parameters
+    ----------
+    above, below : whether it must not be `low` itself, and not `high` itself
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    fits = not isinstance(value, bool) and isinstance(value, Real) and low <= float(value) <= high
+    if not fits or value == math.inf or (above and value == low) or (below and value == high):
+        if high == math.inf:
+            allowed = f"{'above' if above else 'of at least'} {low:g}, and finite"
+        else:
+            allowed = f"in {'(' if above else '['}{low:g}, {high:g}{')' if below else ']'}"
+        raise ConfigurationError(f"{name} must be a number {allowed}, not {value!r}.")
+    return float(value)
+
+
+# -- the same for the fields of a pydantic model ------------------------------------------------------
+
+
+def _before(check: Callable[[str, Any], Any]) -> BeforeValidator:
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        return check(str(info.field_name), value)
+
+    return BeforeValidator(validate)
+
+
+def choice(choices: Collection[str]) -> BeforeValidator:
+    """:func:`check_choice` for a field: `Annotated[Mode, choice(("a", "b"))]`."""
+    return _before(lambda name, value: check_choice(name, value, choices))
+
+
+def count(least: int, *, none_ok: bool = False) -> BeforeValidator:
+    """:func:`check_count` for a field."""
+    return _before(lambda name, value: check_count(name, value, least, none_ok=none_ok))
+
+
+def number(low: float, high: float = math.inf, *, above: bool = False, below: bool = False) -> BeforeValidator:
+    """:func:`check_number` for a field."""
+    return _before(lambda name, value: check_number(name, value, low, high, above=above, below=below))
+
+
+def refusal(owner: str, known: Iterable[str], error: ValidationError) -> ConfigurationError:
+    """What pydantic refuses, in the words of this package.
+
+    Parameters
+    ----------
+    owner : name of the class that cannot be made
+    known : names of its parameters
+    """
+    flaws = []
+    for flaw in error.errors():
+        name, own = ".".join(map(str, flaw["loc"])), flaw.get("ctx", {}).get("error")
+        if flaw["type"] == "extra_forbidden":
+            flaws.append(f"It has no parameter {name!r}; it has {', '.join(sorted(known))}.")
+        elif isinstance(own, ConfigurationError):
+            flaws.append(str(own))
+        else:
+            flaws.append(f"{name}: {flaw['msg']}, not {flaw['input']!r}.")
+    return ConfigurationError(f"{owner} cannot be made. {' '.join(flaws)}")
