@@ -6,6 +6,7 @@ it must always be the same.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,7 +19,6 @@ from llama_index.ragkit.embedding import embed_query, embed_texts
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import content_id
-from llama_index.ragkit.results import take_nodes
 from llama_index.ragkit.spaces import Rows
 from llama_index.ragkit.writing import Change
 
@@ -96,8 +96,8 @@ class ToyIndex(DerivedIndex[ToyStruct, ToyState]):
         return ToyRetriever(self, **kwargs)
 
 
-class ToyRetriever(DerivedRetriever[ToyIndex]):
-    def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
+class ToyRetriever(DerivedRetriever[ToyIndex, list[tuple[str, float]], str]):
+    def _find(self, query_bundle: QueryBundle) -> Steps[list[tuple[str, float]]]:
         index, state = self._index, self._index._state
         if not len(state.chunks):
             return []
@@ -108,7 +108,14 @@ class ToyRetriever(DerivedRetriever[ToyIndex]):
         shared = Counter(i for w in words_of(query_bundle.query_str) for i in state.chunks_of.get(w, ()))
         ranking = [(i, shared[i] + s) for i, s in zip(hits.ids, hits.scores, strict=True)]
         ranking.sort(key=lambda pair: (-pair[1], state.chunks.record_of(pair[0]).key))
-        return (yield from take_nodes(ranking, index._parts.get_node, self.similarity_top_k, self.token_budget))
+        return ranking
+
+    def _take(self, found: list[tuple[str, float]]) -> Steps[list[NodeWithScore]]:
+        return (yield from self._take_best(found))
+
+    def _why(self, found: list[tuple[str, float]], nodes: Sequence[NodeWithScore]) -> Steps[list[str]]:
+        return [f"{result.node.node_id} is near" for result in nodes]
+        yield
 
 
 register_index(ToyIndex)

@@ -1,5 +1,6 @@
 """All methods take the same names for the same things, and refuse the same mistakes in the same words."""
 
+import asyncio
 import inspect
 import re
 from collections.abc import Callable
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 from llama_index.core.schema import NodeWithScore
 from tests.cases import CASES, QUESTION, Case, chunks
-from tests.together.plugins import has_postprocessor, postprocessor
+from tests.together.plugins import ONCE, has_postprocessor, postprocessor
+from tests.together.server import served
+from tests.together.test_observing import recorded
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.retriever import AskingRetriever, FallbackEvent
 
 METHODS = [case for case in CASES if has_postprocessor(case)]
 each_method = pytest.mark.parametrize("case", METHODS, ids=lambda case: case.name)
@@ -85,3 +89,80 @@ def test_an_index_takes_no_text_and_no_boolean_for_a_number(case: Case) -> None:
         for bad in ("3", True):
             with pytest.raises(ConfigurationError, match=f"{name} must be a (whole )?number"):
                 case.build(**{name: bad})
+
+
+# How each method asks a language model at query time, if it can.
+ASKING: dict[str, dict[str, Any]] = {
+    "hipporag": {"linking": "entities", "question_entities": "llm"},
+    "mrag": {"aspects": "llm"},
+    "pgrag": {"key_points": "llm"},
+}
+
+
+@pytest.mark.parametrize("case", [case for case in METHODS if case.name in ASKING], ids=lambda case: case.name)
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_model_that_fails_costs_no_answer_and_it_is_said(case: Case, how: str) -> None:
+    index = case.build(chunks("d", 6))
+    with served(lambda asked: "") as (server, llm), recorded() as (events, _):
+        retriever = index.as_retriever(llm=llm, retry=ONCE, **ASKING[case.name])
+        assert isinstance(retriever, AskingRetriever)
+        found = retriever.retrieve(QUESTION) if how == "sync" else asyncio.run(retriever.aretrieve(QUESTION))
+        assert server.asked
+        explained = retriever.explain(QUESTION)
+    told = [event for event in events if isinstance(event, FallbackEvent)]
+    assert [(event.question, event.method) for event in told] == [(QUESTION, case.name)] * 2
+    assert [why.node_id for why in explained] == [result.node.node_id for result in found]
+    assert {why.fallback for why in explained} == {told[0].reason}
+    assert "No usable reply of the LLM" in told[0].reason
+
+
+@each_method
+def test_every_result_has_an_explanation_of_one_form(case: Case) -> None:
+    retriever = case.build(chunks("d", 6)).as_retriever()
+    found = [(r.node.node_id, r.node.get_content(), r.get_score()) for r in retriever.retrieve(QUESTION)]
+    with recorded() as (events, _):
+        explained = retriever.explain(QUESTION)
+    assert [(why.node_id, why.text, why.score) for why in explained] == found
+    reasons = {event.reason for event in events if isinstance(event, FallbackEvent)}
+    assert {why.fallback for why in explained} - {""} == reasons
+    assert type(explained[0]).__name__.removesuffix("Explanation") in type(retriever).__name__
+
+
+@each_method
+def test_the_last_question_is_the_one_retrieved_for_until_something_is_deleted(case: Case) -> None:
+    index = case.build(chunks("d", 6))
+    retriever = index.as_retriever()
+    retriever.explain("Who?")
+    assert index._last_query is None
+    found = retriever.retrieve(QUESTION)
+    retriever.explain("Who?")
+    assert index._last_query.question == QUESTION
+    assert index._last_query.answer == [(result.node.node_id, result.get_score()) for result in found]
+    index.insert_nodes(chunks("e", 2))
+    assert index._last_query is not None
+    index.delete_nodes(["e-0"])
+    assert index._last_query is None
+
+
+@each_method
+def test_nodes_that_another_index_deleted_do_not_shorten_an_answer(case: Case) -> None:
+    index = case.build([*chunks("d", 6), *chunks("e", 6)])
+    options = {"return_source": True} if case.name == "pgrag" else {}
+    retriever = index.as_retriever(similarity_top_k=3, **options)
+    gone = [result.node.node_id for result in retriever.retrieve(QUESTION)]
+    for node_id in gone:
+        index.docstore.delete_document(node_id, raise_error=False)
+    assert len(retriever.retrieve(QUESTION)) == 3
+
+
+@each_method
+def test_one_question_is_embedded_once(case: Case) -> None:
+    index = case.build(chunks("d", 6))
+    asked = []
+    model = index.embed_model
+    plain = type(model)._get_query_embedding
+    seen = lambda self, query: asked.append(query) or plain(self, query)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model), "_get_query_embedding", seen)
+        index.as_retriever().explain(QUESTION)
+    assert asked == [QUESTION]

@@ -23,7 +23,7 @@ from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.storing import Group
 from llama_index.gemrag.struct import GEMRAGStruct
 from llama_index.gemrag.upkeep import Upkeep
-from llama_index.gemrag.view import Asked, page_of
+from llama_index.gemrag.view import page_of
 from llama_index.ragkit import Estimate, LLMSummarizer, NodeExtractor, Summarizer, register_index
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
 from llama_index.ragkit.errors import ConfigurationError
@@ -123,7 +123,6 @@ class GEMRAGIndex(Upkeep):
             self._params["group_by"] = group_by
         check_params(self._params)
         self._groups: dict[str, Group] = {}
-        self._last_query: Asked | None = None
         super().__init__(
             nodes=nodes,
             objects=objects,

@@ -1,31 +1,27 @@
 """`GEMRAGRetriever`: the nodes whose questions and texts are nearest, or a walk through the memory graph."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 
 from llama_index.gemrag.index import GEMRAGIndex
-from llama_index.gemrag.layer import Mask, Match
+from llama_index.gemrag.layer import Match
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.state import GEMRAGState, rank
 from llama_index.gemrag.traversal import Traversal
-from llama_index.gemrag.view import Asked
 from llama_index.ragkit.checks import check_choice, check_count, check_number
-from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
+from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query
-from llama_index.ragkit.filters import select
-from llama_index.ragkit.results import take_nodes
+from llama_index.ragkit.matrix import Mask
+from llama_index.ragkit.results import deepened
 from llama_index.ragkit.retriever import DerivedRetriever
 
 __all__ = ["GEMRAGExplanation", "GEMRAGRetriever"]
-
-# With a token budget, how many more candidates than results are looked at for ones that fit.
-_CANDIDATES_PER_RESULT = 4
 
 
 @dataclass(frozen=True)
@@ -44,6 +40,7 @@ class GEMRAGExplanation:
     via : in a walk the node whose edge led here; None where the prompt did
     themes : ids of the themes that the chunk is a member of; those that a filter hides are left out
     sources : ids of the chunks that the node stands on; a chunk stands on itself
+    fallback : what the answer had to do without, and why; empty otherwise
     """
 
     node_id: str
@@ -57,10 +54,10 @@ class GEMRAGExplanation:
     via: str | None = None
     themes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    fallback: str = ""
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Hit(NamedTuple):
     """One node of a ranking."""
 
     node_id: str
@@ -69,7 +66,23 @@ class _Found:
     via: str | None = None
 
 
-class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
+@dataclass(frozen=True)
+class _Found:
+    """What a prompt found; `hits` are those that were looked at."""
+
+    state: GEMRAGState
+    vector: NDArray[np.float32]
+    ranking: Iterable[_Hit] = ()
+    fallback: str = ""
+    hits: dict[str, _Hit] = field(default_factory=dict)
+
+    def scored(self) -> Iterator[tuple[str, float]]:
+        for hit in self.ranking:
+            self.hits[hit.node_id] = hit
+            yield hit.node_id, hit.score
+
+
+class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex, _Found, GEMRAGExplanation]):
     """Retrieves chunks and themes from a :class:`GEMRAGIndex`.
 
     With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, m how many
@@ -124,30 +137,20 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
         self.summary_margin = check_number("summary_margin", summary_margin, 0, 2)
         self.keep_covered = keep_covered
 
-    def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        return (yield from self._answer(query_bundle))[2]
-
-    def _answer(self, bundle: QueryBundle) -> Steps[tuple[GEMRAGState, list[_Found], list[NodeWithScore]]]:
+    def _find(self, query_bundle: QueryBundle) -> Steps[_Found]:
         index = self._index
         state = index._state  # one state from start to end, whatever is written meanwhile
-        found: list[_Found] = []
-        if len(state.chunks.texts):
-            yield from index._check_model()
-            vector = yield from embed_query(index.embed_model, bundle.query_str, state.chunks.texts.dim)
-            wanted = self.similarity_top_k * (1 if self.token_budget is None else _CANDIDATES_PER_RESULT)
-            allowed = self._allowed(state)
-            found = yield from offload(self._found, state, vector, wanted, allowed)
-        nodes = yield from take_nodes(
-            ((one.node_id, one.score) for one in found),
-            partial(index._fetch, state),
-            self.similarity_top_k,
-            self.token_budget,
-        )
-        asked = {one.node_id: one.match.question_id for one in found if one.match and one.match.question_id}
-        index._last_query = Asked(bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes], asked)
-        return state, found, nodes
+        if not len(state.chunks.texts):
+            return _Found(state, np.zeros(0, np.float32))
+        yield from index._check_model()
+        vector = yield from embed_query(index.embed_model, query_bundle.query_str, state.chunks.texts.dim)
+        fallback = "" if len(state.chunks.questions) else "no chunk has a question"
+        self._fall_back(query_bundle.query_str, fallback)
+        rank = partial(self._rank, state, vector, self._allowed(state.chunks.texts))
+        first = yield from offload(rank, self._wanted)
+        return _Found(state, vector, deepened(first, rank, self._wanted), fallback)
 
-    def _found(self, state: GEMRAGState, vector: NDArray[np.float32], count: int, allowed: Mask | None) -> list[_Found]:
+    def _rank(self, state: GEMRAGState, vector: NDArray[np.float32], allowed: Mask | None, count: int) -> list[_Hit]:
         if self.mode == "argmax":
             ranking = rank(
                 state,
@@ -159,44 +162,36 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
                 keep_covered=self.keep_covered,
                 max_summaries=self.max_summaries,
             )
-            return [_Found(*item) for item in ranking]
+            return [_Hit(*item) for item in ranking]
         walk = Traversal(state, self._index._params["blend"], allowed)
         scores = walk.scores(vector, self.rule, self.summary_margin)
         admit = walk.admission(self.keep_covered, self.max_summaries)
-        found: list[_Found] = []
+        found: list[_Hit] = []
         for node_id, priority, via in walk.run(scores, count, self.edge_weight, admit=admit):
-            found.append(_Found(node_id, min(priority, found[-1].score if found else priority), None, via))
+            found.append(_Hit(node_id, min(priority, found[-1].score if found else priority), None, via))
         return found
 
-    def _allowed(self, state: GEMRAGState) -> Mask | None:
-        if self.filters is None and self.node_ids is None and self.doc_ids is None:
-            return None
-        return select(state.chunks.texts, self.filters, self.node_ids, self.doc_ids)
+    def _take(self, found: _Found) -> Steps[list[NodeWithScore]]:
+        return (yield from self._take_best(found.scored(), partial(self._index._fetch, found.state)))
 
-    # -- explanations -------------------------------------------------------------------------------
+    def _shown(self, found: _Found) -> dict[str, str]:
+        """The question that each node was found by, if any."""
+        return {
+            hit.node_id: hit.match.question_id for hit in found.hits.values() if hit.match and hit.match.question_id
+        }
 
-    def explain(self, query: QueryType) -> list[GEMRAGExplanation]:
-        """Why each node of the answer to a prompt was retrieved, in the order of the answer."""
-        return run_steps(self._explain(query))
+    def _why(self, found: _Found, nodes: Sequence[NodeWithScore]) -> Steps[list[GEMRAGExplanation]]:
+        return (yield from offload(self._explained, found, nodes))
 
-    async def aexplain(self, query: QueryType) -> list[GEMRAGExplanation]:
-        """As :meth:`explain`."""
-        return await arun_steps(self._explain(query))
-
-    def _explain(self, query: QueryType) -> Steps[list[GEMRAGExplanation]]:
-        bundle = QueryBundle(query) if isinstance(query, str) else query
-        state, found, nodes = yield from self._answer(bundle)
-        if not nodes:
-            return []
-        vector = yield from embed_query(self._index.embed_model, bundle.query_str, state.chunks.texts.dim)
-        hidden = _hidden(state, self._allowed(state))
-        by_id = {one.node_id: one for one in found}
+    def _explained(self, found: _Found, nodes: Sequence[NodeWithScore]) -> list[GEMRAGExplanation]:
+        state = found.state
+        hidden = _hidden(state, self._allowed(state.chunks.texts))
         explained = []
         for result in nodes:
             node_id = result.node.node_id
             is_theme = node_id in state.written
             layer = state.themes if is_theme else state.chunks
-            _, (match,) = layer.exact(layer.texts.rows_of([node_id]), vector, self.rule)
+            _, (match,) = layer.exact(layer.texts.rows_of([node_id]), found.vector, self.rule)
             themes = [name for name in state.themes_of.get(node_id, ()) if name not in hidden]
             explained.append(
                 GEMRAGExplanation(
@@ -208,9 +203,10 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex]):
                     question=None if match.question_id is None else layer.question_text(match.question_id),
                     question_similarity=match.question,
                     hub=match.hub,
-                    via=by_id[node_id].via,
+                    via=found.hits[node_id].via,
                     themes=themes,
                     sources=sorted(state.structure[node_id].members) if is_theme else [node_id],
+                    fallback=found.fallback,
                 )
             )
         return explained

@@ -1,7 +1,6 @@
 """The memory as a page in the browser: chunks, the questions they answer, and the themes that hold them together."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +9,9 @@ from llama_index.gemrag.memory_graph import unit_rows
 from llama_index.gemrag.neighbours import strongest_edges
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.retriever import LastQuery
 
-__all__ = ["Asked", "page_of"]
+__all__ = ["page_of"]
 
 _LABEL = 70
 _NEIGHBOURS = 2
@@ -22,27 +22,22 @@ _GROUPS = (
 )
 
 
-class Asked(NamedTuple):
-    """A prompt and its answer: node ids with scores, best first, and the question that each was found by, if any."""
-
-    prompt: str
-    found: Sequence[tuple[str, float]]
-    questions: Mapping[str, str]
-
-
-def page_of(state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: Asked | None, max_chunks: int) -> Page:
+def page_of(
+    state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: LastQuery | None, max_chunks: int
+) -> Page:
     """The memory, with the answer of the last prompt, the questions it was found by and its themes lit.
 
     Parameters
     ----------
     texts : the text of every node that has one
+    asked : `found` is the question that each node was found by, if any
     max_chunks : how many chunks are shown at most: those of the answer, then members of themes, then the others
     """
-    found = [(name, score) for name, score in asked.found if name in texts] if asked else []
+    found = [(name, score) for name, score in asked.answer if name in texts] if asked else []
     shown = _shown(state, texts, [name for name, _ in found], max_chunks)
     scores = dict(found)
     lit = set(scores) | {theme for name in scores for theme in state.themes_of.get(name, ())}
-    lit |= {asked.questions[name] for name in scores if name in asked.questions} if asked else set()
+    lit |= {asked.found[name] for name in scores if name in asked.found} if asked else set()
     edges = [
         Edge(name, member, weight=1 + 2 * weight, lit=name in lit and member in scores)
         for name in state.themes.texts.ids
@@ -101,7 +96,7 @@ def page_of(state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: A
         items = [
             Result(
                 texts[name][:_LABEL],
-                snippet=_why(state, asked.questions.get(name), texts[name]),
+                snippet=_why(state, asked.found.get(name), texts[name]),
                 score=score,
                 node=name,
             )
@@ -117,7 +112,9 @@ def page_of(state: GEMRAGState, texts: Mapping[str, str], blend: float, asked: A
         panels.append(Results("Themes", themes))
     return Page(
         title="GEM-RAG memory",
-        subtitle=f"Question: {asked.prompt}" if asked is not None else "Chunks, the questions they answer, and themes",
+        subtitle=f"Question: {asked.question}"
+        if asked is not None
+        else "Chunks, the questions they answer, and themes",
         view=Graph(nodes=nodes, edges=edges, groups=_GROUPS, layout="force"),
         panels=panels,
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],

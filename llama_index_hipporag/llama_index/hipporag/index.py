@@ -6,7 +6,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
 from llama_index.core.ingestion import run_transformations
@@ -14,13 +13,11 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
-from numpy.typing import NDArray
 
 from llama_index.hipporag.deriving import GraphWriter, Rules
 from llama_index.hipporag.graph_data import facts_of, mentions_of, near_of
 from llama_index.hipporag.openie_extractor import OpenIEExtractor
 from llama_index.hipporag.phrases import Normalizer, check_normalizer
-from llama_index.hipporag.search import Found
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.view import page_of, rows_to_show
 from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
@@ -34,7 +31,6 @@ from llama_index.ragkit.writing import Change
 
 __all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 
-_BLOCK = 8192  # phrases or facts given to the embedding model at once
 _BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
@@ -113,7 +109,6 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         }
         self._rules = Rules(**chosen_params(asdict(Rules()), index_struct, self.method, given, fixed=True))
         _check_rules(self._rules)
-        self._last_query: tuple[str, Found, list[tuple[str, float]]] | None = None
         super().__init__(
             nodes=nodes,
             objects=objects,
@@ -131,8 +126,6 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
 
     def _derive(self, change: Change) -> Steps[HippoRAGState]:
         self._parts.struct.params["hipporag"] = asdict(self._rules)
-        if change.removed:
-            self._last_query = None  # its page would show what is to be forgotten
         state = yield from self._writer().change(self._state, change)
         passages, phrases, facts = state.memory.shape
         self._parts.struct.counters = {
@@ -144,15 +137,9 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         return state
 
     def _writer(self) -> GraphWriter:
-        return GraphWriter(self._parts, self._rules, self._embed_texts)
-
-    def _embed_texts(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
-        """Vectors of phrases or facts, block by block: a model gives lists of Python numbers, eight times as large."""
-        blocks = []
-        for start in range(0, len(texts), _BLOCK):
-            block = texts[start : start + _BLOCK]
-            blocks.append((yield from embed_texts(self.embed_model, block, self._show_progress and len(texts) > 1)))
-        return np.concatenate(blocks) if blocks else np.zeros((0, 0), np.float32)
+        return GraphWriter(
+            self._parts, self._rules, lambda texts: embed_texts(self.embed_model, texts, self._show_progress)
+        )
 
     # -- public -------------------------------------------------------------------------------------
 
@@ -189,7 +176,7 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         if query is not None:
             self.as_retriever(**kwargs).retrieve(query)
         last = self._last_query
-        state = self._state if last is None else last[1].state
+        state = self._state if last is None or last.found is None else last.found.state
         texts = {}
         for node_id in rows_to_show(state, last)[1]:
             node = run_steps(self._parts.get_node(node_id))

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +12,11 @@ from llama_index.hipporag.passage import Fact
 from llama_index.hipporag.phrases import Normalizer
 from llama_index.hipporag.ranking import question_links
 from llama_index.hipporag.state import HippoRAGState, fact_of
-from llama_index.ragkit.driver import Steps
-from llama_index.ragkit.json_output import parse_model
-from llama_index.ragkit.llm_calls import complete
-from llama_index.ragkit.prompts import fence
 
 __all__ = [
     "Cue",
     "FactFilter",
     "Link",
-    "filter_facts",
     "linked_facts",
     "links_of_text",
     "nearest_phrases",
@@ -152,27 +145,6 @@ def linked_facts(state: HippoRAGState, memory: Memory, vector: Floats, most: int
         (fact_of(rows.records[row].key), (score - low) / span if span > 0 else 1.0)
         for row, score in zip(hits.rows.tolist(), hits.scores, strict=True)
     ]
-
-
-def filter_facts(
-    llm: Any, prompt: Any, retry: Any, question: str, facts: Sequence[tuple[Fact, float]], most: int
-) -> Steps[list[tuple[Fact, float]]]:
-    """The facts that a language model finds helpful (HippoRAG 2's recognition memory), in its order.
-
-    Numbers that name no fact are passed over, so that a fact can be dropped but not made up.
-    """
-    reply = yield from complete(
-        llm,
-        prompt,
-        parse=partial(parse_model, model=FactFilter),
-        retry=retry,
-        output_cls=FactFilter,
-        question=fence([question], "question"),
-        facts=fence(["; ".join(fact) for fact, _ in facts], "fact"),
-        max_facts=str(most),
-    )
-    numbers = dict.fromkeys(number for number in reply.facts if 1 <= number <= len(facts))
-    return [facts[number - 1] for number in list(numbers)[:most]]
 
 
 def seeds_of_facts(

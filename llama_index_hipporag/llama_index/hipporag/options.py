@@ -11,7 +11,7 @@ from llama_index.hipporag.scoring import Counted
 from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["PRESETS", "Ensemble", "Linking", "Options"]
+__all__ = ["PRESETS", "Ensemble", "Linking", "Options", "PassageSeeds"]
 
 Linking = Literal["entities", "facts", "text"]
 Ensemble = Literal["none", "uncertainty", "average", "product"]

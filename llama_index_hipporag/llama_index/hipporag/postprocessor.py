@@ -11,7 +11,7 @@ from llama_index.hipporag.linking import Cue
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.scoring import rescored
 from llama_index.ragkit.checks import number
-from llama_index.ragkit.driver import Steps
+from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fresh
@@ -53,11 +53,10 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         state = index._state
         matched = match_nodes(nodes, state.chunks)
         allowed = None if self.filters is None else select(state.chunks, self.filters)
-        memory = state.visible(allowed)
+        memory = yield from offload(state.visible, allowed)
         rows = state.chunks.rows_of([node_id or "" for node_id in matched]).astype(np.int64)
         cue = Cue()
         if query_bundle is not None and len(state.phrases):
-            retriever = HippoRAGRetriever(index, passage_seeds="none", ensemble="none")
-            cue, _ = yield from retriever._cue(state, memory, query_bundle.query_str)
-        scores = rescored(memory, rows, cue.weights, self.node_weight)
+            cue = yield from HippoRAGRetriever(index)._link(state, memory, query_bundle.query_str)
+        scores = yield from offload(rescored, memory, rows, cue.weights, self.node_weight)
         return [fresh(nodes[place].node, score) for place, score in scores]

@@ -10,6 +10,7 @@ from llama_index.hipporag.explanation import NEAR, facts_between
 from llama_index.hipporag.search import Found
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.retriever import LastQuery
 
 __all__ = ["page_of", "rows_to_show"]
 
@@ -18,37 +19,35 @@ _PASSAGES = 12
 _LABEL = 40
 _SNIPPET = 140
 
-Shown = tuple[str, Found, Sequence[tuple[str, float]]]
 
-
-def rows_to_show(state: HippoRAGState, query: Shown | None) -> tuple[list[int], list[str]]:
+def rows_to_show(state: HippoRAGState, query: LastQuery | None) -> tuple[list[int], list[str]]:
     """Phrases (rows) and passages (ids) of the page."""
     if query is None:
         order = np.argsort(-state.memory.frequency, kind="stable")[:_PHRASES]
         return [int(row) for row in order], []
-    _, found, answer = query
-    passages = [node_id for node_id, _ in answer[:_PASSAGES] if node_id in state.chunks]
+    found: Found = query.found
+    passages = [node_id for node_id, _ in query.answer[:_PASSAGES] if node_id in state.chunks]
     woken = found.nodes[np.argsort(-found.active, kind="stable")[:_PHRASES]]
     linked = [link.row for link in found.cue.links]
     return list(dict.fromkeys([*linked, *woken.tolist()])), passages
 
 
-def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None) -> Page:
+def page_of(state: HippoRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
     """Phrases that the walk woke most, the facts and nearnesses between them, and the passages that came out.
 
     Parameters
     ----------
     texts : text of each passage to show
-    query : a question, how it was answered, and the passages with their scores; None shows the most
-        frequent phrases
+    query : the question that was retrieved for last, and how it was answered; None shows the most frequent
+        phrases
     """
     phrases, passages = rows_to_show(state, query)
-    memory = state.memory if query is None else query[1].memory
+    memory = state.memory if query is None else query.found.memory
     active = np.zeros(memory.shape[1])
     linked: set[int] = set()
     if query is not None:
-        active[query[1].nodes] = query[1].active
-        linked = set(query[1].cue.weights)
+        active[query.found.nodes] = query.found.active
+        linked = set(query.found.cue.weights)
     top = max(float(active.max(initial=0.0)), 1e-12)
     nodes = [
         Node(
@@ -62,7 +61,7 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
         )
         for row in phrases
     ]
-    scores = dict(query[2]) if query else {}
+    scores = dict(query.answer) if query else {}
     nodes += [
         Node(
             id=f"passage {node_id}",
@@ -80,7 +79,7 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
     groups = [Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage")]
     panels: list[Facts | Results] = []
     if query is not None:
-        _, found, answer = query
+        found, answer = query.found, query.answer
         items = [
             Result(snippet=shorten(texts[n], _SNIPPET, placeholder="…"), score=score, node=f"passage {n}")
             for n, score in answer
@@ -93,7 +92,7 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: Shown | None)
     panels.append(Facts("The graph", {**counts, "near phrases": memory.synonyms.nnz // 2}))
     return Page(
         title="HippoRAG graph",
-        subtitle=f"Question: {query[0]}" if query is not None else "Phrases, and the passages that they stand in",
+        subtitle=f"Question: {query.question}" if query is not None else "Phrases, and the passages that they stand in",
         view=Graph(nodes=nodes, edges=_edges(state, memory, phrases, passages, texts, linked), groups=groups,
                    layout="force"),
         panels=panels,

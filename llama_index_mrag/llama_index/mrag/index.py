@@ -20,7 +20,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index
 from llama_index.ragkit.checks import check_choice
 from llama_index.ragkit.driver import Steps, call, offload, run_steps
-from llama_index.ragkit.embedding import as_matrix
+from llama_index.ragkit.embedding import query_matrix
 from llama_index.ragkit.errors import EmbeddingModelMismatchError, UnsupportedStoreError
 from llama_index.ragkit.html import write
 from llama_index.ragkit.matrix import Snapshot
@@ -85,7 +85,6 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         chosen = chosen_params({"dtype": "float32"}, index_struct, self.method, {"dtype": dtype}, fixed=True)
         self._dtype: Storage = chosen["dtype"]
         self._head_stores = None if head_stores is None else HeadStores([Mirror(store) for store in head_stores])
-        self._last_query: tuple[str, Any] | None = None
         super().__init__(
             nodes=nodes,
             objects=objects,
@@ -164,8 +163,6 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         if not params["heads"] and len(chunks):
             params["heads"] = self.embed_model.heads_of(chunks.dim or 0)
             params["model"] = self.embed_model.fingerprint
-        if change.removed:
-            self._last_query = None  # it holds the vectors that are to be forgotten
         touched = list(dict.fromkeys([*change.removed, *(node.node_id for node in change.added)]))
         if self._head_stores is not None:
             yield from self._write_heads(self._head_stores, chunks, touched, params["heads"])
@@ -184,13 +181,7 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         """Flat vectors of questions, shape (n, dim)."""
         model = self.embed_model
         vectors = yield from call(model.get_query_embedding_batch, model.aget_query_embedding_batch, list(texts))
-        matrix, dimension = as_matrix(vectors, texts), self._parts.struct.embedding["dimension"]
-        if matrix.shape[1] != dimension:
-            raise EmbeddingModelMismatchError(
-                f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, but the index "
-                f"was built with vectors of length {dimension}. Pass embed_model= of the build."
-            )
-        return matrix
+        return query_matrix(model, vectors, texts, self._parts.struct.embedding["dimension"])
 
     # -- public -------------------------------------------------------------------------------------
 

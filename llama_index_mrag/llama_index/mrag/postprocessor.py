@@ -7,11 +7,9 @@ import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from llama_index.mrag.aspects import cut_aspects
 from llama_index.mrag.election import hold
 from llama_index.mrag.index import MRAGIndex
-from llama_index.mrag.prompts import ASPECTS_PROMPT
-from llama_index.mrag.retriever import ASPECTS, Aspects, ask_for_aspects
+from llama_index.mrag.retriever import ASPECTS, Aspects, MRAGRetriever
 from llama_index.mrag.voting import VOTES, Vote
 from llama_index.ragkit.checks import choice, count
 from llama_index.ragkit.driver import Steps, offload
@@ -60,10 +58,9 @@ class MRAGPostprocessor(DerivedPostprocessor):
             return [fresh(node.node, node.score or 0.0) for node in nodes]
         yield from index._check_model()
         question = query_bundle.query_str
-        aspects = [question] if self.aspects == "none" else cut_aspects(question)
-        if self.aspects == "llm":
-            aspects += yield from ask_for_aspects(index.llm, ASPECTS_PROMPT, question, self.num_queries)
-        aspects = list(dict.fromkeys(aspects))
+        voting = MRAGRetriever(index, aspects=self.aspects, num_queries=self.num_queries)
+        aspects, fallback = yield from voting._cut(question)
+        voting._fall_back(question, fallback)
         queries = yield from index._embed_queries(aspects)
         rows = np.sort(state.chunks.rows_of(known))
         election = yield from offload(

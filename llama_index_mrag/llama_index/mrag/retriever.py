@@ -8,12 +8,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.llms import LLM
-from llama_index.core.llms.utils import LLMType, resolve_llm
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.prompts.mixin import PromptDictType
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
-from llama_index.core.settings import Settings
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -24,24 +20,19 @@ from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting import VOTES, Vote
 from llama_index.ragkit.checks import check_choice, check_count, check_number
-from llama_index.ragkit.driver import Steps, arun_steps, call, gather, offload, run_steps
+from llama_index.ragkit.driver import Steps, call, gather, offload
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.filters import select
 from llama_index.ragkit.json_output import parse_model
-from llama_index.ragkit.llm_calls import RetryPolicy, complete
 from llama_index.ragkit.postprocessor import match_nodes
-from llama_index.ragkit.prompts import PromptHolder, fence
-from llama_index.ragkit.results import take_nodes
-from llama_index.ragkit.retriever import DerivedRetriever
+from llama_index.ragkit.prompts import fence
+from llama_index.ragkit.retriever import AskingRetriever
 
-__all__ = ["ASPECTS", "Aspects", "MRAGExplanation", "MRAGRetriever", "VoteFor", "ask_for_aspects"]
+__all__ = ["ASPECTS", "Aspects", "MRAGExplanation", "MRAGRetriever", "VoteFor"]
 
 logger = logging.getLogger(__name__)
 
 Aspects = Literal["none", "sentences", "llm"]
 ASPECTS = ("none", "sentences", "llm")
-_CANDIDATES_PER_RESULT = 4  # with a token budget, how many more nodes than results are looked at for ones that fit
-_RETRY = RetryPolicy()
 
 
 class AspectQueries(BaseModel):
@@ -78,6 +69,7 @@ class MRAGExplanation:
     score : as the retriever gives it
     aspects : how far the voters of each aspect agree on the node, in [0, 1], most first
     votes : every vote that it got, the largest first
+    fallback : what the answer had to do without, and why; empty otherwise
     """
 
     node_id: str
@@ -85,9 +77,16 @@ class MRAGExplanation:
     score: float
     aspects: dict[str, float]
     votes: list[VoteFor]
+    fallback: str = ""
 
 
-class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
+@dataclass(frozen=True)
+class _Found:
+    election: Election
+    fallback: str = ""
+
+
+class MRAGRetriever(AskingRetriever[MRAGIndex, _Found, MRAGExplanation]):
     """Retrieves from a :class:`MRAGIndex` by the votes of the heads.
 
     Scores lie in [0, 1]: 1 means that for every aspect every head (and the lexical retriever) puts the node first.
@@ -105,9 +104,8 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
     lexical : a retriever, such as a BM25 retriever over the same nodes, that votes beside the heads for each aspect.
         Nodes are matched by id, then by hash; those that the index does not know get no vote
     lexical_weight : what it counts, in [0, 1]; the heads count the rest [0.5]
-    llm : for "llm"; default that of the index, else `Settings.llm`
     num_queries : queries asked of the LLM [4, as published]
-    retry : how often the LLM is asked again
+    llm, prompts, retry : for "llm"; the prompt "aspects" has the variables `question` and `num_queries`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -127,84 +125,77 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
         num_candidates: int = 32,
         lexical: BaseRetriever | None = None,
         lexical_weight: float = 0.5,
-        llm: LLMType | None = None,
         num_queries: int = 4,
-        retry: RetryPolicy = _RETRY,
         **kwargs: Any,
     ) -> None:
+        super().__init__(index, **kwargs)
         self.aspects = check_choice("aspects", aspects, ASPECTS)
         self.vote = check_choice("vote", vote, VOTES)
         self.num_candidates = check_count("num_candidates", num_candidates, 1)
         self.lexical = lexical
         self.lexical_weight = check_number("lexical_weight", lexical_weight, 0, 1)
         self.num_queries = check_count("num_queries", num_queries, 1)
-        self.prompts = {}
-        self._llm = llm
-        self._retry = retry
-        super().__init__(index, **kwargs)
 
-    # PromptHolder's, before BaseRetriever's empty ones.
-    def _get_prompts(self) -> PromptDictType:
-        return PromptHolder._get_prompts(self)
+    def _take(self, found: _Found) -> Steps[list[NodeWithScore]]:
+        return (yield from self._take_best(found.election.ranking))
 
-    def _update_prompts(self, prompts_dict: PromptDictType) -> None:
-        PromptHolder._update_prompts(self, prompts_dict)
+    def _shown(self, found: _Found) -> Election:
+        return found.election
 
-    def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        election = yield from self._election(query_bundle)
-        nodes = yield from self._nodes(election)
-        self._index._last_query = (query_bundle.query_str, election)
-        return nodes
-
-    def _nodes(self, election: Election) -> Steps[list[NodeWithScore]]:
-        fetch = self._index._parts.get_node
-        return (yield from take_nodes(election.ranking, fetch, self.similarity_top_k, self.token_budget))
-
-    def _election(self, bundle: QueryBundle) -> Steps[Election]:
+    def _find(self, query_bundle: QueryBundle) -> Steps[_Found]:
         index = self._index
         state = index._state  # one state from start to end, whatever is written meanwhile
         if not len(state.chunks):
-            return Election.empty(state)
+            return _Found(Election.empty(state))
         yield from index._check_model()
-        aspects = yield from self._cut(bundle.query_str)
+        aspects, fallback = yield from self._cut(query_bundle.query_str)
+        self._fall_back(query_bundle.query_str, fallback)
         queries = yield from index._embed_queries(aspects)
-        rows = self._allowed(state)
+        allowed = self._allowed(state.chunks)
+        rows = None if allowed is None else np.flatnonzero(allowed)
         if rows is not None and not rows.size:
-            return Election.empty(state)
-        wanted = self.similarity_top_k * (1 if self.token_budget is None else _CANDIDATES_PER_RESULT)
+            return _Found(Election.empty(state), fallback)
         lexical = yield from self._ask_lexical(state, aspects, rows)
         ballots = None
         if index._head_stores is not None and rows is None:
             ballots = yield from index._head_stores.ballots(state, queries, self.num_candidates)
-        return (
-            yield from offload(
-                hold,
-                state,
-                aspects,
-                queries,
-                vote=self.vote,
-                count=self.num_candidates,
-                wanted=wanted,
-                rows=rows,
-                lexical=lexical,
-                lexical_weight=self.lexical_weight,
-                ballots=ballots,
-            )
+        election = yield from offload(
+            hold,
+            state,
+            aspects,
+            queries,
+            vote=self.vote,
+            count=self.num_candidates,
+            wanted=self._wanted,
+            rows=rows,
+            lexical=lexical,
+            lexical_weight=self.lexical_weight,
+            ballots=ballots,
         )
+        return _Found(election, fallback)
 
-    def _allowed(self, state: MRAGState) -> NDArray[np.intp] | None:
-        if self.filters is None and self.node_ids is None and self.doc_ids is None:
-            return None
-        return np.flatnonzero(select(state.chunks, self.filters, self.node_ids, self.doc_ids))
-
-    def _cut(self, question: str) -> Steps[list[str]]:
+    def _cut(self, question: str) -> Steps[tuple[list[str], str]]:
+        """What votes, and why no queries of the LLM are among it, if they were asked for."""
         if self.aspects == "none":
-            return [question]
-        pieces = cut_aspects(question)
+            return [question], ""
+        pieces, fallback = cut_aspects(question), ""
         if self.aspects == "llm":
-            llm = resolve_llm(self._llm) if self._llm is not None else self._index._given_llm or Settings.llm
-            pieces += yield from ask_for_aspects(llm, self.prompt("aspects"), question, self.num_queries, self._retry)
-        return list(dict.fromkeys(pieces))
+            try:
+                pieces += yield from self._ask_for_aspects(question)
+            except ExtractionError as error:
+                fallback = str(error)
+                logger.warning("The LLM gave no queries (%s); the question's own sentences vote alone.", error)
+        return list(dict.fromkeys(pieces)), fallback
+
+    def _ask_for_aspects(self, question: str) -> Steps[list[str]]:
+        """Queries that the LLM derives from a question."""
+        reply: AspectQueries = yield from self._complete(
+            "aspects",
+            partial(parse_model, model=AspectQueries),
+            question=fence([question], "question"),
+            num_queries=self.num_queries,
+        )
+        return [query.strip() for query in reply.queries[: self.num_queries] if query.strip()]
 
     def _ask_lexical(
         self, state: MRAGState, aspects: Sequence[str], rows: NDArray[np.intp] | None
@@ -227,48 +218,22 @@ class MRAGRetriever(DerivedRetriever[MRAGIndex], PromptHolder):
             found.append(scores)
         return found
 
-    # -- explanations -------------------------------------------------------------------------------
+    def _why(self, found: _Found, nodes: Sequence[NodeWithScore]) -> Steps[list[MRAGExplanation]]:
+        return (yield from offload(_explained, found, nodes))
 
-    def explain(self, query: QueryType) -> list[MRAGExplanation]:
-        """Which heads and aspects voted for each node of the answer to a question, in the order of the answer."""
-        return run_steps(self._explain(query))
 
-    async def aexplain(self, query: QueryType) -> list[MRAGExplanation]:
-        """Which heads and aspects voted for each node of the answer to a question, in the order of the answer."""
-        return await arun_steps(self._explain(query))
-
-    def _explain(self, query: QueryType) -> Steps[list[MRAGExplanation]]:
-        bundle = QueryBundle(query) if isinstance(query, str) else query
-        election = yield from self._election(bundle)
-        found = []
-        for result in (yield from self._nodes(election)):
-            agreement, votes = election.votes_for(result.node.node_id)
-            found.append(
-                MRAGExplanation(
-                    node_id=result.node.node_id,
-                    text=result.node.get_content(),
-                    score=result.get_score(),
-                    aspects=dict(sorted(agreement.items(), key=lambda pair: -pair[1])),
-                    votes=[VoteFor(*vote) for vote in votes],
-                )
+def _explained(found: _Found, nodes: Sequence[NodeWithScore]) -> list[MRAGExplanation]:
+    explained = []
+    for result in nodes:
+        agreement, votes = found.election.votes_for(result.node.node_id)
+        explained.append(
+            MRAGExplanation(
+                node_id=result.node.node_id,
+                text=result.node.get_content(),
+                score=result.get_score(),
+                aspects=dict(sorted(agreement.items(), key=lambda pair: -pair[1])),
+                votes=[VoteFor(*vote) for vote in votes],
+                fallback=found.fallback,
             )
-        return found
-
-
-def ask_for_aspects(
-    llm: LLM, prompt: BasePromptTemplate, question: str, num_queries: int, retry: RetryPolicy = _RETRY
-) -> Steps[list[str]]:
-    """Queries that an LLM derives from a question; none if it fails, which is logged: retrieval goes on."""
-    try:
-        reply: AspectQueries = yield from complete(
-            llm,
-            prompt,
-            parse=partial(parse_model, model=AspectQueries),
-            retry=retry,
-            question=fence([question], "question"),
-            num_queries=num_queries,
         )
-    except ExtractionError as error:
-        logger.warning("The LLM gave no queries (%s); the question's own sentences vote alone.", error)
-        return []
-    return [query.strip() for query in reply.queries[:num_queries] if query.strip()]
+    return explained

@@ -7,6 +7,7 @@ import numpy as np
 from llama_index.mrag.election import Election
 from llama_index.mrag.state import MRAGState
 from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results
+from llama_index.ragkit.retriever import LastQuery
 
 __all__ = ["page_of"]
 
@@ -14,16 +15,16 @@ _MOST_NODES = 60
 _LABEL = 60
 
 
-def page_of(state: MRAGState, texts: Mapping[str, str], query: tuple[str, Election] | None) -> Page:
+def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
     """Heads against the nodes that they voted for; without a question, against how usual each node is.
 
     Parameters
     ----------
     texts : the text of every node that has one
-    query : a question and how it was voted on
+    query : the question that was retrieved for last, if any, and the :class:`Election` on it
     """
-    if query is not None and query[1].ranking:
-        return _votes(query[0], query[1], texts)
+    if query is not None and query.found.ranking:
+        return _votes(query.question, query.found, texts)
     return _means(state, texts)
 
 

@@ -3,7 +3,7 @@
 See :class:`PGRAGIndex`.
 """
 
-from llama_index.pgrag.explaining import PathExplanation
+from llama_index.pgrag.explanation import CellSupport, PGRAGExplanation
 from llama_index.pgrag.index import PGRAGIndex
 from llama_index.pgrag.mind_map_extractor import MindMapExtractor
 from llama_index.pgrag.outline_extractor import GivenMindMaps, OutlineExtractor
@@ -12,13 +12,14 @@ from llama_index.pgrag.retriever import KeyPointsEvent, PGRAGRetriever
 from llama_index.pgrag.walk import Control
 
 __all__ = [
+    "CellSupport",
     "Control",
     "GivenMindMaps",
     "KeyPointsEvent",
     "MindMapExtractor",
     "OutlineExtractor",
+    "PGRAGExplanation",
     "PGRAGIndex",
     "PGRAGPostprocessor",
     "PGRAGRetriever",
-    "PathExplanation",
 ]

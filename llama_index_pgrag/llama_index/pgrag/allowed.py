@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llama_index.pgrag.graph import Fact, PseudoGraph
+from llama_index.ragkit.matrix import Mask
 
-__all__ = ["Allowed", "Mask"]
-
-Mask = NDArray[np.bool_]
+__all__ = ["Allowed"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,12 @@ class Allowed:
         return self.nodes is None or fact.node_id in self.nodes
 
     @classmethod
-    def by_nodes(cls, graph: PseudoGraph, nodes: frozenset[str]) -> "Allowed":
-        """The facts of some nodes, and the topics over them."""
+    def of(cls, graph: PseudoGraph, chunks: Mask | None) -> "Allowed":
+        """The facts of the chunks that pass, and the topics over them."""
+        if chunks is None:
+            return cls()
+        ids = graph.chunks.ids
+        nodes = frozenset(ids[row] for row in np.flatnonzero(chunks))
         if not len(graph.facts):
             return cls(np.zeros(0, np.bool_), np.zeros(0, np.bool_), nodes)
         column, codes = graph.facts.column("node")

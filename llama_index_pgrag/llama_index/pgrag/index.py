@@ -15,7 +15,6 @@ from llama_index.core.storage.storage_context import StorageContext
 from llama_index.pgrag.graph import KINDS, Fact, PseudoGraph, facts_of, with_facts
 from llama_index.pgrag.mind_map import path_text
 from llama_index.pgrag.mind_map_extractor import MindMapExtractor
-from llama_index.pgrag.ranking import Merged
 from llama_index.pgrag.records import from_record, is_unverified
 from llama_index.pgrag.supers import Fusion, Supers, restore, update
 from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
@@ -91,7 +90,6 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
         given = {"topic_threshold": topic_threshold, "fact_threshold": fact_threshold, "fusion": fusion}
         self._params = chosen_params(_DEFAULTS, index_struct, self.method, given, fixed=True)
         _check_params(self._params)
-        self._last_query: tuple[str, list[Merged]] | None = None
         super().__init__(
             nodes=nodes,
             objects=objects,
@@ -257,8 +255,7 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
 
         if query is not None:
             self.as_retriever().retrieve(query)
-        asked, results = self._last_query or (None, [])
-        return write(page_of(self._state, asked, results), path)
+        return write(page_of(self._state, self._last_query), path)
 
     @classmethod
     def estimate(

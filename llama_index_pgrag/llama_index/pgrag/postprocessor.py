@@ -111,11 +111,9 @@ def _outlines(results: list[Merged]) -> list[NodeWithScore]:
         by_topic[result.fact.path[0]].append(result)
     nodes = []
     for topic, found in by_topic.items():
-        facts = [fact for result in found for fact in result.facts]
-        sources = list(dict.fromkeys(fact.node_id for fact in facts))
-        documents = sorted({fact.document for fact in facts if fact.document is not None})
+        whole = Merged(found[0].fact, found[0].score, tuple(fact for result in found for fact in result.facts))
         text = context_text([Found(result.fact.path) for result in found])
-        metadata = {"pgrag_topic": topic, "pgrag_documents": documents}
+        metadata = {"pgrag_topic": topic, "pgrag_documents": whole.documents}
         name = content_id("outline", *(result.fact.id for result in found))
-        nodes.append(NodeWithScore(node=derived_node(name, text, metadata, sources), score=found[0].score))
+        nodes.append(NodeWithScore(node=derived_node(name, text, metadata, whole.sources), score=whole.score))
     return nodes

@@ -179,6 +179,16 @@ class Merged:
     score: float
     facts: tuple[Fact, ...]
 
+    @property
+    def sources(self) -> list[str]:
+        """Ids of the nodes that say it, each once."""
+        return list(dict.fromkeys(fact.node_id for fact in self.facts))
+
+    @property
+    def documents(self) -> list[str]:
+        """Ids of their documents, sorted."""
+        return sorted({fact.document for fact in self.facts if fact.document is not None})
+
 
 def merge_equal(ranking: Sequence[Scored]) -> list[Merged]:
     """One result for each text, at the place of its best fact; a context need not say the same twice."""

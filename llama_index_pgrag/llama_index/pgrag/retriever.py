@@ -1,42 +1,40 @@
 """`PGRAGRetriever`: key points, the walk over the pseudo-graph, fact paths or the passages behind them."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events import BaseEvent
-from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
 from numpy.typing import NDArray
 
 from llama_index.pgrag.allowed import Allowed
+from llama_index.pgrag.answer import Answer
 from llama_index.pgrag.candidates import Reach
 from llama_index.pgrag.context import Format, Found, context_text
-from llama_index.pgrag.explaining import CellSupport, PathExplanation, explain_paths
+from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
 from llama_index.pgrag.leads import Leads, find_leads, lead_facts
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
-from llama_index.pgrag.ranking import Exploration, Merged, Settings, explore, merge_equal, rank_passages
+from llama_index.pgrag.ranking import Merged, Settings, explore, rank_passages
 from llama_index.pgrag.verification import statements_of
 from llama_index.pgrag.walk import CODE, PAPER, SIGNED, Control
 from llama_index.ragkit.checks import check_choice, check_count
 from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
-from llama_index.ragkit.embedding import embed_query, embed_texts
-from llama_index.ragkit.errors import EmbeddingModelMismatchError, ExtractionError, ParseError
-from llama_index.ragkit.filters import select
-from llama_index.ragkit.llm_calls import complete
-from llama_index.ragkit.prompts import PromptHolder, fence
+from llama_index.ragkit.embedding import embed_query, embed_texts, query_matrix
+from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.prompts import fence
 from llama_index.ragkit.records import derived_node
-from llama_index.ragkit.results import fit_tokens, take_nodes
-from llama_index.ragkit.retriever import DerivedRetriever
+from llama_index.ragkit.results import fit_tokens
+from llama_index.ragkit.retriever import AskingRetriever
 from llama_index.ragkit.thoughts import strip_thoughts
 
-__all__ = ["CellSupport", "KeyPointsEvent", "PGRAGRetriever", "PathExplanation"]
+__all__ = ["KeyPointsEvent", "PGRAGRetriever"]
 
 logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
@@ -46,11 +44,10 @@ _CONTROLS = {"signed": SIGNED, "paper": PAPER, "code": CODE}
 
 
 class KeyPointsEvent(BaseEvent):
-    """The key points that a question was walked for; `fallback` says why they are the question itself, if they are."""
+    """The key points that a question was walked for."""
 
-    query: str
+    question: str
     key_points: list[str]
-    fallback: str = ""
 
     @classmethod
     def class_name(cls) -> str:
@@ -58,7 +55,7 @@ class KeyPointsEvent(BaseEvent):
         return "KeyPointsEvent"
 
 
-class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
+class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation]):
     """Retrieves fact paths from a :class:`PGRAGIndex`, or the nodes behind them.
 
     Scores are at most 1, leads aside, and comparable within one answer, higher is better: the cosine of the nearest key
@@ -76,7 +73,6 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
     return_source : give the source nodes, as they are in the docstore, in place of the paths
     key_points : "question" takes the question itself; "llm" asks a language model for key points first, which is the
         paper's. Key points that are known already go into `QueryBundle.custom_embedding_strs`
-    llm : for key points; defaults to the index's
     max_key_points : how many the model may name, at least 1
     seed_topics, max_topics, topic_walk, fact_walk, seed_facts : see :class:`~llama_index.pgrag.candidates.Reach`;
         `seed_facts=0` is the paper, where only titles lead into the graph
@@ -88,7 +84,7 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         embedding model, and is the paper
     lead_threshold : cosine from which a fact names a topic, in [0, 1)
     dense_weight : with `return_source`, weight of a node's own cosine beside its best path, in [0, 1]
-    prompts : {"key_points": ...} to replace the prompt; variables `question` and `max_points`
+    llm, prompts, retry : for key points; the prompt "key_points" has the variables `question` and `max_points`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -106,7 +102,6 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         mode: Mode = "PG-RAG",
         return_source: bool = False,
         key_points: Literal["question", "llm"] = "question",
-        llm: LLM | None = None,
         max_key_points: int = 5,
         seed_topics: int = 3,
         max_topics: int = 6,
@@ -119,13 +114,10 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         lead_weight: float = 0.2,
         lead_threshold: float = 0.5,
         dense_weight: float = 0.7,
-        prompts: Mapping[str, BasePromptTemplate] | None = None,
         **kwargs: Any,
     ) -> None:
         if not isinstance(control, Control):
             check_choice("control, unless it is a Control,", control, tuple(_CONTROLS))
-        self.prompts = dict(prompts or {})
-        self.check_prompts(self.prompts)
         super().__init__(index, **kwargs)
         self.mode = check_choice("mode", mode, get_args(Mode))
         self.return_source = return_source
@@ -141,39 +133,59 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
             lead_weight,
             lead_threshold,
         )
-        self._llm = llm
-
-    def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        asked = yield from self._ask(query_bundle)
-        if asked is None:
-            return []
-        if self.return_source or not len(asked.graph.facts):
-            return (yield from self._sources(asked))
-        nodes = fit_tokens((_path_node(result) for result in asked.results), self.token_budget)
-        return nodes[: self.similarity_top_k]
 
     # -- steps --------------------------------------------------------------------------------------
 
-    def _ask(self, bundle: QueryBundle) -> Steps["_Asked | None"]:
+    def _find(self, query_bundle: QueryBundle) -> Steps[Answer | None]:
         """Walk for a question; None if there is nothing to find."""
         index = self._index
         graph = index._state  # one state from start to end, whatever is written meanwhile
         if not len(graph.chunks):
             return None
         yield from index._check_model()
-        question = yield from embed_query(index.embed_model, bundle.query_str, graph.chunks.dim)
-        texts = yield from self._name_key_points(bundle)
+        query = query_bundle.query_str
+        question = yield from embed_query(index.embed_model, query, graph.chunks.dim)
+        texts, fallback = yield from self._name_key_points(query_bundle)
         points = [question]
-        if texts != [bundle.query_str]:
-            points = list((yield from embed_texts(index.embed_model, texts)))
-            if points[0].shape != question.shape:
-                raise EmbeddingModelMismatchError("The embedding model gives questions and texts different lengths.")
-        allowed = self._allowed(graph)
+        if texts != [query]:
+            vectors = yield from embed_texts(index.embed_model, texts)
+            points = list(query_matrix(index.embed_model, list(vectors), texts, len(question)))
+        if not len(graph.facts):
+            fallback = "the mind maps have no facts"
+        self._fall_back(query, fallback)
+        allowed = Allowed.of(graph, self._allowed(graph.chunks))
         leads = yield from self._find_leads(graph, points, allowed)
         found = yield from offload(explore, graph, question, points, self.settings, allowed, leads)
-        asked = _Asked(graph, bundle.query_str, question, texts, points, allowed, found)
-        index._last_query = (bundle.query_str, asked.results[: self.similarity_top_k])
-        return asked
+        return Answer(graph, question, texts, points, allowed, found, fallback)
+
+    def _take(self, found: Answer | None) -> Steps[list[NodeWithScore]]:
+        if found is None:
+            return []
+        if self.return_source or not len(found.graph.facts):
+            return (yield from self._sources(found))
+        return self._paths(found)
+
+    def _paths(self, found: Answer) -> list[NodeWithScore]:
+        nodes = (NodeWithScore(node=_path_node(result), score=result.score) for result in found.results)
+        return fit_tokens(nodes, self.token_budget)[: self.similarity_top_k]
+
+    def _shown(self, found: Answer | None) -> list[Merged]:
+        return [] if found is None else found.results[: self.similarity_top_k]
+
+    def _why(self, found: Answer | None, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:
+        return [] if found is None else (yield from offload(self._explained, found, nodes))
+
+    def _explained(self, found: Answer, nodes: Sequence[NodeWithScore]) -> list[PGRAGExplanation]:
+        path_of = {} if self.return_source else {result.fact.id: result for result in found.results}
+        explained = []
+        for result in nodes:
+            node_id, control = result.node.node_id, self.settings.control
+            if node_id in path_of:
+                explain = partial(explain_path, found, path_of[node_id])
+            else:
+                explain = partial(explain_node, found)
+            explained.append(explain(control, node_id, result.node.get_content(), result.get_score()))
+        return explained
 
     def _find_leads(self, graph: PseudoGraph, points: list[NDArray[np.float32]], allowed: Allowed) -> Steps[Leads]:
         settings = self.settings
@@ -183,37 +195,27 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         ends = yield from embed_texts(self._index.embed_model, [fact.path[-1] for fact, _ in facts])
         return (yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed))
 
-    def _name_key_points(self, bundle: QueryBundle) -> Steps[list[str]]:
+    def _name_key_points(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
+        """The key points, and why they are the question itself, if that was not meant."""
         query = bundle.query_str
         given = [text for text in bundle.embedding_strs if text.strip()]
-        reason = ""
+        fallback = ""
         points = list(dict.fromkeys(given)) or [query]
         if self.mode == "PG":
             points = [query]
         elif self.key_points == "llm" and points == [query]:
             try:
-                points = yield from complete(
-                    self._llm or self._index.llm,
-                    self.prompt("key_points"),
-                    parse=_read_points,
-                    question=fence([query], "question"),
-                    max_points=self.max_key_points,
+                points = yield from self._complete(
+                    "key_points", _read_points, question=fence([query], "question"), max_points=self.max_key_points
                 )
                 points = points[: self.max_key_points]
             except ExtractionError as error:
-                reason = str(error)
-                logger.warning("No key points for %r, which stands for itself. %s", query, reason)
-        dispatcher.event(KeyPointsEvent(query=query, key_points=points, fallback=reason))
-        return points
+                fallback = str(error)
+                logger.warning("No key points for %r, which stands for itself. %s", query, fallback)
+        dispatcher.event(KeyPointsEvent(question=query, key_points=points))
+        return points, fallback
 
-    def _allowed(self, graph: PseudoGraph) -> Allowed:
-        if self.filters is None and self.node_ids is None and self.doc_ids is None:
-            return Allowed()
-        mask = select(graph.chunks, self.filters, self.node_ids, self.doc_ids)
-        ids = graph.chunks.ids
-        return Allowed.by_nodes(graph, frozenset(ids[row] for row in np.flatnonzero(mask)))
-
-    def _sources(self, asked: "_Asked") -> Steps[list[NodeWithScore]]:
+    def _sources(self, asked: Answer) -> Steps[list[NodeWithScore]]:
         graph, nodes = asked.graph, asked.allowed.nodes
         wanted = max(2 * self.similarity_top_k, 100)
         near = None
@@ -227,10 +229,9 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         ranking = yield from offload(
             rank_passages, graph, asked.question, asked.points, asked.found, near, self.settings
         )
-        fetch = self._index._parts.get_node
-        return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
+        return (yield from self._take_best(ranking))
 
-    # -- context and explanations -------------------------------------------------------------------
+    # -- context ------------------------------------------------------------------------------------
 
     def as_context(self, query: QueryType, form: Format = "outline", documents: bool = False) -> str:
         """The fact paths that answer a question, merged into one nested outline.
@@ -247,60 +248,18 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         return await arun_steps(self._context(query, form, documents))
 
     def _context(self, query: QueryType, form: Format, documents: bool) -> Steps[str]:
-        asked = yield from self._ask(QueryBundle(query) if isinstance(query, str) else query)
-        found = [_found(result) for result in self._shown(asked)]
+        answer = yield from self._find(QueryBundle(query) if isinstance(query, str) else query)
+        if answer is None:
+            return context_text([], form, documents)
+        kept = {result.node.node_id for result in self._paths(answer)}
+        shown = [result for result in answer.results if result.fact.id in kept]
+        found = [Found(result.fact.path, tuple(result.documents), result.score) for result in shown]
         return context_text(found, form, documents)
 
-    def explain(self, query: QueryType) -> list[PathExplanation]:
-        """Why each fact path of the answer was found, in the order of the answer."""
-        return run_steps(self._explain(query))
 
-    async def aexplain(self, query: QueryType) -> list[PathExplanation]:
-        """As :meth:`explain`, with asynchronous calls."""
-        return await arun_steps(self._explain(query))
-
-    def _explain(self, query: QueryType) -> Steps[list[PathExplanation]]:
-        asked = yield from self._ask(QueryBundle(query) if isinstance(query, str) else query)
-        if asked is None:
-            return []
-        return explain_paths(asked.found, self._shown(asked), asked.texts, self.settings.control)
-
-    def _shown(self, asked: "_Asked | None") -> list[Merged]:
-        if asked is None:
-            return []
-        fitting = fit_tokens((_path_node(result) for result in asked.results), self.token_budget)
-        kept = {node.node.node_id for node in fitting[: self.similarity_top_k]}
-        return [result for result in asked.results if result.fact.id in kept]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A question, and all that was computed for it."""
-
-    graph: PseudoGraph
-    query: str
-    question: NDArray[np.float32]
-    texts: list[str]
-    points: list[NDArray[np.float32]]
-    allowed: Allowed
-    found: Exploration
-    results: list[Merged] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "results", merge_equal(self.found.ranking))
-
-
-def _path_node(result: Merged) -> NodeWithScore:
-    documents = sorted({fact.document for fact in result.facts if fact.document is not None})
-    metadata = {"pgrag_path": list(result.fact.path), "pgrag_documents": documents}
-    sources = list(dict.fromkeys(fact.node_id for fact in result.facts))
-    node = derived_node(result.fact.id, result.fact.text, metadata, sources)
-    return NodeWithScore(node=node, score=result.score)
-
-
-def _found(result: Merged) -> Found:
-    documents = sorted({fact.document for fact in result.facts if fact.document is not None})
-    return Found(result.fact.path, tuple(documents), result.score)
+def _path_node(result: Merged) -> TextNode:
+    metadata = {"pgrag_path": list(result.fact.path), "pgrag_documents": result.documents}
+    return derived_node(result.fact.id, result.fact.text, metadata, result.sources)
 
 
 def _read_points(reply: str) -> list[str]:

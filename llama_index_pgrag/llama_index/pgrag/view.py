@@ -7,17 +7,19 @@ from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.mind_map import path_text
 from llama_index.pgrag.ranking import Merged
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.retriever import LastQuery
 
 __all__ = ["page_of"]
 
 
-def page_of(graph: PseudoGraph, query: str | None, results: list[Merged]) -> Page:
+def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
     """Topics, routes, facts and super nodes; the paths of an answer lit.
 
     Parameters
     ----------
-    query, results : a question and what answered it, best first
+    query : the question that was retrieved for last, if any, and the paths that answered it, best first
     """
+    results: list[Merged] = query.found if query is not None else []
     scores = {fact.id: result.score for result in results for fact in result.facts if fact.id in graph.map_of}
     lit = {cell for fact_id in scores for cell in _above(graph, fact_id)}
     nodes: list[Node] = []
@@ -91,7 +93,7 @@ def page_of(graph: PseudoGraph, query: str | None, results: list[Merged]) -> Pag
     ]
     return Page(
         title="PG-RAG mind maps",
-        subtitle=f"Question: {query}"
+        subtitle=f"Question: {query.question}"
         if query is not None
         else "Topics, routes and facts; super nodes join what says the same",
         view=Graph(nodes=nodes, edges=edges, groups=groups, layout="force"),

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
 
-__all__ = ["PROBE_TEXT", "as_matrix", "check_model", "describe_model", "embed_query", "embed_texts"]
+__all__ = ["PROBE_TEXT", "as_matrix", "check_model", "describe_model", "embed_query", "embed_texts", "query_matrix"]
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
+_BLOCK = 8192  # texts given to a model at once: it returns lists of Python numbers, eight times as large as a row
 _PROBE_TOLERANCE = 1e-3  # 1 - cosine; float16 and other batch sizes stay far below it
 
 
@@ -27,10 +28,17 @@ def embed_texts(model: BaseEmbedding, texts: Sequence[str], show_progress: bool 
     """
     if not texts:
         return np.zeros((0, 0), dtype=np.float32)
-    vectors = yield from call(
-        model.get_text_embedding_batch, model.aget_text_embedding_batch, list(texts), show_progress=show_progress
-    )
-    return as_matrix(vectors, texts)
+    blocks = []
+    for start in range(0, len(texts), _BLOCK):
+        block = list(texts[start : start + _BLOCK])
+        vectors = yield from call(
+            model.get_text_embedding_batch, model.aget_text_embedding_batch, block, show_progress=show_progress
+        )
+        blocks.append(as_matrix(vectors, block))
+    lengths = sorted({block.shape[1] for block in blocks})
+    if len(lengths) > 1:
+        raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must have one.")
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def as_matrix(
@@ -66,13 +74,30 @@ def embed_query(model: BaseEmbedding, query: str, dimension: int | None) -> Step
         If it holds NaN or infinity.
     """
     vector = yield from call(model.get_query_embedding, model.aget_query_embedding, query)
-    row: NDArray[np.float32] = as_matrix([vector], [query])[0]
-    if dimension is not None and len(row) != dimension:
+    row: NDArray[np.float32] = query_matrix(model, [vector], [query], dimension)[0]
+    return row
+
+
+def query_matrix(
+    model: BaseEmbedding,
+    vectors: Sequence[Sequence[float] | NDArray[np.float32]],
+    queries: Sequence[str],
+    dimension: int | None,
+) -> NDArray[np.float32]:
+    """Check the vectors that a model gave to questions, and stack them, shape (len(queries), dimension).
+
+    Raises
+    ------
+    EmbeddingModelMismatchError, EmbeddingError
+        As :func:`embed_query`.
+    """
+    matrix = as_matrix(vectors, queries)
+    if dimension is not None and matrix.shape[1] != dimension:
         raise EmbeddingModelMismatchError(
-            f"The embedding model {model.model_name!r} gives vectors of length {len(row)}, "
+            f"The embedding model {model.model_name!r} gives vectors of length {matrix.shape[1]}, "
             f"but the index was built with vectors of length {dimension}. Pass embed_model= of the build."
         )
-    return row
+    return matrix
 
 
 def describe_model(model: BaseEmbedding) -> Steps[dict[str, Any]]:

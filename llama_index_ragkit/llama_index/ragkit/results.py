@@ -1,14 +1,19 @@
 """Ranked ids into results: fresh nodes, cut by count and by tokens."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
+from typing import Any, TypeVar
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.utils import get_tokenizer
 
 from llama_index.ragkit.driver import Steps
 
-__all__ = ["count_tokens", "fit_tokens", "fresh", "take_nodes"]
+__all__ = ["MOST_LOOKED_AT", "count_tokens", "deepened", "fit_tokens", "fresh", "take_nodes"]
+
+
+MOST_LOOKED_AT = 4  # nodes for each that is wanted, when a token budget may pass some over
+Ranked = TypeVar("Ranked", bound=tuple[Any, ...])
 
 
 def count_tokens(text: str) -> int:
@@ -38,6 +43,27 @@ def fit_tokens(results: Iterable[NodeWithScore], token_budget: int | None) -> li
     return kept
 
 
+def deepened(first: Sequence[Ranked], rank: Callable[[int], Sequence[Ranked]], depth: int) -> Iterator[Ranked]:
+    """A ranking to any depth: nodes of it may be gone, so that more are needed than were asked for.
+
+    Parameters
+    ----------
+    first : the best `depth` entries, which begin with an id
+    rank : depth -> the best so many entries
+    """
+    given: set[str] = set()
+    found = first
+    while True:
+        for entry in found:
+            if entry[0] not in given:
+                given.add(entry[0])
+                yield entry
+        if len(found) < depth:
+            return
+        depth *= 4
+        found = rank(depth)
+
+
 def take_nodes(
     ranking: Iterable[tuple[str, float]],
     fetch: Callable[[str], Steps[BaseNode | None]],
@@ -50,15 +76,18 @@ def take_nodes(
     ----------
     ranking : ids with scores, best first, each once
     fetch : a new node object by id; None for one that another index has deleted from the shared docstore
+    top_k : with a token budget, `MOST_LOOKED_AT` times as many are looked at for ones that fit
     """
     kept: list[NodeWithScore] = []
     left = token_budget
+    looked_at = 0
     for node_id, score in ranking:
-        if len(kept) == top_k or left == 0:
+        if len(kept) == top_k or left == 0 or looked_at == MOST_LOOKED_AT * top_k:
             break
         node = yield from fetch(node_id)
         if node is None:
             continue
+        looked_at += 1
         if left is not None:
             tokens = count_tokens(node.get_content(metadata_mode=MetadataMode.LLM))
             if tokens > left:

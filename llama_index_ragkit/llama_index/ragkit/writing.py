@@ -10,7 +10,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
@@ -22,6 +22,9 @@ from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.node_ids import refuse_lone_surrogates, sort_key
 from llama_index.ragkit.preparing import Preparation
 from llama_index.ragkit.records import Record
+
+if TYPE_CHECKING:
+    from llama_index.ragkit.retriever import LastQuery
 
 __all__ = ["Change", "Writer"]
 
@@ -55,6 +58,7 @@ class Writer(Preparation, Generic[State]):
 
     _state: State
     _lock: WriterLock
+    _last_query: "LastQuery | None" = None
 
     # -- what a method supplies ---------------------------------------------------------------------
 
@@ -171,6 +175,8 @@ class Writer(Preparation, Generic[State]):
         except Exception as error:
             failure = error
             self._state = yield from self._read_state()
+        if change.removed:
+            self._last_query = None  # its page would show what is to be forgotten
         parts = self._parts
         entries = entries or {}
         unused = {}

@@ -24,7 +24,7 @@ from llama_index.raptor.building import Layering, TreeWriter
 from llama_index.raptor.clustering import Clustering
 from llama_index.raptor.graph_clustering import GraphClustering
 from llama_index.raptor.placing import place
-from llama_index.raptor.state import RaptorState, Scored
+from llama_index.raptor.state import RaptorState
 from llama_index.raptor.stored_tree import load_tree
 from llama_index.raptor.tree import Tree
 
@@ -101,7 +101,6 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
         defaults = {**asdict(Layering()), "summary_tokens": 200, "summaries": "deferred"}
         self._params = chosen_params(defaults, index_struct, self.method, given, fixed=False)
         _check_params(self._params)
-        self._last_query: tuple[str, list[Scored]] | None = None
         super().__init__(
             nodes=nodes,
             objects=objects,

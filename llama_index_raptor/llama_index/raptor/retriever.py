@@ -1,27 +1,24 @@
 """`RaptorRetriever`: one search over all layers, or a walk down the tree."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 
 from llama_index.ragkit.checks import check_choice, check_count, check_number
-from llama_index.ragkit.driver import Steps, arun_steps, offload, run_steps
+from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query
-from llama_index.ragkit.filters import select
-from llama_index.ragkit.results import take_nodes
+from llama_index.ragkit.matrix import Mask
+from llama_index.ragkit.results import deepened
 from llama_index.ragkit.retriever import DerivedRetriever
 from llama_index.raptor.index import RaptorIndex
-from llama_index.raptor.state import Mask, RaptorState, Scored, beam_descent, collapsed
+from llama_index.raptor.state import RaptorState, Scored, beam_descent, collapsed
 
 __all__ = ["RaptorExplanation", "RaptorRetriever"]
-
-# With a token budget, how many more candidates than results are looked at for ones that fit.
-_CANDIDATES_PER_RESULT = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +33,7 @@ class RaptorExplanation:
     paths : every way from a root down to the node, as (node id, cosine to the question) pairs; a summary
         that is not written yet has no cosine
     sources : ids of the chunks that the node stands on; a chunk stands on itself
+    fallback : what the answer had to do without, and why; empty otherwise
     """
 
     node_id: str
@@ -44,9 +42,18 @@ class RaptorExplanation:
     level: int
     paths: list[list[tuple[str, float | None]]]
     sources: list[str]
+    fallback: str = ""
 
 
-class RaptorRetriever(DerivedRetriever[RaptorIndex]):
+@dataclass(frozen=True)
+class _Found:
+    state: RaptorState
+    vector: NDArray[np.float32]
+    ranking: Iterable[Scored]
+    fallback: str = ""
+
+
+class RaptorRetriever(DerivedRetriever[RaptorIndex, _Found, RaptorExplanation]):
     """Retrieves chunks and summaries from a :class:`RaptorIndex`.
 
     Scores are cosines between question and node, in [-1, 1], comparable between queries in both modes; in
@@ -86,72 +93,57 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex]):
         self.summary_margin = check_number("summary_margin", summary_margin, 0, 2)
         self.keep_covered = keep_covered
 
-    def _retrieve_steps(self, query_bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        state, _, ranking = yield from self._rank(query_bundle)
-        nodes = yield from take_nodes(
-            ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget
-        )
-        self._index._last_query = (query_bundle.query_str, [(n.node.node_id, n.get_score()) for n in nodes])
-        return nodes
-
-    def _rank(self, bundle: QueryBundle) -> Steps[tuple[RaptorState, NDArray[np.float32], list[Scored]]]:
+    def _find(self, query_bundle: QueryBundle) -> Steps[_Found]:
         index = self._index
         state = index._state  # one state from start to end, whatever is written meanwhile
         if not len(state.chunks):
-            return state, np.zeros(0, np.float32), []
+            return _Found(state, np.zeros(0, np.float32), [])
         yield from index._check_model()
-        vector = yield from embed_query(index.embed_model, bundle.query_str, state.chunks.dim)
-        wanted = self.similarity_top_k * (1 if self.token_budget is None else _CANDIDATES_PER_RESULT)
-        allowed = self._allowed(state)
+        vector = yield from embed_query(index.embed_model, query_bundle.query_str, state.chunks.dim)
+        fallback = "" if len(state.summaries) else "the tree has no summaries"
+        self._fall_back(query_bundle.query_str, fallback)
+        allowed = self._allowed(state.chunks)
         if self.mode == "tree_traversal":
             beam = self.beam_width or self.similarity_top_k
-            return state, vector, (yield from offload(beam_descent, state, vector, beam, allowed))
+            return _Found(state, vector, (yield from offload(beam_descent, state, vector, beam, allowed)), fallback)
         candidates = None
         if allowed is None:
-            candidates = yield from index._parts.chunks.search(vector, wanted)
-        margin, keep = self.summary_margin, self.keep_covered
-        ranking = yield from offload(collapsed, state, vector, wanted, allowed, candidates, margin, keep)
-        return state, vector, ranking
-
-    def _allowed(self, state: RaptorState) -> Mask | None:
-        if self.filters is None and self.node_ids is None and self.doc_ids is None:
-            return None
-        return select(state.chunks, self.filters, self.node_ids, self.doc_ids)
-
-    # -- explanations -------------------------------------------------------------------------------
-
-    def explain(self, query: QueryType) -> list[RaptorExplanation]:
-        """Why each node of the answer to a question was retrieved, in the order of the answer."""
-        return run_steps(self._explain(query))
-
-    async def aexplain(self, query: QueryType) -> list[RaptorExplanation]:
-        """Why each node of the answer to a question was retrieved, in the order of the answer."""
-        return await arun_steps(self._explain(query))
-
-    def _explain(self, query: QueryType) -> Steps[list[RaptorExplanation]]:
-        bundle = QueryBundle(query) if isinstance(query, str) else query
-        state, vector, ranking = yield from self._rank(bundle)
-        nodes = yield from take_nodes(
-            ranking, partial(self._index._fetch, state), self.similarity_top_k, self.token_budget
+            candidates = yield from index._parts.chunks.search(vector, self._wanted)
+        rank = partial(
+            collapsed, state, vector, allowed=allowed, margin=self.summary_margin, keep_covered=self.keep_covered
         )
-        allowed = self._allowed(state)
-        hidden = _hidden(state, allowed)
-        found = []
+        first = yield from offload(rank, self._wanted, candidates=candidates)
+        return _Found(state, vector, deepened(first, rank, self._wanted), fallback)
+
+    def _take(self, found: _Found) -> Steps[list[NodeWithScore]]:
+        return (yield from self._take_best(found.ranking, partial(self._index._fetch, found.state)))
+
+    def _shown(self, found: _Found) -> None:
+        """The nodes of the answer are all that the page shows."""
+
+    def _why(self, found: _Found, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
+        return (yield from offload(self._explained, found, nodes))
+
+    def _explained(self, found: _Found, nodes: Sequence[NodeWithScore]) -> list[RaptorExplanation]:
+        state = found.state
+        hidden = _hidden(state, self._allowed(state.chunks))
+        explained = []
         for result in nodes:
             node_id = result.node.node_id
             above = state.tree.ancestors([node_id]) - hidden
-            cosines = dict(state.cosines([node_id, *sorted(above)], vector))
-            found.append(
+            cosines = dict(state.cosines([node_id, *sorted(above)], found.vector))
+            explained.append(
                 RaptorExplanation(
                     node_id=node_id,
                     text=result.node.get_content(),
                     score=result.get_score(),
                     level=state.tree.level(node_id),
                     paths=[[(n, cosines.get(n)) for n in path] for path in _paths(state, node_id, hidden)],
-                    sources=self._index.leaves_of(node_id),
+                    sources=sorted(state.tree.leaves(node_id)),
+                    fallback=found.fallback,
                 )
             )
-        return found
+        return explained
 
 
 def _hidden(state: RaptorState, allowed: Mask | None) -> set[str]:

@@ -1,24 +1,24 @@
 """The tree as a page in the browser."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
-from llama_index.raptor.state import RaptorState, Scored
+from llama_index.ragkit.retriever import LastQuery
+from llama_index.raptor.state import RaptorState
 
 __all__ = ["page_of"]
 
 
-def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequence[Scored]] | None) -> Page:
+def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
     """The tree, with the nodes of the last query and the ways up from them lit.
 
     Parameters
     ----------
     texts : the text of every node that has one
-    query : a question and the nodes that answered it with their scores, best first
+    query : the question that was retrieved for last, if any
     """
-    question, found = query or ("", [])
-    found = [(node, score) for node, score in found if node in texts]
+    found = [(node, score) for node, score in (query.answer if query else ()) if node in texts]
     scores = dict(found)
     lit = set(scores) | state.tree.ancestors(scores)
     tree = state.tree
@@ -72,7 +72,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: tuple[str, Sequ
     groups = [Group(f"summary {layer}", f"Summary, layer {layer}") for layer in layers]
     return Page(
         title="RAPTOR tree",
-        subtitle=f"Question: {question}" if query is not None else "Chunks, and summaries of clusters above them",
+        subtitle=f"Question: {query.question}" if query is not None else "Chunks, and summaries of clusters above them",
         view=Graph(nodes=nodes, edges=edges, groups=[*groups, Group("chunk", "Chunk of a document")], layout="tree"),
         panels=panels,
         lit="Way to the answer",
