@@ -17,6 +17,7 @@ from llama_index.ragkit import DerivedIndex, DerivedRetriever, DerivedStruct, No
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.embedding import embed_query, embed_texts
 from llama_index.ragkit.filters import select
+from llama_index.ragkit.html import Grid, Page
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import content_id
 from llama_index.ragkit.spaces import Rows
@@ -47,9 +48,7 @@ class WordExtractor(NodeExtractor):
 
 @dataclass
 class ToyStruct(DerivedStruct):
-    @classmethod
-    def get_type(cls) -> str:  # type: ignore[override]
-        return "tests.toy"
+    type_name = "tests.toy"
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,9 @@ class ToyIndex(DerivedIndex[ToyStruct, ToyState]):
     def _state_of(self, chunks_of: dict[str, frozenset[str]]) -> ToyState:
         spaces = self._parts.spaces
         return ToyState(spaces["chunks"].store.snapshot(), spaces["words"].store.snapshot(), chunks_of)
+
+    def _page(self) -> Page:
+        return Page(title="Toy", view=Grid(rows=[], columns=[], values=np.zeros((0, 0))))
 
     def as_retriever(self, **kwargs: Any) -> "ToyRetriever":
         return ToyRetriever(self, **kwargs)

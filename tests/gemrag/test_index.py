@@ -319,7 +319,10 @@ def test_an_estimate_counts_calls_before_paying():
     documents = [Document(text=node.text, id_=node.node_id) for node in corpus()]
     # A call a chunk, and for each of two themes one for the summary and one for its questions.
     assert GEMRAGIndex.estimate(documents, transformations=[_Pass()]).calls == 48 + 4
-    assert GEMRAGIndex.estimate(documents, KeyphraseQuestionExtractor(), ExtractiveSummarizer()).calls == 0
+    assert (
+        GEMRAGIndex.estimate(documents, extractor=KeyphraseQuestionExtractor(), summarizer=ExtractiveSummarizer()).calls
+        == 0
+    )
 
 
 @pytest.mark.parametrize("collection", ["themes", "summaries"])

@@ -1,6 +1,8 @@
 """HippoRAGRetriever: linking, walks, scores, filters, explanations."""
 
 import asyncio
+import inspect
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from llama_index.hipporag import (
     RecordedExtractor,
     search,
 )
+from llama_index.hipporag.options import Options
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.retriever import FallbackEvent
 
@@ -227,6 +230,11 @@ def test_near_phrases_are_crossed_and_shown():
     assert ("old london town", "is near to", "london town") in explained["b"].facts
     apart = {e.node_id: e for e in index.as_retriever(synonyms=False).explain("Ada Byron")}
     assert apart["b"].active == [] or apart["b"].walk < explained["b"].walk
+
+
+def test_the_retriever_lists_every_option_with_its_default():
+    named = inspect.signature(HippoRAGRetriever).parameters
+    assert {name: named[name].default for name in asdict(Options())} == asdict(Options())
 
 
 def test_presets_are_the_published_methods(index: HippoRAGIndex):

@@ -182,7 +182,10 @@ def test_what_was_bought_is_not_bought_again(tmp_path):
 def test_an_estimate_is_what_is_then_paid():
     with LLMServer(answer) as server:
         extractor = MindMapExtractor(llm=client(server.url), retry=QUICK, embed_model=HashEmbedding())
-        assert PGRAGIndex.estimate([Document(text=TEXT)], extractor, [SentenceSplitter()]).calls == 3
+        assert (
+            PGRAGIndex.estimate([Document(text=TEXT)], extractor=extractor, transformations=[SentenceSplitter()]).calls
+            == 3
+        )
         assert server.asked == []
 
 

@@ -4,11 +4,13 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import Document, NodeWithScore
 from tests.cases import CASES, QUESTION, Case, chunks
 from tests.together.plugins import ONCE, has_postprocessor, postprocessor
 from tests.together.server import served
@@ -166,3 +168,42 @@ def test_one_question_is_embedded_once(case: Case) -> None:
         patch.setattr(type(model), "_get_query_embedding", seen)
         index.as_retriever().explain(QUESTION)
     assert asked == [QUESTION]
+
+
+@each_method
+def test_a_page_is_made_by_the_same_call_everywhere(case: Case, tmp_path: Path) -> None:
+    index = case.build(chunks("d", 6))
+    page = index.visualize(tmp_path / "page.html", query=QUESTION, similarity_top_k=2)
+    assert len(index._last_query.answer) <= 2
+    assert QUESTION in page.read_text(encoding="utf-8")
+
+
+@each_method
+def test_a_cost_is_told_by_the_same_call_everywhere(case: Case) -> None:
+    documents = [Document(text=node.text) for node in chunks("d", 3)]
+    parts = {name: part for name, part in case.components().items() if name in ("extractor", "summarizer")}
+    assert case.cls.estimate(documents, **parts, llm=MockLLM()).calls == 0
+    if case.cls.default_extractor is not None:
+        assert case.cls.estimate(documents, llm=MockLLM()).calls >= 3
+
+
+@each_method
+def test_chunks_are_counted_everywhere(case: Case) -> None:
+    index = case.build(chunks("d", 4))
+    index.delete_nodes(["d-1"])
+    assert index.index_struct.counters["chunks"] == 3
+    assert all(name.isidentifier() for name in index.index_struct.counters)
+
+
+@each_method
+def test_a_graph_of_networkx_has_kinds_texts_and_weights(case: Case) -> None:
+    pytest.importorskip("networkx")
+    index = case.build(chunks("d", 6))
+    if not hasattr(index, "to_networkx"):
+        pytest.skip("the method has no graph to give away")
+    graph = index.to_networkx()
+    assert {name for name, kind in graph.nodes(data="kind") if kind == "chunk"} == {f"d-{i}" for i in range(6)}
+    assert graph.nodes["d-0"]["text"] == index.docstore.docs["d-0"].get_content()
+    assert all(isinstance(text, str) for _, text in graph.nodes(data="text"))
+    assert all(kind is not None for *_, kind in graph.edges(data="kind"))
+    assert all(float(weight) == weight for *_, weight in graph.edges(data="weight"))

@@ -1,17 +1,17 @@
 """The memory as a graph of networkx."""
 
 from collections.abc import Mapping
-
-import networkx as nx
+from typing import Any
 
 from llama_index.gemrag.memory_graph import unit_rows
 from llama_index.gemrag.neighbours import strongest_edges
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.extras import need
 
 __all__ = ["to_graph"]
 
 
-def to_graph(state: GEMRAGState, texts: Mapping[str, str], blend: float, neighbours: int) -> "nx.Graph[str]":
+def to_graph(state: GEMRAGState, texts: Mapping[str, str], blend: float, neighbours: int) -> Any:
     """Chunks, themes and questions with the edges between them.
 
     Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk has `document`
@@ -23,7 +23,7 @@ def to_graph(state: GEMRAGState, texts: Mapping[str, str], blend: float, neighbo
     texts : the text of every node that has one
     neighbours : each chunk has edges to its so many strongest; the whole graph is complete
     """
-    graph: nx.Graph[str] = nx.Graph()
+    graph = need("networkx", "to_networkx()", "llama-index-gemrag[networkx]").Graph()
     for record in state.chunks.texts.records:
         graph.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
     for name in state.themes.texts.ids:

@@ -2,16 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-import networkx as nx
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.ingestion import run_transformations
 from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, Document, IndexNode, TextNode, TransformComponent
-from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
 
 from llama_index.gemrag.eigenthemes import Spectrum, spectrum_of
@@ -25,10 +21,10 @@ from llama_index.gemrag.struct import GEMRAGStruct
 from llama_index.gemrag.upkeep import Upkeep
 from llama_index.gemrag.view import page_of
 from llama_index.ragkit import Estimate, LLMSummarizer, NodeExtractor, Summarizer, register_index
-from llama_index.ragkit.driver import Steps, arun_steps, run_steps
+from llama_index.ragkit.driver import run_steps
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.html import write
-from llama_index.ragkit.records import node_from_record, plain_text
+from llama_index.ragkit.html import Page
+from llama_index.ragkit.records import plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.struct import chosen_params
 
@@ -98,7 +94,6 @@ class GEMRAGIndex(Upkeep):
         question_role: Literal["text", "query"] | None = None,
         summaries: Literal["deferred", "eager"] | None = None,
         paper: bool | None = None,
-        transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> None:
         given: dict[str, Any] = {
@@ -129,40 +124,11 @@ class GEMRAGIndex(Upkeep):
             index_struct=index_struct,
             storage_context=storage_context,
             summarizer=summarizer,
-            transformations=transformations,
-            extractor=extractor or UtilityQuestionExtractor(),
+            extractor=extractor,
             **kwargs,
         )
 
     # -- themes -------------------------------------------------------------------------------------
-
-    def write_summaries(self) -> int:
-        """Read the spectra of the groups that changed and write the themes that are missing.
-
-        Returns
-        -------
-        How many themes are still missing.
-        """
-        return run_steps(self._write_summaries())
-
-    async def awrite_summaries(self) -> int:
-        """As :meth:`write_summaries`."""
-        return await arun_steps(self._write_summaries())
-
-    def rebuild(self) -> int:
-        """Read every spectrum again, as a build from all documents at once would.
-
-        Themes that come out as they were keep their summaries and cost nothing.
-
-        Returns
-        -------
-        How many themes are missing.
-        """
-        return run_steps(self._rebuild())
-
-    async def arebuild(self) -> int:
-        """As :meth:`rebuild`."""
-        return await arun_steps(self._rebuild())
 
     def spectrum(self, group: Any = "") -> Spectrum:
         """Eigenvalues of a memory graph, the number of themes they tell of, and how distinct those are.
@@ -204,24 +170,15 @@ class GEMRAGIndex(Upkeep):
         literal = {"blend": 0.5, "summary_margin": 0.0, "keep_covered": True} if self._params["paper"] else {}
         return GEMRAGRetriever(self, **{**literal, **kwargs})
 
-    def visualize(self, path: str | Path, query: str | None = None, max_chunks: int = 1500) -> Path:
-        """Write the memory as one HTML page to explore: chunks, questions and themes; zoom, search, click.
+    _page_options = frozenset({"max_chunks"})
 
-        Parameters
-        ----------
-        query : asked first, so that its answer is lit; by default the last question that was asked
-        max_chunks : a larger memory is shown in part: the answer, then the members of themes
+    def _page(self, max_chunks: int = 1500) -> Page:
+        """The memory; a larger one is shown in part: the answer, then the members of themes."""
+        state = self._state
+        texts = run_steps(self._texts_of(state.chunks.texts.ids, state.written))
+        return page_of(state, texts, self._params["blend"], self._last_query, max_chunks)
 
-        Returns
-        -------
-        The path of the page; it needs no network.
-        """
-        if query is not None:
-            self.as_retriever().retrieve(query)
-        state, asked = self._state, self._last_query
-        return write(page_of(state, run_steps(self._texts(state)), self._params["blend"], asked, max_chunks), path)
-
-    def to_networkx(self, neighbours: int = 5) -> "nx.Graph[str]":
+    def to_networkx(self, neighbours: int = 5) -> Any:
         """The memory as a `networkx.Graph` of chunks, themes and questions.
 
         Nodes have `kind` and `text`, edges `kind` ("member", "asks", "similar") and `weight`.
@@ -229,14 +186,21 @@ class GEMRAGIndex(Upkeep):
         Parameters
         ----------
         neighbours : edges between chunks: each with its so many strongest; 0 for none
+
+        Raises
+        ------
+        ImportError
+            Without the extra `networkx`.
         """
         state = self._state
-        return to_graph(state, run_steps(self._texts(state)), self._params["blend"], neighbours)
+        texts = run_steps(self._texts_of(state.chunks.texts.ids, state.written))
+        return to_graph(state, texts, self._params["blend"], neighbours)
 
     @classmethod
     def estimate(
         cls,
         documents: Sequence[Document],
+        *,
         extractor: NodeExtractor | None = None,
         summarizer: Summarizer | None = None,
         transformations: list[TransformComponent] | None = None,
@@ -248,10 +212,22 @@ class GEMRAGIndex(Upkeep):
         """What building over documents would cost in LLM calls and tokens; calls nothing.
 
         One call a chunk for its questions; for each theme one for the summary, which reads `theme_size` chunks, and
-        one for its questions. How many themes there are is known only afterwards.
+        one for its questions.
+
+        Parameters
+        ----------
+        documents, extractor, summarizer, transformations, llm : see
+            :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        summary_tokens : what a summary writes
+        themes_per_document : how many there are is known only afterwards
+        theme_size : chunks that a summary reads
+
+        Returns
+        -------
+        Calls, tokens of the prompts and of the replies.
         """
         extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
-        nodes = run_transformations(list(documents), transformations or Settings.transformations)
+        nodes = cls._nodes_of(documents, transformations)
         work = extractor.estimate(nodes, llm)
         sizes = Counter(node.ref_doc_id for node in nodes)
         themes = round(sum(min(themes_per_document, n // 3) for n in sizes.values()))
@@ -264,20 +240,6 @@ class GEMRAGIndex(Upkeep):
         return work
 
     # -- nodes --------------------------------------------------------------------------------------
-
-    def _fetch(self, state: GEMRAGState, node_id: str) -> Steps[BaseNode | None]:
-        """A theme of a state, or a chunk from the docstore; None if it is gone."""
-        if node_id in state.written:
-            return node_from_record(state.written[node_id]["node"])
-        return (yield from self._parts.get_node(node_id))
-
-    def _texts(self, state: GEMRAGState) -> Steps[dict[str, str]]:
-        texts = {}
-        for node_id in [*state.chunks.texts.ids, *state.written]:
-            node = yield from self._fetch(state, node_id)
-            if node is not None:
-                texts[node_id] = plain_text(node)
-        return texts
 
     def _asked(self, state: GEMRAGState) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}

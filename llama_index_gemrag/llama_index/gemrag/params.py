@@ -32,12 +32,11 @@ def check_params(params: dict[str, Any]) -> None:
     ------
     ConfigurationError
     """
-    least = {"num_themes": 0, "max_themes": 1, "theme_size": 2, "max_theme_tokens": 1, "summary_tokens": 1}
+    least = {"num_themes": 0, "max_themes": 1, "theme_size": 2, "max_theme_tokens": 1}
     for name, low in least.items():
         check_count(name, params[name], low, none_ok=name == "num_themes")
     for name in ("min_component", "blend", "refresh_share"):
         check_number(name, params[name], 0, 1)
-    for name, choices in {"question_role": ("text", "query"), "summaries": ("deferred", "eager")}.items():
-        check_choice(name, params[name], choices)
+    check_choice("question_role", params["question_role"], ("text", "query"))
     if params["group_by"] is not None and (not isinstance(params["group_by"], str) or not params["group_by"]):
         raise ConfigurationError(f"group_by must be a metadata key or None, not {params['group_by']!r}.")

@@ -84,7 +84,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
             least = min(result.get_score() for result in results)
             added = [(name, least) for name in themes] + [(name, priority) for name, priority, _ in steps]
             for name, priority in added:
-                node = yield from index._fetch(state, name)
+                node = yield from index._fetch(state.written, name)
                 if node is not None:
                     least = min(least, priority)
                     results.append(fresh(node, least))

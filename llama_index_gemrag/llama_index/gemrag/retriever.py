@@ -172,7 +172,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex, _Found, GEMRAGExplanation]):
         return found
 
     def _take(self, found: _Found) -> Steps[list[NodeWithScore]]:
-        return (yield from self._take_best(found.scored(), partial(self._index._fetch, found.state)))
+        return (yield from self._take_best(found.scored(), partial(self._index._fetch, found.state.written)))
 
     def _shown(self, found: _Found) -> dict[str, str]:
         """The question that each node was found by, if any."""

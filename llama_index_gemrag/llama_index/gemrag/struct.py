@@ -11,7 +11,4 @@ __all__ = ["GEMRAGStruct"]
 class GEMRAGStruct(DerivedStruct):
     """The struct of a :class:`~llama_index.gemrag.GEMRAGIndex`."""
 
-    @classmethod
-    def get_type(cls) -> str:  # type: ignore[override]
-        """The import path: core's error for an unknown type then names what to import."""
-        return "llama_index.gemrag"
+    type_name = "llama_index.gemrag"

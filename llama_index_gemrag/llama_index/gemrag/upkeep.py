@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.building import ThemeWriter
 from llama_index.gemrag.eigenthemes import Reading
+from llama_index.gemrag.extractors import UtilityQuestionExtractor
 from llama_index.gemrag.reading import rows_by_group, themes_of
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.storing import (
@@ -43,9 +44,9 @@ class Upkeep(SummarizingIndex[GEMRAGStruct, GEMRAGState]):
 
     index_struct_cls = GEMRAGStruct
     method: ClassVar[str] = "gemrag"
+    default_extractor = UtilityQuestionExtractor
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "questions", "themes", "theme_questions")
 
-    _params: dict[str, Any]
     _groups: dict[str, Group]
 
     # -- state --------------------------------------------------------------------------------------
@@ -59,7 +60,6 @@ class Upkeep(SummarizingIndex[GEMRAGStruct, GEMRAGState]):
         return GEMRAGState.of(chunks, questions, themes, asked, dict(structure), dict(written))
 
     def _derive(self, change: Change) -> Steps[GEMRAGState]:
-        self._parts.struct.params["gemrag"] = self._params
         writer = self._writer(self._state)
         gone = set(change.removed)
         lost = [name for name, theme in writer.structure.items() if gone.intersection(theme.members)]
@@ -77,9 +77,8 @@ class Upkeep(SummarizingIndex[GEMRAGStruct, GEMRAGState]):
         return self._state_of(writer.structure, writer.written)
 
     def _count(self, writer: ThemeWriter) -> None:
-        chunks, questions = (len(self._parts.spaces[name].store.snapshot()) for name in ("chunks", "questions"))
-        counts = {"chunks": chunks, "questions": questions, "themes": len(writer.written)}
-        self._parts.struct.counters = {**counts, "failed": len(writer.failed)}
+        questions = len(self._parts.spaces["questions"].store.snapshot())
+        self._parts.struct.counters.update(questions=questions, themes=len(writer.written), failed=len(writer.failed))
 
     # -- groups -------------------------------------------------------------------------------------
 

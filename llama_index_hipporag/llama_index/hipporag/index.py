@@ -2,29 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
-from llama_index.core.ingestion import run_transformations
-from llama_index.core.llms import LLM
-from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
-from llama_index.core.settings import Settings
+from llama_index.core.schema import BaseNode, IndexNode
 from llama_index.core.storage.storage_context import StorageContext
 
 from llama_index.hipporag.deriving import GraphWriter, Rules
+from llama_index.hipporag.export import to_graph
 from llama_index.hipporag.graph_data import facts_of, mentions_of, near_of
 from llama_index.hipporag.openie_extractor import OpenIEExtractor
 from llama_index.hipporag.phrases import Normalizer, check_normalizer
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.view import page_of, rows_to_show
-from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
+from llama_index.ragkit import DerivedIndex, DerivedStruct, NodeExtractor, register_index
 from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.embedding import embed_texts
-from llama_index.ragkit.html import write
+from llama_index.ragkit.html import Page
 from llama_index.ragkit.records import plain_text
 from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.writing import Change
@@ -38,10 +35,7 @@ _BATCH = 1000  # nodes or relations in one call of a property graph store
 class HippoRAGStruct(DerivedStruct):
     """The struct of a :class:`HippoRAGIndex`."""
 
-    @classmethod
-    def get_type(cls) -> str:  # type: ignore[override]
-        """The import path: core's error for an unknown type then names what to import."""
-        return "llama_index.hipporag"
+    type_name = "llama_index.hipporag"
 
 
 class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
@@ -69,6 +63,7 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
 
     index_struct_cls = HippoRAGStruct
     method: ClassVar[str] = "hipporag"
+    default_extractor = OpenIEExtractor
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "phrases", "facts")
 
     PUBLISHED: ClassVar[Mapping[str, Any]] = MappingProxyType(
@@ -96,7 +91,6 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         synonym_threshold: float | None = None,
         max_synonyms: int | None = None,
         min_synonym_length: int | None = None,
-        transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> None:
         given = {
@@ -107,15 +101,15 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
             "max_synonyms": max_synonyms,
             "min_synonym_length": min_synonym_length,
         }
-        self._rules = Rules(**chosen_params(asdict(Rules()), index_struct, self.method, given, fixed=True))
+        self._params = chosen_params(asdict(Rules()), index_struct, self.method, given, fixed=True)
+        self._rules = Rules(**self._params)
         _check_rules(self._rules)
         super().__init__(
             nodes=nodes,
             objects=objects,
             index_struct=index_struct,
             storage_context=storage_context,
-            extractor=extractor or OpenIEExtractor(),
-            transformations=transformations,
+            extractor=extractor,
             **kwargs,
         )
 
@@ -125,21 +119,22 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         return (yield from self._writer().load())
 
     def _derive(self, change: Change) -> Steps[HippoRAGState]:
-        self._parts.struct.params["hipporag"] = asdict(self._rules)
         state = yield from self._writer().change(self._state, change)
-        passages, phrases, facts = state.memory.shape
-        self._parts.struct.counters = {
-            "chunks": passages,
-            "phrases": phrases,
-            "facts": facts,
-            "near phrases": state.memory.similar.nnz,
-        }
+        _, phrases, facts = state.memory.shape
+        self._parts.struct.counters.update(phrases=phrases, facts=facts, near_phrases=state.memory.similar.nnz)
         return state
 
     def _writer(self) -> GraphWriter:
         return GraphWriter(
             self._parts, self._rules, lambda texts: embed_texts(self.embed_model, texts, self._show_progress)
         )
+
+    def _page(self) -> Page:
+        last = self._last_query
+        if last is not None and last.found is None:  # there was nothing to find
+            last = None
+        state = self._state if last is None else last.found.state
+        return page_of(state, run_steps(self._texts(rows_to_show(state, last)[1])), last)
 
     # -- public -------------------------------------------------------------------------------------
 
@@ -149,63 +144,19 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
 
         return HippoRAGRetriever(self, **kwargs)
 
-    @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        extractor: NodeExtractor | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: LLM | None = None,
-    ) -> Estimate:
-        """What building over documents would cost in LLM calls and tokens; calls nothing."""
-        nodes = run_transformations(list(documents), transformations or Settings.transformations)
-        return (extractor or OpenIEExtractor()).estimate(list(nodes), llm)
-
-    def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path:
-        """Write the graph around a question as one HTML page.
-
-        Parameters
-        ----------
-        query : the question; default the last one that was asked, and before any the most frequent phrases
-        kwargs : of the retriever that answers `query`
-
-        Returns
-        -------
-        The path of the page; it needs no network.
-        """
-        if query is not None:
-            self.as_retriever(**kwargs).retrieve(query)
-        last = self._last_query
-        state = self._state if last is None or last.found is None else last.found.state
-        texts = {}
-        for node_id in rows_to_show(state, last)[1]:
-            node = run_steps(self._parts.get_node(node_id))
-            if node is not None:
-                texts[node_id] = plain_text(node)
-        return write(page_of(state, texts, last), path)
-
     def to_networkx(self) -> Any:
         """The graph as a `networkx.MultiDiGraph`.
 
-        Nodes are passages (`kind="passage"`, by node id) and phrases (`kind="phrase"`, as ("phrase", text)).
-        Edges have a `kind`: "fact" from head to tail (relation, times, node_ids), "near" (cosine), "mention"
-        from passage to phrase (subject).
+        Nodes are chunks (`kind="chunk"`, by node id; document) and phrases (`kind="phrase"`, as ("phrase", text)),
+        all with `text`. Edges have a `kind` and a `weight`: "fact" from head to tail, with how often it is stated
+        (relation, node_ids); "near", with the cosine; "mention" from chunk to phrase (subject).
+
+        Raises
+        ------
+        ImportError
+            Without the extra `networkx`.
         """
-        try:
-            import networkx
-        except ImportError as error:
-            raise ImportError('to_networkx() needs networkx: pip install "llama-index-hipporag[networkx]"') from error
-        state, graph = self._state, networkx.MultiDiGraph()
-        graph.add_nodes_from(state.chunks.ids, kind="passage")
-        graph.add_nodes_from((("phrase", record.key) for record in state.phrases.records), kind="phrase")
-        for (head, relation, tail), times, node_ids in facts_of(state):
-            ends = ("phrase", head), ("phrase", tail)
-            graph.add_edge(*ends, kind="fact", relation=relation, times=times, node_ids=node_ids)
-        for one, other, cosine in near_of(state):
-            graph.add_edge(("phrase", one), ("phrase", other), kind="near", cosine=cosine)
-        for node_id, phrase, subject in mentions_of(state):
-            graph.add_edge(node_id, ("phrase", phrase), kind="mention", subject=subject)
-        return graph
+        return to_graph(self._state, run_steps(self._texts(self._state.chunks.ids)))
 
     def export_to(self, store: PropertyGraphStore) -> None:
         """Write the graph into any LlamaIndex property graph store.

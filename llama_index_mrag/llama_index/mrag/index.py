@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -17,16 +16,16 @@ from llama_index.mrag.embedding import HeadEmbedding, with_heads
 from llama_index.mrag.head_stores import HeadStores
 from llama_index.mrag.spaces import split_heads
 from llama_index.mrag.state import MRAGState
+from llama_index.mrag.view import page_of
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index
 from llama_index.ragkit.checks import check_choice
 from llama_index.ragkit.driver import Steps, call, offload, run_steps
 from llama_index.ragkit.embedding import query_matrix
 from llama_index.ragkit.errors import EmbeddingModelMismatchError, UnsupportedStoreError
-from llama_index.ragkit.html import write
+from llama_index.ragkit.html import Page
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_rows import Storage
 from llama_index.ragkit.mirror import Mirror
-from llama_index.ragkit.records import plain_text
 from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.writing import Change
 
@@ -37,10 +36,7 @@ __all__ = ["MRAGIndex", "MRAGStruct"]
 class MRAGStruct(DerivedStruct):
     """The struct of a :class:`MRAGIndex`."""
 
-    @classmethod
-    def get_type(cls) -> str:  # type: ignore[override]
-        """The import path: core's error for an unknown type then names what to import."""
-        return "llama_index.mrag"
+    type_name = "llama_index.mrag"
 
 
 class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
@@ -114,7 +110,7 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         return MRAGStruct(params={"dtype": self._dtype, "mrag": params})
 
     @property
-    def _params(self) -> dict[str, Any]:
+    def _params(self) -> dict[str, Any]:  # type: ignore[override] # not chosen, but found when the first vector came
         params: dict[str, Any] = self._parts.struct.params["mrag"]
         return params
 
@@ -167,7 +163,7 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
         if self._head_stores is not None:
             yield from self._write_heads(self._head_stores, chunks, touched, params["heads"])
         state = yield from offload(self._state.changed, chunks, touched, params["heads"])
-        self._parts.struct.counters = {"nodes": len(chunks), "heads": state.heads}
+        self._parts.struct.counters["heads"] = state.heads
         return state
 
     def _write_heads(self, stores: HeadStores, chunks: Snapshot, touched: Sequence[str], heads: int) -> Steps[None]:
@@ -202,32 +198,9 @@ class MRAGIndex(DerivedIndex[MRAGStruct, MRAGState]):
 
         return MRAGRetriever(self, **kwargs)
 
-    def visualize(self, path: str | Path, query: str | None = None) -> Path:
-        """Write a heat map as one HTML page: which head voted for which node.
-
-        Parameters
-        ----------
-        query : a question to ask with the defaults of the retriever; None shows the last one that was asked,
-            or, if there was none, how near each node is to the mean of all in every head's space
-
-        Returns
-        -------
-        The path of the page; it needs no network.
-        """
-        from llama_index.mrag.view import page_of
-
-        if query is not None:
-            self.as_retriever().retrieve(query)
+    def _page(self) -> Page:
         state = self._state
-        return write(page_of(state, run_steps(self._texts(state)), self._last_query), path)
-
-    def _texts(self, state: MRAGState) -> Steps[dict[str, str]]:
-        texts = {}
-        for node_id in state.chunks.ids:
-            node = yield from self._parts.get_node(node_id)
-            if node is not None:
-                texts[node_id] = plain_text(node)
-        return texts
+        return page_of(state, run_steps(self._texts(state.chunks.ids)), self._last_query)
 
 
 register_index(MRAGIndex)

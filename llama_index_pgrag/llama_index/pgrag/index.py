@@ -3,25 +3,24 @@
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.ingestion import run_transformations
-from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
-from llama_index.core.settings import Settings
+from llama_index.core.schema import BaseNode, IndexNode
 from llama_index.core.storage.storage_context import StorageContext
 
+from llama_index.pgrag.export import to_graph
 from llama_index.pgrag.graph import KINDS, Fact, PseudoGraph, facts_of, with_facts
 from llama_index.pgrag.mind_map import path_text
 from llama_index.pgrag.mind_map_extractor import MindMapExtractor
 from llama_index.pgrag.records import from_record, is_unverified
 from llama_index.pgrag.supers import Fusion, Supers, restore, update
-from llama_index.ragkit import DerivedIndex, DerivedStruct, Estimate, NodeExtractor, register_index
+from llama_index.pgrag.view import page_of
+from llama_index.ragkit import DerivedIndex, DerivedStruct, NodeExtractor, register_index
 from llama_index.ragkit.checks import check_choice, check_number
 from llama_index.ragkit.driver import Steps, offload, run_steps
 from llama_index.ragkit.embedding import as_matrix, embed_texts
-from llama_index.ragkit.html import write
+from llama_index.ragkit.html import Page
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.records import Record
 from llama_index.ragkit.spaces import Rows
@@ -40,10 +39,7 @@ _DEFAULTS = {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "compone
 class PGRAGStruct(DerivedStruct):
     """The struct of a :class:`PGRAGIndex`."""
 
-    @classmethod
-    def get_type(cls) -> str:  # type: ignore[override]
-        """The import path: core's error for an unknown type then names what to import."""
-        return "llama_index.pgrag"
+    type_name = "llama_index.pgrag"
 
 
 class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
@@ -70,11 +66,12 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
 
     index_struct_cls = PGRAGStruct
     method: ClassVar[str] = "pgrag"
+    default_extractor = MindMapExtractor
     space_names: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
 
     def __init__(
         self,
-        nodes: Sequence[Any] | None = None,
+        nodes: Sequence[BaseNode] | None = None,
         objects: Sequence[IndexNode] | None = None,
         index_struct: PGRAGStruct | None = None,
         storage_context: StorageContext | None = None,
@@ -83,8 +80,6 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
         topic_threshold: float | None = None,
         fact_threshold: float | None = None,
         fusion: Fusion | None = None,
-        embed_model: Any = None,
-        transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> None:
         given = {"topic_threshold": topic_threshold, "fact_threshold": fact_threshold, "fusion": fusion}
@@ -95,9 +90,7 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
             objects=objects,
             index_struct=index_struct,
             storage_context=storage_context,
-            embed_model=embed_model,
-            extractor=extractor or MindMapExtractor(),
-            transformations=transformations,
+            extractor=extractor,
             **kwargs,
         )
 
@@ -152,7 +145,6 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
         )
 
     def _derive(self, change: Change) -> Steps[PseudoGraph]:
-        self._parts.struct.params["pgrag"] = self._params
         old = self._state
         entries = yield from self._parts.ledger.entries_of(node.node_id for node in change.added)
         new = {
@@ -203,7 +195,6 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
 
     def _tell(self, state: PseudoGraph, unverified: Sequence[str]) -> None:
         self._parts.struct.counters.update(
-            chunks=len(state.chunks),
             topics=len(state.topics),
             facts=len(state.facts),
             super_topics=sum(map(len, state.super_topics.groups.values())),
@@ -221,6 +212,9 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
         if isinstance(extractor, MindMapExtractor) and extractor.verify and extractor.embed_model is None:
             self._extractor = extractor.model_copy(update={"embed_model": self.embed_model})
         return (yield from super()._extract(nodes, given))
+
+    def _page(self) -> Page:
+        return page_of(self._state, self._last_query)
 
     # -- public -------------------------------------------------------------------------------------
 
@@ -240,34 +234,19 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
 
         return PGRAGRetriever(self, **kwargs)
 
-    def visualize(self, path: str | Path, query: str | None = None) -> Path:
-        """Write the mind maps as one HTML page: super nodes, and the paths of a query lit.
+    def to_networkx(self) -> Any:
+        """The mind maps as a `networkx.Graph`.
 
-        Parameters
-        ----------
-        query : a question to walk for; None for the last one that was asked
+        Nodes have `kind` ("chunk", "topic", "route", "fact", "super-topic" or "super-fact") and `text`; a chunk has
+        `document` as well. Edges have `kind` and `weight`: "cell" from a cell to the one below it, "source" from a
+        fact to its chunk, "same" from a super node to its members.
 
-        Returns
-        -------
-        The path of the page; it needs no network.
+        Raises
+        ------
+        ImportError
+            Without the extra `networkx`.
         """
-        from llama_index.pgrag.view import page_of
-
-        if query is not None:
-            self.as_retriever().retrieve(query)
-        return write(page_of(self._state, self._last_query), path)
-
-    @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        extractor: NodeExtractor | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: Any = None,
-    ) -> Estimate:
-        """What building over documents would cost in LLM calls and tokens; calls nothing."""
-        nodes = run_transformations(list(documents), transformations or Settings.transformations)
-        return (extractor or MindMapExtractor()).estimate(nodes, llm)
+        return to_graph(self._state, run_steps(self._texts(self._state.chunks.ids)))
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
+from llama_index.core.embeddings.utils import EmbedType
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import arun_transformations, run_transformations
-from llama_index.core.llms import LLM
-from llama_index.core.llms.utils import LLMType, resolve_llm
-from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
+from llama_index.core.llms.utils import LLMType
+from llama_index.core.prompts.mixin import PromptMixin
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.docstore.types import RefDocInfo
@@ -25,7 +23,7 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.cache import ExtractionCache
-from llama_index.ragkit.checks import ON_ERROR, OnError, check_choice, check_count
+from llama_index.ragkit.checks import OnError
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.extraction import NodeExtractor
 from llama_index.ragkit.lock import WriterLock
@@ -33,7 +31,7 @@ from llama_index.ragkit.node_ids import refuse_lone_surrogates, with_stable_ids
 from llama_index.ragkit.opening import find_mirror
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.struct import DerivedStruct
-from llama_index.ragkit.writing import Writer
+from llama_index.ragkit.telling import Telling
 
 __all__ = ["DerivedIndex"]
 
@@ -46,7 +44,7 @@ I = TypeVar("I", bound="DerivedIndex[Any, Any]")  # noqa: E741 - the index class
 _COMMON = frozenset({"llm", "embed_model", "extractor", "summarizer", "clustering", "num_workers", "on_error", "cache"})
 
 
-class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
+class DerivedIndex(BaseIndex[S], Telling[State], PromptMixin):
     """An index used like `VectorStoreIndex`, over chunks and what a method derives from them.
 
     Everything it stores is in the `StorageContext`: nodes in the docstore as they came, embeddings in
@@ -61,7 +59,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
     llm, embed_model : default to `Settings`; `llm` is resolved when it is first needed
     vector_store : where chunks are written too, whole, so that a plain `VectorStoreIndex` over it works;
         the store in the namespace `<method>_chunks` of the storage context serves as well
-    extractor : the step that reads a node, for methods that have one
+    extractor : the step that reads a node, for methods that have one; default `default_extractor`
     num_workers : LLM calls at once, at least 1
     on_error : what a node whose LLM step failed for good means: "record" stores the failure, goes on and
         leaves it to :meth:`retry_failed`; "raise" ends the write with the error
@@ -102,18 +100,11 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context made from named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
-        self._llm = llm
-        self._callback_manager = callback_manager or Settings.callback_manager
-        self._embed_model = (
-            None if embed_model is None else resolve_embed_model(embed_model, callback_manager=self._callback_manager)
+        extractor = extractor or (self.default_extractor() if self.default_extractor is not None else None)
+        self._take_components(
+            llm, embed_model, extractor, num_workers, on_error, cache, callback_manager, show_progress
         )
-        self._extractor = extractor
-        self._num_workers = check_count("num_workers", num_workers, 1)
-        self._on_error = check_choice("on_error", on_error, ON_ERROR)
-        self._show_progress = show_progress
         self._lock = WriterLock()
-        self._cache = cache if isinstance(cache, ExtractionCache) else ExtractionCache(cache)
-        self._cache_given = cache is not None
         self._mirror = find_mirror(context, self.method, vector_store)
         if index_struct is not None:
             self._parts = run_steps(Parts.open(context, self.method, index_struct, self._mirror))
@@ -127,38 +118,6 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
             transformations=transformations,
             show_progress=show_progress,
         )
-
-    # -- components ---------------------------------------------------------------------------------
-
-    @property
-    def llm(self) -> LLM:
-        """The language model: the one given, else `Settings.llm` at the first need."""
-        resolved = resolve_llm(self._llm, callback_manager=self._callback_manager) if self._llm else Settings.llm
-        self._llm = resolved
-        return resolved
-
-    @property
-    def _given_llm(self) -> LLM | None:
-        """The language model given to the index; components have their own, or turn to `Settings` themselves."""
-        return None if self._llm is None else self.llm
-
-    @property
-    def embed_model(self) -> BaseEmbedding:
-        """The embedding model: the one given, else `Settings.embed_model` at the first need."""
-        if self._embed_model is None:
-            self._embed_model = Settings.embed_model
-        return self._embed_model
-
-    def _get_prompts(self) -> PromptDictType:
-        return {}
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        """The prompts are those of the components."""
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        """Components whose prompts `get_prompts` shows as `<role>:<name>` and `update_prompts` replaces."""
-        parts = {role: getattr(self, f"_{role}", None) for role in ("extractor", "summarizer")}
-        return {role: part for role, part in parts.items() if isinstance(part, PromptMixin)}
 
     # -- building -----------------------------------------------------------------------------------
 
@@ -212,7 +171,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> I:
-        """:meth:`from_documents` with asynchronous calls only."""
+        """As :meth:`from_documents`."""
         common: dict[str, Any] = {"storage_context": storage_context, "callback_manager": callback_manager}
         index = cls(nodes=[], transformations=transformations, show_progress=show_progress, **common, **kwargs)
         await arun_steps(index._insert_documents(documents))
@@ -241,7 +200,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
             run_steps(self._insert_documents([document], **insert_kwargs))
 
     async def ainsert(self, document: Document, **insert_kwargs: Any) -> None:
-        """Insert a document; keywords go to the transformations."""
+        """As :meth:`insert`."""
         with self._callback_manager.as_trace("ainsert"):
             await arun_steps(self._insert_documents([document], **insert_kwargs))
 
@@ -251,7 +210,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
             run_steps(self._write(self._take_objects(nodes)))
 
     async def ainsert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
-        """Insert nodes; those that are stored already with the same content cost nothing."""
+        """As :meth:`insert_nodes`."""
         with self._callback_manager.as_trace("ainsert_nodes"):
             await arun_steps(self._write(self._take_objects(nodes)))
 
@@ -278,7 +237,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
     async def adelete_nodes(
         self, node_ids: list[str], delete_from_docstore: bool = False, **delete_kwargs: Any
     ) -> None:
-        """Forget nodes and everything derived from them; needs no LLM."""
+        """As :meth:`delete_nodes`."""
         await arun_steps(self._delete(node_ids, from_docstore=delete_from_docstore))
 
     def _delete_node(self, node_id: str, **delete_kwargs: Any) -> None:
@@ -293,7 +252,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
         run_steps(self._delete_document(ref_doc_id, from_docstore=delete_from_docstore))
 
     async def adelete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = False, **delete_kwargs: Any) -> None:
-        """Forget a document and everything derived from it; see :meth:`delete_ref_doc`."""
+        """As :meth:`delete_ref_doc`."""
         await arun_steps(self._delete_document(ref_doc_id, from_docstore=delete_from_docstore))
 
     # -- updating -----------------------------------------------------------------------------------
@@ -317,7 +276,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
             run_steps(self._update_documents([document], **update_kwargs))
 
     async def aupdate_ref_doc(self, document: Document, **update_kwargs: Any) -> None:
-        """Replace a document. Chunks that did not change keep their ids and cost nothing."""
+        """As :meth:`update_ref_doc`."""
         with self._callback_manager.as_trace("aupdate_ref_doc"):
             await arun_steps(self._update_documents([document], **update_kwargs))
 
@@ -336,7 +295,7 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
             return run_steps(self._refresh(documents, update_kwargs))
 
     async def arefresh_ref_docs(self, documents: Sequence[Document], **update_kwargs: Any) -> list[bool]:
-        """Insert new documents, replace changed ones, pass over the others; see :meth:`refresh_ref_docs`."""
+        """As :meth:`refresh_ref_docs`."""
         with self._callback_manager.as_trace("arefresh_ref_docs"):
             return await arun_steps(self._refresh(documents, update_kwargs))
 
@@ -346,11 +305,3 @@ class DerivedIndex(BaseIndex[S], Writer[State], PromptMixin):
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
         """The documents of this index: their nodes and metadata."""
         return run_steps(self._parts.ledger.documents())
-
-    def retry_failed(self) -> int:
-        """Try again what an LLM step failed at, and return how many are still failed."""
-        return run_steps(self._retry_failed())
-
-    async def aretry_failed(self) -> int:
-        """Try again what an LLM step failed at, and return how many are still failed."""
-        return await arun_steps(self._retry_failed())

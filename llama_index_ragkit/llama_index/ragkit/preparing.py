@@ -1,20 +1,16 @@
 """What a write checks and buys before it changes anything."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
-from llama_index.ragkit.cache import ExtractionCache
-from llama_index.ragkit.checks import OnError
+from llama_index.ragkit.components import Components
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.embedding import as_matrix, check_model, describe_model, embed_texts
 from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
-from llama_index.ragkit.extraction import NodeExtractor
 from llama_index.ragkit.ledger import Entry
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import embed_text, sort_key
@@ -24,24 +20,11 @@ from llama_index.ragkit.records import Record
 __all__ = ["Preparation"]
 
 
-class Preparation:
+class Preparation(Components):
     """Components of an index: checked against those of the build, and asked for vectors and records."""
 
     _parts: Parts
-    _cache: ExtractionCache
-    _cache_given: bool
-    _extractor: NodeExtractor | None
-    _num_workers: int
-    _on_error: OnError
-    _show_progress: bool
     _model_checked = False
-
-    if TYPE_CHECKING:  # supplied by DerivedIndex
-
-        @property
-        def _given_llm(self) -> LLM | None: ...
-        @property
-        def embed_model(self) -> BaseEmbedding: ...  # noqa: D102
 
     def _components(self) -> dict[str, dict[str, str]]:
         """Fingerprints of what must stay the same for what is added later to fit."""

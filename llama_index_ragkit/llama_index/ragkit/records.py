@@ -5,7 +5,7 @@ it, and who walks `docstore.docs` (a BM25 retriever, a keyword index) never meet
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
@@ -24,6 +24,8 @@ __all__ = [
     "node_from_record",
     "node_to_record",
     "plain_text",
+    "texts_of",
+    "title_of",
 ]
 
 Record = dict[str, Any]
@@ -48,6 +50,22 @@ def derived_node(node_id: str, text: str, metadata: dict[str, Any], sources: Seq
 def plain_text(node: BaseNode) -> str:
     """The text of a node without its metadata."""
     return node.get_content(metadata_mode=MetadataMode.NONE)
+
+
+def texts_of(node_ids: Iterable[str], fetch: Callable[[str], Steps[BaseNode | None]]) -> Steps[dict[str, str]]:
+    """The texts of those of these nodes that `fetch` finds."""
+    texts = {}
+    for node_id in node_ids:
+        node = yield from fetch(node_id)
+        if node is not None:
+            texts[node_id] = plain_text(node)
+    return texts
+
+
+def title_of(node: BaseNode, key: str | None) -> str:
+    """The title of a node: the text that its metadata have under `key`, without space around it; else ""."""
+    title = node.metadata.get(key) if key is not None else None
+    return title.strip() if isinstance(title, str) else ""
 
 
 def node_to_record(node: BaseNode) -> Record:

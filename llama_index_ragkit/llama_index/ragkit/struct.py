@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from llama_index.core.data_structs.data_structs import IndexStruct
 from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
@@ -36,6 +36,9 @@ class DerivedStruct(IndexStruct):
     counters : what a user may want to read without loading the rest
     """
 
+    type_name: ClassVar[str]
+    """The import path of the package: core's error for an unknown type then names what to import."""
+
     format_version: int = FORMAT_VERSION
     uid: str = ""
     generation: int = 0
@@ -46,6 +49,11 @@ class DerivedStruct(IndexStruct):
     embedding: dict[str, Any] = field(default_factory=dict)
     spaces: dict[str, str] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def get_type(cls) -> str:  # type: ignore[override]
+        """What core calls the struct, and its index."""
+        return cls.type_name
 
 
 def chosen_params(

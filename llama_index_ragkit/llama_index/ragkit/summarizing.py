@@ -1,18 +1,22 @@
 """Indexes that keep summaries of their nodes: what they share beyond the life cycle."""
 
 import logging
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
-from llama_index.ragkit.driver import Steps, gather
+from llama_index.ragkit.checks import check_choice, check_count
+from llama_index.ragkit.driver import Steps, arun_steps, gather, run_steps
 from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.index import DerivedIndex
+from llama_index.ragkit.records import Record, node_from_record, texts_of
 from llama_index.ragkit.struct import DerivedStruct
 from llama_index.ragkit.summarizers import LLMSummarizer, Summarizer
 
@@ -82,7 +86,9 @@ class SummaryWriting:
 
 
 class SummarizingIndex(DerivedIndex[S, State]):
-    """A :class:`DerivedIndex` with summaries. Its parameters hold `summary_tokens`.
+    """A :class:`DerivedIndex` with summaries.
+
+    Its parameters hold `summary_tokens` and `summaries`, its states the records of summaries in `written`.
 
     Parameters
     ----------
@@ -90,11 +96,65 @@ class SummarizingIndex(DerivedIndex[S, State]):
     args, kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
     """
 
-    _params: dict[str, Any]
-
     def __init__(self, *args: Any, summarizer: Summarizer | None = None, **kwargs: Any) -> None:
+        check_count("summary_tokens", self._params["summary_tokens"], 1)
+        check_choice("summaries", self._params["summaries"], ("deferred", "eager"))
         self._summarizer = summarizer or LLMSummarizer()
         super().__init__(*args, **kwargs)
+
+    # -- what a method supplies ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _write_summaries(self) -> Steps[int]:
+        """Write what a delete or a failure left out; returns how many summaries are still missing."""
+
+    @abstractmethod
+    def _rebuild(self) -> Steps[int]:
+        """Choose what is summarised anew; returns how many summaries are missing."""
+
+    # -- doors --------------------------------------------------------------------------------------
+
+    def write_summaries(self) -> int:
+        """Write the summaries that a delete or a failure left out.
+
+        Returns
+        -------
+        How many summaries are still missing.
+        """
+        return run_steps(self._write_summaries())
+
+    async def awrite_summaries(self) -> int:
+        """As :meth:`write_summaries`."""
+        return await arun_steps(self._write_summaries())
+
+    def rebuild(self) -> int:
+        """Choose anew what is summarised, as a build from all documents at once would.
+
+        What comes out as it was keeps its summary and costs nothing.
+
+        Returns
+        -------
+        How many summaries are missing.
+        """
+        return run_steps(self._rebuild())
+
+    async def arebuild(self) -> int:
+        """As :meth:`rebuild`."""
+        return await arun_steps(self._rebuild())
+
+    # -- nodes --------------------------------------------------------------------------------------
+
+    def _fetch(self, written: Mapping[str, Record], node_id: str) -> Steps[BaseNode | None]:
+        """A summary of these records, or a chunk from the docstore; None if it is gone."""
+        if node_id in written:
+            return node_from_record(written[node_id]["node"])
+        return (yield from self._parts.get_node(node_id))
+
+    def _texts_of(self, chunks: Iterable[str], written: Mapping[str, Record]) -> Steps[dict[str, str]]:
+        """The texts of chunks that are still there, and of summaries."""
+        return (yield from texts_of([*chunks, *written], partial(self._fetch, written)))
+
+    # -- writing ------------------------------------------------------------------------------------
 
     def _components(self) -> dict[str, dict[str, str]]:
         return {**super()._components(), "summarizer": self._summarizer.fingerprint}

@@ -10,7 +10,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
@@ -56,8 +56,10 @@ class Change:
 class Writer(Preparation, Generic[State]):
     """The writing half of :class:`~llama_index.ragkit.DerivedIndex`."""
 
+    method: ClassVar[str]
     _state: State
     _lock: WriterLock
+    _params: dict[str, Any] = {}  # what the method keeps of its parameters; replaced, not changed  # noqa: RUF012
     _last_query: "LastQuery | None" = None
 
     # -- what a method supplies ---------------------------------------------------------------------
@@ -169,6 +171,9 @@ class Writer(Preparation, Generic[State]):
         whole : documents that go, whatever nodes they have
         from_docstore : nodes to delete there too; None leaves the docstore alone
         """
+        struct = self._parts.struct
+        if self._params:
+            struct.params[self.method] = self._params
         failure: Exception | None = None
         try:
             self._state = yield from self._derive(change)
@@ -190,6 +195,7 @@ class Writer(Preparation, Generic[State]):
         if failure is None:
             yield from parts.ledger.complete(entries)
             yield from parts.finish(documents)
+        struct.counters["chunks"] = len(parts.chunks.store.snapshot())
         yield from parts.seal(building=failure is not None)
         if failure is not None:
             raise failure

@@ -2,20 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.ingestion import run_transformations
+from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
-from llama_index.core.settings import Settings
 from llama_index.core.storage.storage_context import StorageContext
 
-from llama_index.ragkit import DerivedStruct, Estimate, LLMSummarizer, Summarizer, register_index
-from llama_index.ragkit.checks import check_choice, check_count
-from llama_index.ragkit.driver import Steps, arun_steps, run_steps
-from llama_index.ragkit.html import write
-from llama_index.ragkit.records import Record, node_from_record, plain_text
+from llama_index.ragkit import DerivedStruct, Estimate, LLMSummarizer, NodeExtractor, Summarizer, register_index
+from llama_index.ragkit.checks import check_count
+from llama_index.ragkit.driver import Steps, run_steps
+from llama_index.ragkit.html import Page
+from llama_index.ragkit.records import Record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.summarizing import SummarizingIndex
@@ -27,6 +25,7 @@ from llama_index.raptor.placing import place
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.stored_tree import load_tree
 from llama_index.raptor.tree import Tree
+from llama_index.raptor.view import page_of
 
 __all__ = ["RaptorIndex", "RaptorStruct"]
 
@@ -35,10 +34,7 @@ __all__ = ["RaptorIndex", "RaptorStruct"]
 class RaptorStruct(DerivedStruct):
     """The struct of a :class:`RaptorIndex`."""
 
-    @classmethod
-    def get_type(cls) -> str:  # type: ignore[override]
-        """The import path: core's error for an unknown type then names what to import."""
-        return "llama_index.raptor"
+    type_name = "llama_index.raptor"
 
 
 class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
@@ -87,7 +83,6 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
         summary_tokens: int | None = None,
         max_root_children: int | None = None,
         summaries: Literal["deferred", "eager"] | None = None,
-        transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
     ) -> None:
         self._clustering = clustering or GraphClustering()
@@ -107,7 +102,6 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
             index_struct=index_struct,
             storage_context=storage_context,
             summarizer=summarizer,
-            transformations=transformations,
             **kwargs,
         )
 
@@ -124,7 +118,6 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
         return RaptorState(chunks, summaries, tree, written)
 
     def _derive(self, change: Change) -> Steps[RaptorState]:
-        self._parts.struct.params["raptor"] = self._params
         old = self._state.tree
         tree = old.replace({leaf: () for leaf in change.removed if leaf in old.parents})
         writer = self._writer(self._state)
@@ -139,9 +132,7 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
 
     def _write_tree(self, writer: TreeWriter, tree: Tree) -> Steps[Tree]:
         tree = yield from writer.write(tree)
-        chunks = len(self._parts.chunks.store.snapshot())
-        counters = {"chunks": chunks, "summaries": len(writer.written), "failed": len(writer.failed)}
-        self._parts.struct.counters = counters
+        self._parts.struct.counters.update(summaries=len(writer.written), failed=len(writer.failed))
         self._report(writer.failed, tree.summaries)
         return tree
 
@@ -165,30 +156,17 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
         # What stands above a summary that failed was written without it.
         return (yield from self._update_tree(lambda tree: tree, lambda tree: tree.ancestors(self._state.unwritten)))
 
+    def _write_summaries(self) -> Steps[int]:
+        return (yield from self._retry_failed())
+
+    def _rebuild(self) -> Steps[int]:
+        return (yield from self._update_tree(lambda tree: Tree(), lambda tree: ()))
+
+    def _page(self) -> Page:
+        state = self._state
+        return page_of(state, run_steps(self._texts_of(state.chunks.ids, state.written)), self._last_query)
+
     # -- public -------------------------------------------------------------------------------------
-
-    def write_summaries(self) -> int:
-        """Write the summaries that a delete or a failure left out; returns how many are still missing."""
-        return self.retry_failed()
-
-    async def awrite_summaries(self) -> int:
-        """Write the summaries that a delete or a failure left out; returns how many are still missing."""
-        return await self.aretry_failed()
-
-    def rebuild(self) -> int:
-        """Cluster everything anew, as a build from all documents at once would.
-
-        Clusters that come out as they were keep their summaries and cost nothing.
-
-        Returns
-        -------
-        How many summaries failed.
-        """
-        return run_steps(self._update_tree(lambda tree: Tree(), lambda tree: ()))
-
-    async def arebuild(self) -> int:
-        """Cluster everything anew; see :meth:`rebuild`."""
-        return await arun_steps(self._update_tree(lambda tree: Tree(), lambda tree: ()))
 
     @property
     def tree(self) -> Tree:
@@ -205,69 +183,47 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
 
         return RaptorRetriever(self, **kwargs)
 
-    def visualize(self, path: str | Path, query: str | None = None) -> Path:
-        """Write the tree as one HTML page: a node's text on click, the nodes of an answer lit.
-
-        Parameters
-        ----------
-        query : asked first, so that its answer is lit; by default the last question that was asked
-
-        Returns
-        -------
-        The path of the page; it needs no network.
-        """
-        from llama_index.raptor.view import page_of
-
-        if query is not None:
-            self.as_retriever().retrieve(query)
-        return write(page_of(self._state, run_steps(self._texts()), self._last_query), path)
-
     @classmethod
     def estimate(
         cls,
         documents: Sequence[Document],
+        *,
+        extractor: NodeExtractor | None = None,
         summarizer: Summarizer | None = None,
         transformations: list[TransformComponent] | None = None,
+        llm: LLM | None = None,
         summary_tokens: int = 200,
         cluster_size: float = 10,
     ) -> Estimate:
         """What building over documents would cost in LLM calls and tokens; calls nothing.
 
-        Each layer is taken to be `cluster_size` times smaller than the one below; a summary reads its
-        children once and writes `summary_tokens`. With a summarizer that needs no LLM the cost is zero.
+        Parameters
+        ----------
+        documents, extractor, transformations, llm : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        summarizer : one that needs no LLM costs nothing
+        summary_tokens : what a summary writes; it reads its children once
+        cluster_size : how many times smaller each layer is taken to be than the one below
+
+        Returns
+        -------
+        Calls, tokens of the prompts and of the replies.
         """
+        work = super().estimate(documents, extractor=extractor, transformations=transformations, llm=llm)
         if not (summarizer or LLMSummarizer()).needs_llm:
-            return Estimate(0, 0, 0)
-        nodes = run_transformations(list(documents), transformations or Settings.transformations)
+            return work
+        nodes = cls._nodes_of(documents, transformations)
         below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
         calls = prompt = 0.0
         while below > 1:
             layer = max(1.0, below / cluster_size)
             calls, prompt = calls + layer, prompt + tokens
             below, tokens = layer, layer * summary_tokens
-        return Estimate(round(calls), round(prompt), round(calls * summary_tokens))
-
-    # -- nodes --------------------------------------------------------------------------------------
-
-    def _fetch(self, state: RaptorState, node_id: str) -> Steps[BaseNode | None]:
-        """A summary of a state, or a chunk from the docstore; None if it is gone."""
-        if node_id in state.written:
-            return node_from_record(state.written[node_id]["node"])
-        return (yield from self._parts.get_node(node_id))
-
-    def _texts(self) -> Steps[dict[str, str]]:
-        texts, state = {}, self._state
-        for node_id in [*state.chunks.ids, *state.written]:
-            node = yield from self._fetch(state, node_id)
-            if node is not None:
-                texts[node_id] = plain_text(node)
-        return texts
+        return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
 
 
 def _check_params(params: dict[str, Any]) -> None:
-    for name, least in {"max_layers": 0, "max_cluster_tokens": 1, "summary_tokens": 1, "max_root_children": 2}.items():
+    for name, least in {"max_layers": 0, "max_cluster_tokens": 1, "max_root_children": 2}.items():
         check_count(name, params[name], least)
-    check_choice("summaries", params["summaries"], ("deferred", "eager"))
 
 
 register_index(RaptorIndex)

@@ -59,6 +59,6 @@ class RaptorPostprocessor(DerivedPostprocessor):
             source = nodes[choice.position]
             node = source.node
             if choice.summary is not None:
-                node = (yield from index._fetch(state, choice.summary)) or node
+                node = (yield from index._fetch(state.written, choice.summary)) or node
             results.append(fresh(node, source.score or 0.0))
         return results

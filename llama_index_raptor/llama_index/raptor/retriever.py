@@ -116,7 +116,7 @@ class RaptorRetriever(DerivedRetriever[RaptorIndex, _Found, RaptorExplanation]):
         return _Found(state, vector, deepened(first, rank, self._wanted), fallback)
 
     def _take(self, found: _Found) -> Steps[list[NodeWithScore]]:
-        return (yield from self._take_best(found.ranking, partial(self._index._fetch, found.state)))
+        return (yield from self._take_best(found.ranking, partial(self._index._fetch, found.state.written)))
 
     def _shown(self, found: _Found) -> None:
         """The nodes of the answer are all that the page shows."""

@@ -1,0 +1,39 @@
+"""The pseudo-graph as a graph of networkx."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from llama_index.pgrag.graph import PseudoGraph
+from llama_index.pgrag.mind_map import path_text
+from llama_index.ragkit.extras import need
+
+__all__ = ["to_graph"]
+
+
+def to_graph(graph: PseudoGraph, texts: Mapping[str, str]) -> Any:
+    """Chunks, the cells of their mind maps and the super nodes, with the edges between them.
+
+    Parameters
+    ----------
+    texts : the text of every chunk that has one
+    """
+    nx = need("networkx", "to_networkx()", "llama-index-pgrag[networkx]")
+    found = nx.Graph()
+    for record in graph.chunks.records:
+        found.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
+    for topic_id, mind_map in sorted(graph.maps.items(), key=lambda item: item[1].key):
+        found.add_node(topic_id, kind="topic", text=mind_map.topic)
+        for route_id, path in mind_map.routes.items():
+            found.add_node(route_id, kind="route", text=path_text(path))
+        for fact in mind_map.facts:
+            found.add_node(fact.id, kind="fact", text=fact.text)
+            found.add_edge(fact.id, fact.node_id, kind="source", weight=1.0)
+            for above, below in pairwise(cell for _, cell in mind_map.cells(fact)):
+                found.add_edge(above, below, kind="cell", weight=1.0)
+    for kind, supers in (("topic", graph.super_topics), ("fact", graph.super_facts)):
+        for members in supers.nodes():
+            name = f"super-{kind}-{members[0]}"
+            found.add_node(name, kind=f"super-{kind}", text=found.nodes[members[0]]["text"])
+            found.add_edges_from(((name, member) for member in members), kind="same", weight=1.0)
+    return found

@@ -1,0 +1,24 @@
+"""Modules that a package needs only for some of what it does."""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["need"]
+
+
+def need(module: str, purpose: str, extra: str) -> Any:
+    """Import a module, or say what to install.
+
+    Parameters
+    ----------
+    purpose : what needs it, such as "to_networkx()"
+    extra : the distribution and its extra, such as "llama-index-hipporag[networkx]"
+
+    Raises
+    ------
+    ImportError
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f'{purpose} needs {module}: pip install "{extra}"') from error
