@@ -83,24 +83,34 @@ def measurements() -> Iterator[dict[str, Any]]:
 
 
 def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries: int) -> dict[str, Any]:
-    from llama_index.hipporag.local_push import push
+    from llama_index.hipporag.local_push import refinements, settled
     from llama_index.hipporag.pagerank import Walk, pagerank
 
     walk, making, _ = timed(lambda: Walk.of(adjacency))
     _, hubs, _ = timed(lambda: walk.hubs)
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(8)
     connected = np.flatnonzero(walk.strength > 0)
     local, exactly, same, near = Times(), Times(), 0, 0
+
+    def near_seeds(seeds: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Scores of passages as the retriever has them: finer and finer until the list is settled."""
+        scores = np.empty(0)
+        for pushed in refinements(walk, seeds, weights):
+            found = np.zeros(len(walk))
+            found[pushed.nodes] = pushed.scores
+            scores = contains @ found
+            if settled(scores, TOP, pushed.epsilon):
+                break
+        return scores
+
     for _ in range(queries):
         seeds = rng.choice(connected, int(rng.integers(2, 8)), replace=False)
         weights = rng.random(len(seeds)) + 0.1
-        reset, found = np.zeros(len(walk)), np.zeros(len(walk))
+        reset = np.zeros(len(walk))
         reset[seeds] = weights
-        pushed = local.run(partial(push, walk, seeds, weights))
-        scores = exactly.run(partial(pagerank, walk, reset, tolerance=1e-9))
-        found[pushed.nodes] = pushed.scores
-        expected = contains @ scores
-        chosen, wanted = _best(contains @ found), _best(expected)
+        found = local.run(partial(near_seeds, seeds, weights))
+        expected = contains @ exactly.run(partial(pagerank, walk, reset, tolerance=1e-9))
+        chosen, wanted = _best(found), _best(expected)
         same += set(chosen) == set(wanted)
         near += expected[chosen].min() >= expected[wanted].min() * (1 - 1e-4)
     degrees = np.diff(adjacency.indptr)
@@ -114,6 +124,7 @@ def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries
         "ours_p95_ms": round(float(np.quantile(local.wall_s, 0.95)) * 1000, 1),
         "top_20_passages_equal": same / queries,
         "top_20_passages_within_0.01_percent": near / queries,
+        "to_reach": "median 25 ms, equal 0.99",
         "power_iteration_median_ms": round(exactly.median_ms, 1),
         "once_a_graph_s": round(making + hubs, 2),
     }
