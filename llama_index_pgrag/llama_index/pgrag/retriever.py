@@ -1,7 +1,7 @@
 """`PGRAGRetriever`: key points, the walk over the pseudo-graph, fact paths or the passages behind them."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -19,7 +19,7 @@ from llama_index.pgrag.context import Format, Found, context_text
 from llama_index.pgrag.explaining import CellSupport, PathExplanation, explain_paths
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
-from llama_index.pgrag.leads import Leads, find_leads, lead_facts
+from llama_index.pgrag.leads import Leads, find_leads, lead_facts, named_leads
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.ranking import Exploration, Merged, Settings, explore, merge_equal, rank_passages
 from llama_index.pgrag.verification import statements_of
@@ -82,9 +82,9 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
     num_seeds : facts that each key point walks from, at least 1 [8, as published]
     control : "signed" (default), "paper", "code", or a :class:`~llama_index.pgrag.walk.Control`
     walk_weight : weight of the walk beside the cosine, at least 0
-    lead_weight : weight of what the best facts lead to: the ends of the `num_seeds` facts nearest to the key points are
-        embedded by themselves, and the topics that they name are looked at too. At least 0; 0 saves that call of the
-        embedding model, and is the paper
+    lead_weight : weight of what is named: topics and facts that the question or a key point names word by word, and
+        topics that the best facts lead to, for which the ends of the `num_seeds` facts nearest to the key points are
+        embedded by themselves. At least 0; 0 saves that call of the embedding model, and is the paper
     lead_threshold : cosine from which a fact names a topic, in [0, 1)
     dense_weight : with `return_source`, weight of a node's own cosine beside its best path, in [0, 1]
     prompts : {"key_points": ...} to replace the prompt; variables `question` and `max_points`
@@ -115,7 +115,7 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         num_seeds: int = 8,
         control: Literal["signed", "paper", "code"] | Control = "signed",
         walk_weight: float = 0.1,
-        lead_weight: float = 0.2,
+        lead_weight: float = 0.25,
         lead_threshold: float = 0.5,
         dense_weight: float = 0.7,
         prompts: Mapping[str, BasePromptTemplate] | None = None,
@@ -182,19 +182,23 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
             if points[0].shape != question.shape:
                 raise EmbeddingModelMismatchError("The embedding model gives questions and texts different lengths.")
         allowed = self._allowed(graph)
-        leads = yield from self._find_leads(graph, points, allowed)
+        leads = yield from self._find_leads(graph, [bundle.query_str, *texts], points, allowed)
         found = yield from offload(explore, graph, question, points, self.settings, allowed, leads)
         asked = _Asked(graph, bundle.query_str, question, texts, points, allowed, found)
         index._last_query = (bundle.query_str, asked.results[: self.similarity_top_k])
         return asked
 
-    def _find_leads(self, graph: PseudoGraph, points: list[NDArray[np.float32]], allowed: Allowed) -> Steps[Leads]:
+    def _find_leads(
+        self, graph: PseudoGraph, texts: Sequence[str], points: list[NDArray[np.float32]], allowed: Allowed
+    ) -> Steps[Leads]:
         settings = self.settings
         if not settings.lead_weight or not settings.walks or not len(graph.facts):
             return {}
         facts = yield from offload(lead_facts, graph, points, settings.num_seeds, allowed)
         ends = yield from embed_texts(self._index.embed_model, [fact.path[-1] for fact, _ in facts])
-        return (yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed))
+        told = yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed)
+        named = yield from offload(named_leads, graph, texts)
+        return {topic_id: max(told.get(topic_id, 0.0), named.get(topic_id, 0.0)) for topic_id in {**named, **told}}
 
     def _name_key_points(self, bundle: QueryBundle) -> Steps[list[str]]:
         query = bundle.query_str
