@@ -7,6 +7,7 @@ from llama_index.core.schema import TextNode
 from tests.models import HashEmbedding
 
 from llama_index.pgrag import GivenMindMaps, PGRAGIndex
+from llama_index.pgrag.allowed import Allowed
 from llama_index.pgrag.leads import named_leads
 from llama_index.pgrag.names import Names
 
@@ -40,6 +41,9 @@ MAPS = {
 }
 
 
+ALL = Allowed()
+
+
 def index_of(maps) -> PGRAGIndex:
     nodes = [TextNode(id_=name, text=f"text of {name}") for name in maps]
     return PGRAGIndex(nodes=nodes, embed_model=HashEmbedding(), extractor=GivenMindMaps(maps=maps))
@@ -51,22 +55,31 @@ def by_topic(graph, leads):
 
 def test_a_question_leads_to_the_topics_and_facts_that_it_names():
     graph = index_of(MAPS).graph
-    assert by_topic(graph, named_leads(graph, ["Who is Maxwell Shane's wife?"])) == {
+    assert by_topic(graph, named_leads(graph, ["Who is Maxwell Shane's wife?"], ALL)) == {
         "Maxwell Shane": 1.0,
         "The Glass Wall (film)": 0.5,
     }
-    found = by_topic(graph, named_leads(graph, ["What is Paterson?", "Who directed The Glass Wall?"]))
+    found = by_topic(graph, named_leads(graph, ["What is Paterson?", "Who directed The Glass Wall?"], ALL))
     assert found == {"Paterson": 1.0, "Maxwell Shane": 0.5, "The Glass Wall (film)": 1.0}
+
+
+def test_hidden_facts_and_topics_lead_nowhere():
+    graph = index_of(MAPS).graph
+    alone = Allowed.by_nodes(graph, frozenset(["wall", "film 3"]))
+    assert by_topic(graph, named_leads(graph, ["Is Maxwell Shane of Paterson?"], alone)) == {
+        "The Glass Wall (film)": 0.5,
+    }
+    assert by_topic(graph, named_leads(graph, ["Is it in Italy?"], alone)) == {"Film 3": 0.5}  # one of twelve is seen
 
 
 def test_a_name_of_very_many_leads_nowhere():
     graph = index_of(MAPS).graph
-    assert named_leads(graph, ["Is it in Italy?"]) == {}
+    assert named_leads(graph, ["Is it in Italy?"], ALL) == {}
 
 
 def test_facts_of_several_topics_lead_less_to_each():
     graph = index_of({name: tree for name, tree in MAPS.items() if name in ("film 0", "film 1")}).graph
-    assert list(named_leads(graph, ["Is it in Italy?"]).values()) == [0.5 / np.sqrt(2)] * 2
+    assert list(named_leads(graph, ["Is it in Italy?"], ALL).values()) == [0.5 / np.sqrt(2)] * 2
 
 
 def test_what_is_named_is_found_although_it_is_not_near():
@@ -76,4 +89,4 @@ def test_what_is_named_is_found_although_it_is_not_near():
     found = index.as_retriever(similarity_top_k=3, lead_weight=2.0).retrieve(question)
     assert "Paterson" in [node.metadata["pgrag_path"][0] for node in (result.node for result in found)]
     index.delete_nodes(["town"])
-    assert by_topic(index.graph, named_leads(index.graph, [question])) == {"Maxwell Shane": 0.5}
+    assert by_topic(index.graph, named_leads(index.graph, [question], ALL)) == {"Maxwell Shane": 0.5}

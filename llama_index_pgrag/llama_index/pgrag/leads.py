@@ -70,20 +70,25 @@ def find_leads(
     return leads
 
 
-def named_leads(graph: PseudoGraph, texts: Sequence[str]) -> Leads:
+def named_leads(graph: PseudoGraph, texts: Sequence[str], allowed: Allowed) -> Leads:
     """The topics that a question or key point names word by word, and those of facts that it names.
 
     A name that stands for a topic leads there with strength 1. One that is the last cell of facts under m topics leads
     to each with strength ``0.5 / sqrt(m)``. Names of more than ten topics say too little and lead nowhere.
     """
     leads: Leads = {}
+
+    def lead(topics: frozenset[str], strength: float) -> None:
+        if len(topics) <= _TOPICS_A_LEAD:
+            for topic_id in topics:
+                leads[topic_id] = max(strength, leads.get(topic_id, 0.0))
+
     for text in texts:
-        for topics in graph.topic_names.named_in(text):
-            if len(topics) <= _TOPICS_A_LEAD:
-                leads.update(dict.fromkeys(topics, 1.0))
-        for facts in graph.fact_names.named_in(text):
-            topics = frozenset(graph.map_of[fact_id] for fact_id in facts)
-            if len(topics) <= _TOPICS_A_LEAD:
-                for topic_id in topics:
-                    leads[topic_id] = max(_NAMED_FACT / len(topics) ** 0.5, leads.get(topic_id, 0.0))
+        for ids in graph.topic_names.named_in(text):
+            lead(frozenset(i for i in ids if any(map(allowed.fact, graph.maps[i].facts))), 1.0)
+        for ids in graph.fact_names.named_in(text):
+            if allowed.nodes is not None:  # what is hidden must not tell where to look
+                ids = frozenset(fact_id for fact_id in ids if allowed.fact(graph.fact(fact_id)))
+            topics = frozenset(graph.map_of[fact_id] for fact_id in ids)
+            lead(topics, _NAMED_FACT / max(1, len(topics)) ** 0.5)
     return leads

@@ -197,7 +197,7 @@ class PGRAGRetriever(PromptHolder, DerivedRetriever[PGRAGIndex]):
         facts = yield from offload(lead_facts, graph, points, settings.num_seeds, allowed)
         ends = yield from embed_texts(self._index.embed_model, [fact.path[-1] for fact, _ in facts])
         told = yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed)
-        named = yield from offload(named_leads, graph, texts)
+        named = yield from offload(named_leads, graph, texts, allowed)
         return {topic_id: max(told.get(topic_id, 0.0), named.get(topic_id, 0.0)) for topic_id in {**named, **told}}
 
     def _name_key_points(self, bundle: QueryBundle) -> Steps[list[str]]:
