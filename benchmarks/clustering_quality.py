@@ -14,12 +14,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
+from benchmarks.apart import ONE_THREAD
 from benchmarks.clustering_data import chunks, documents
-from benchmarks.speed_clustering import ONE_THREAD, Clusters, cpu_seconds, warm
+from benchmarks.measuring import timed
+from benchmarks.speed_clustering import Clusters, warm
 from llama_index.raptor import GraphClustering, UMAPGMMClustering
 
 __all__ = ["main"]
@@ -82,7 +85,7 @@ def _table(vectors: np.ndarray, labels: np.ndarray) -> list[list[str]]:
     methods["published"] = published_clusters
     rows = []
     for name, method in methods.items():
-        seconds, clusters = cpu_seconds(lambda method=method: method(vectors))  # type: ignore[misc]
+        clusters, _, seconds = timed(partial(method, vectors))
         again = method(vectors)
         agreement = adjusted_rand_score(_first(clusters, len(labels)), _first(again, len(labels)))
         same = [a.tolist() for a in clusters] == [b.tolist() for b in again]

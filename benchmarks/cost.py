@@ -8,13 +8,11 @@ texts that a first run embeds.
 
 import argparse
 import json
-import os
-import statistics
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -24,14 +22,13 @@ from llama_index.core.llms import MockLLM
 
 from benchmarks.data import load
 from benchmarks.embedding import minilm
+from benchmarks.measuring import Times, resident_mb, timed
 from benchmarks.systems import METHODS, adapter
 
 __all__ = ["main", "measure"]
 
 TOP_K = 10
 QUESTIONS = 50
-
-T = TypeVar("T")
 
 
 class Counting(BaseEmbedding):
@@ -75,21 +72,15 @@ class CountingLLM(MockLLM):
         return super().complete(*args, **kwargs)
 
 
-def resident_mb() -> float:
-    """Resident memory of this process in MB."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 def measure(method: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Build the index of a method over a folder, and ask it."""
     task = load(folder)[0]
     Settings.llm = llm = CountingLLM()
     embed_model = Counting(model=minilm(), embed_batch_size=2048)
     embed_model.get_text_embedding_batch([node.get_content() for node in task.corpus.nodes])  # warms cache and model
-    dense_s, dense = timed(lambda: VectorStoreIndex(task.corpus.fresh_nodes(), embed_model=embed_model))
+    dense, dense_s, _ = timed(lambda: VectorStoreIndex(task.corpus.fresh_nodes(), embed_model=embed_model))
     chunks, before = embed_model.texts, resident_mb()
-    index_s, index = timed(lambda: adapter(method).make_index(task.corpus, embed_model, options))  # type: ignore[attr-defined]
+    index, index_s, _ = timed(lambda: adapter(method).make_index(task.corpus, embed_model, options))  # type: ignore[attr-defined]
     gained = resident_mb() - before
     questions = [query.question for query in task.queries[:QUESTIONS]]
     return {
@@ -106,19 +97,15 @@ def measure(method: str, folder: Path, options: argparse.Namespace) -> dict[str,
     }
 
 
-def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Seconds and result."""
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
-
-
 def median_ms(index: BaseIndex[Any], questions: Sequence[str]) -> float:
     """Median milliseconds of a question whose embedding is known."""
     retriever = index.as_retriever(similarity_top_k=TOP_K)
     for question in questions:
         retriever.retrieve(question)  # the embeddings of the questions are not what is measured
-    return round(1000 * statistics.median(timed(lambda q=q: retriever.retrieve(q))[0] for q in questions), 2)  # type: ignore[misc]
+    times = Times()
+    for question in questions:
+        times.run(partial(retriever.retrieve, question))
+    return round(times.median_ms, 2)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

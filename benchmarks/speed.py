@@ -1,8 +1,9 @@
 """`python -m benchmarks.speed METHOD`: one JSON object a measurement, ours beside the peer's.
 
 A module that measures has `measurements()`, a generator of dictionaries of JSON values: what was measured
-(`name`), `ours`, and where there is one the peer's figure, with units in the keys. It measures when it is
-asked for the next one, so that figures are printed as they come.
+(`name`), our figures, those of a peer where there is one, and what was set as a goal (`to_reach`), with units in the
+keys. It measures when it is asked for the next one, so that figures are printed as they come. `benchmarks.measuring`
+has the clocks; what must not share a process with the rest, such as memory, is measured through `benchmarks.apart`.
 """
 
 import argparse

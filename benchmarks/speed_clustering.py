@@ -6,23 +6,19 @@ it depends on the number of clusters, GraphClustering is also asked for as many 
 The last measurement is a tree's first layer of 50,000 leaves.
 """
 
-import argparse
 import hashlib
-import json
 import os
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Clusters", "cpu_seconds", "measurements", "methods", "warm"]
+from benchmarks.apart import ONE_THREAD, apart
+from benchmarks.measuring import peak_mb, timed
+
+__all__ = ["Clusters", "measurements", "methods", "warm"]
 
 Clusters = list[np.ndarray]
-ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 ROWS = (5_000, 10_000)
 LARGE = 50_000
 
@@ -54,12 +50,6 @@ def warm(name: str) -> None:
         umap.UMAP(n_neighbors=15, n_components=10, metric="cosine", n_epochs=1).fit_transform(planted(4200)[0])
 
 
-def cpu_seconds(work: Callable[[], Clusters]) -> tuple[float, Clusters]:
-    start = time.process_time()
-    clusters = work()
-    return time.process_time() - start, clusters
-
-
 def _load(data: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
     from benchmarks.clustering_data import chunks, planted
 
@@ -76,25 +66,22 @@ def _measure(name: str, data: str, rows: int, target_size: float | None) -> dict
     vectors, labels = _load(data, rows)
     warm(name)
     method = methods(target_size)[name]
-    seconds, clusters = cpu_seconds(lambda: method(vectors))
+    clusters, _, cpu_s = timed(lambda: method(vectors))
     first = np.full(rows, -1)
     for i, cluster in reversed(list(enumerate(clusters))):
         first[cluster] = i
     return {
-        "cpu_s": round(seconds, 2),
+        "cpu_s": round(cpu_s, 2),
         "ari": round(float(adjusted_rand_score(labels, first)), 3),
         "clusters": len(clusters),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mb": round(peak_mb()),
         "digest": hashlib.sha256(b"".join(cluster.tobytes() + b"|" for cluster in clusters)).hexdigest()[:16],
     }
 
 
 def _run(name: str, data: str, rows: int, target_size: float | None = None) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.speed_clustering", name, data, str(rows)]
-    command += [str(target_size)] if target_size else []
-    done = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, check=True, text=True)
-    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return measured
+    """The same in a process of its own."""
+    return apart(_measure, name, data, rows, target_size, **ONE_THREAD)
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -114,11 +101,7 @@ def measurements() -> Iterator[dict[str, Any]]:
                     "published_ari": published["ari"],
                     "ours_clusters": ours["clusters"],
                     "published_clusters": published["clusters"],
-                    **{
-                        f"ours_{key}_when_asked_for_as_many": as_many[key]
-                        for key in as_many
-                        if key in ("ari", "clusters")
-                    },
+                    **{f"ours_{key}_when_asked_for_as_many": as_many[key] for key in ("ari", "clusters") if as_many},
                     "two_runs_identical": ours["digest"] == again["digest"],
                 }
     large = _run("GraphClustering", "planted", LARGE)
@@ -130,13 +113,3 @@ def measurements() -> Iterator[dict[str, Any]]:
         "peak_mb": large["peak_mb"],
         "to_reach": "under 90 CPU seconds and 4000 MB",
     }
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="One run of one method; prints one JSON object.")
-    parser.add_argument("method", choices=["GraphClustering", "UMAPGMMClustering", "published"])
-    parser.add_argument("data", choices=["planted", "legal chunks"])
-    parser.add_argument("rows", type=int)
-    parser.add_argument("target_size", type=float, nargs="?")
-    options = parser.parse_args()
-    print(json.dumps(_measure(options.method, options.data, options.rows, options.target_size)))

@@ -1,18 +1,14 @@
 """Speed of GEM-RAG: the spectrum against dense solvers, planted themes, and queries. One dictionary a measurement."""
 
-import json
-import os
-import resource
-import statistics
-import subprocess
-import sys
-import time
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from benchmarks.apart import ONE_THREAD, apart
+from benchmarks.measuring import allocated_mb, in_turns, peak_mb, timed
 
 __all__ = ["measurements", "planted"]
 
@@ -50,26 +46,6 @@ def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return unit
 
 
-def _timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """What the work returns, and its seconds on the wall and on the processor."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = work()
-    return found, time.perf_counter() - wall, time.process_time() - cpu
-
-
-def _allocated_mb(work: Callable[[], Any]) -> float:
-    """Most memory that the work holds at once, beside what was there."""
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak / 2**20
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def dense_spectrum(n: int) -> dict[str, Any]:
     """Build S and L as arrays of n x n and take `THEMES` vectors by `eigsh`."""
     from scipy.sparse.linalg import eigsh
@@ -85,8 +61,8 @@ def dense_spectrum(n: int) -> dict[str, Any]:
         similar *= scale
         return eigsh(similar, k=THEMES, which="LA", v0=1 / scale)
 
-    (values, _), wall, cpu = _timed(work)
-    return {"wall_s": wall, "cpu_s": cpu, "mb": _allocated_mb(work), "values": np.sort(values)[::-1].tolist()}
+    (values, _), wall, cpu = timed(work)
+    return {"wall_s": wall, "cpu_s": cpu, "mb": allocated_mb(work), "values": np.sort(values)[::-1].tolist()}
 
 
 def own_spectrum(n: int) -> dict[str, Any]:
@@ -100,26 +76,16 @@ def own_spectrum(n: int) -> dict[str, Any]:
     def work() -> Any:
         return leading(MemoryGraph.of(means, texts), THEMES)
 
-    (values, _), wall, cpu = _timed(work)
-    total = _peak_mb()
-    mb = _allocated_mb(work) if n <= 20_000 else None
+    (values, _), wall, cpu = timed(work)
+    total = peak_mb()
+    mb = allocated_mb(work) if n <= 20_000 else None
     return {"wall_s": wall, "cpu_s": cpu, "mb": mb, "total_mb": total, "values": values.tolist()}
-
-
-def _apart(function: str, n: int) -> dict[str, Any]:
-    """Run one of the two in a fresh process, so that its memory can be told."""
-    code = f"import json; from benchmarks.speed_gemrag import {function} as f; print(json.dumps(f({n})))"
-    # One thread for both: waiting threads would be counted as work on a machine that others share.
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **threads}
-    )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def exactness() -> Iterator[dict[str, Any]]:
     """Matrix-free against dense: eigenvalues, top-10 sets, first eigenvalue, trace."""
+    from scipy.linalg import eigh
+
     from llama_index.gemrag.memory_graph import MemoryGraph
     from llama_index.gemrag.spectrum import lanczos
     from llama_index.gemrag.themes import oriented, top_components
@@ -127,10 +93,7 @@ def exactness() -> Iterator[dict[str, Any]]:
     for n in (1000, 5000):
         texts, means, _ = planted(n)
         wide = MemoryGraph.of(means.astype(np.float64), texts.astype(np.float64))
-        full = wide.dense()
-        from scipy.linalg import eigh
-
-        values, vectors = eigh(full, subset_by_index=[n - THEMES, n - 1])
+        values, vectors = eigh(wide.dense(), subset_by_index=[n - THEMES, n - 1])
         values, vectors = values[::-1], oriented(vectors[:, ::-1])
         for kind, graph in (("float64", wide), ("float32", MemoryGraph.of(means, texts))):
             found, own = lanczos(graph, THEMES)
@@ -140,7 +103,7 @@ def exactness() -> Iterator[dict[str, Any]]:
                 for i in range(THEMES)
             )
             yield {
-                "what": f"matrix-free against dense, n = {n}, {kind}",
+                "name": f"matrix-free against dense, n = {n}, {kind}",
                 "largest_error_of_eigenvalues": float(np.abs(found - values).max()),
                 "to_reach": 1e-8 if kind == "float64" else 1e-6,
                 "same_top_10_sets": f"{same} of {THEMES}",
@@ -151,9 +114,9 @@ def exactness() -> Iterator[dict[str, Any]]:
 
 def against_dense(n: int = 10_000) -> Iterator[dict[str, Any]]:
     """Ten vectors, build included, against `eigsh` on the n x n matrix; each in its own process."""
-    dense, ours = _apart("dense_spectrum", n), _apart("own_spectrum", n)
+    dense, ours = apart(dense_spectrum, n, **ONE_THREAD), apart(own_spectrum, n, **ONE_THREAD)
     yield {
-        "what": f"{THEMES} eigenvectors of n = {n}, build included",
+        "name": f"{THEMES} eigenvectors of n = {n}, build included",
         "ours_cpu_s": round(ours["cpu_s"], 2),
         "dense_eigsh_cpu_s": round(dense["cpu_s"], 2),
         "times_faster_cpu": round(dense["cpu_s"] / ours["cpu_s"], 1),
@@ -168,9 +131,9 @@ def against_dense(n: int = 10_000) -> Iterator[dict[str, Any]]:
 def at_scale() -> Iterator[dict[str, Any]]:
     """The spectrum of large corpora, each in its own process; memory is that of the whole process."""
     for n, seconds in ((100_000, 15), (500_000, 60)):
-        ours = _apart("own_spectrum", n)
+        ours = apart(own_spectrum, n, **ONE_THREAD)
         yield {
-            "what": f"{THEMES} eigenvectors of n = {n} x {DIMENSION}",
+            "name": f"{THEMES} eigenvectors of n = {n} x {DIMENSION}",
             "wall_s": round(ours["wall_s"], 1),
             "cpu_s": round(ours["cpu_s"], 1),
             "process_mb": round(ours["total_mb"]),
@@ -193,7 +156,7 @@ def planted_themes() -> Iterator[dict[str, Any]]:
                 found.append(len({int(count.argmax()) for count in counts}))
                 purity += [count.max() / count.sum() for count in counts]
             yield {
-                "what": f"{themes} planted themes, n = {n}, number {'given' if given else 'by the spectrum'}, 3 seeds",
+                "name": f"{themes} planted themes, n = {n}, number {'given' if given else 'by the spectrum'}, 3 seeds",
                 "themes_found": found,
                 "mean_purity": round(float(np.mean(purity)), 3),
                 "least_purity": round(float(np.min(purity)), 3),
@@ -207,7 +170,7 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
     from llama_index.core.schema import TextNode
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
-    from llama_index.gemrag import GEMRAGIndex
+    from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
     from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
     from llama_index.gemrag.state import GEMRAGState
     from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
@@ -221,8 +184,6 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
             return prompt
 
     nodes = [TextNode(id_=f"n{i:07d}", text=f"text {i}", embedding=row.tolist()) for i, row in enumerate(texts)]
-    from llama_index.gemrag import KeyphraseQuestionExtractor
-
     index = GEMRAGIndex(
         nodes=nodes,
         embed_model=Fixed(embed_dim=DIMENSION),
@@ -254,16 +215,14 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
     }
     for name, retriever in retrievers.items():
         retriever.retrieve("warm")
-        own, ours = [], []
-        for _ in range(15):  # interleaved: the machine's other work hits both alike
-            own.append(_timed(lambda: store.query(query))[1])
-            ours.append(_timed(lambda: retriever.retrieve("question"))[1])  # noqa: B023
+        ask = partial(retriever.retrieve, "question")
+        own, ours = in_turns({"store": lambda: store.query(query), "ours": ask}, 15).values()
         yield {
-            "what": f"query of {n} chunks and {n * QUESTIONS} questions, top 10, {name}",
-            "ours_ms": round(statistics.median(ours) * 1000, 1),
-            "store_query_ms": round(statistics.median(own) * 1000, 1),
-            "least_of_15_ms": [round(min(ours) * 1000, 1), round(min(own) * 1000, 1)],
-            "difference_ms": round(statistics.median(a - b for a, b in zip(ours, own, strict=True)) * 1000, 1),
+            "name": f"query of {n} chunks and {n * QUESTIONS} questions, top 10, {name}",
+            "ours_ms": round(ours.median_ms, 1),
+            "store_query_ms": round(own.median_ms, 1),
+            "least_of_15_ms": [round(min(times.wall_s) * 1000, 1) for times in (ours, own)],
+            "difference_ms": round(ours.difference_ms(own), 1),
             "to_reach": "difference of at most 5 ms" if name == "argmax" else None,
         }
 

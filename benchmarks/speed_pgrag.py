@@ -1,27 +1,16 @@
 """Speed of PG-RAG: the walk, fusion, an insert, a query. One dictionary a measurement; no LLM, no embedding model."""
 
-import json
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from benchmarks.apart import apart
+from benchmarks.measuring import peak_mb, repeated, spent_in, timed
+
 __all__ = ["measurements"]
 
 DIMENSION = 384
-
-
-def _median_ms(work: Callable[[], Any], repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds) * 1000
 
 
 def _index(documents: int, facts: int) -> Any:
@@ -67,10 +56,10 @@ def walk_over_six_maps() -> Iterator[dict[str, Any]]:
     question = np.asarray(index.embed_model.get_query_embedding("q"), dtype=np.float32)
     settings = Settings(reach=Reach(seed_topics=6, seed_facts=0))
     found = explore(index.graph, question, [question], settings, Allowed())
-    milliseconds = _median_ms(lambda: explore(index.graph, question, [question], settings, Allowed()), 50)
+    times = repeated(lambda: explore(index.graph, question, [question], settings, Allowed()), 50)
     yield {
-        "what": f"one query over {len(found.candidates)} candidate maps, {len(found.template.facts)} paths",
-        "ours_ms": round(milliseconds, 2),
+        "name": f"one query over {len(found.candidates)} candidate maps, {len(found.template.facts)} paths",
+        "ours_ms": round(times.median_ms, 2),
         "to_reach_ms": 5,
     }
 
@@ -80,19 +69,6 @@ def insert_and_query(documents: int = 10_000) -> Iterator[dict[str, Any]]:
     from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
     index = _index(documents, 9)
-    embed = index.embed_model
-    spent = 0.0
-    inner = type(embed)._get_text_embeddings
-
-    def timed(self: Any, texts: list[str]) -> Any:
-        nonlocal spent
-        start = time.perf_counter()
-        try:
-            return inner(self, texts)
-        finally:
-            spent += time.perf_counter() - start
-
-    type(embed)._get_text_embeddings = timed
     retriever = index.as_retriever(similarity_top_k=8)
     retriever.retrieve("warm")
     numbers = iter(range(documents, documents + 50))
@@ -102,52 +78,42 @@ def insert_and_query(documents: int = 10_000) -> Iterator[dict[str, Any]]:
         source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{i}")}
         index.insert_nodes([TextNode(id_=f"n{i}", text=f"text {i}", relationships=source)])
 
-    milliseconds = _median_ms(insert, 20)
+    with spent_in(type(index.embed_model), "_get_text_embeddings") as embedding:
+        inserts = repeated(insert, 20)
     size = f"{documents} documents, {len(index.graph.facts)} facts"
     yield {
-        "what": f"inserting one document into {size}",
-        "ours_ms": round(milliseconds, 1),
-        "of_which_embedding_ms": round(spent * 1000 / 20, 1),
+        "name": f"inserting one document into {size}",
+        "ours_ms": round(inserts.median_ms, 1),
+        "of_which_embedding_ms": round(sum(embedding.wall_s) * 1000 / 20, 1),
         "to_reach_ms": 100,
     }
     gone = iter(range(documents))
-    yield {
-        "what": f"deleting one document of {size}",
-        "ours_ms": round(_median_ms(lambda: index.delete_ref_doc(f"d{next(gone)}"), 10), 1),
+    deletes = repeated(lambda: index.delete_ref_doc(f"d{next(gone)}"), 10)
+    yield {"name": f"deleting one document of {size}", "ours_ms": round(deletes.median_ms, 1)}
+    yield {"name": f"one query, {size}", "ours_ms": round(repeated(lambda: retriever.retrieve("q"), 20).median_ms, 1)}
+
+
+def fusion(n: int = 100_000) -> dict[str, Any]:
+    """Seconds and memory of a whole fusion, for a fresh process."""
+    from llama_index.pgrag.fusion import components
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, DIMENSION)).astype(np.float32)
+    same = rng.integers(0, n, n // 10)  # a tenth of the facts says nearly what another says
+    rows[same] = rows[(same + 1) % n] + 0.05 * rng.normal(size=(len(same), DIMENSION)).astype(np.float32)
+    labels, wall_s, cpu_s = timed(lambda: components(rows, 0.98))
+    return {
+        "name": f"fusion of {n} facts of {DIMENSION} dimensions",
+        "components_of_two_or_more": int((np.bincount(labels) > 1).sum()),
+        "ours_s": round(wall_s, 1),
+        "cpu_s": round(cpu_s, 1),
+        "peak_mb": round(peak_mb()),
+        "to_reach": "3 minutes on two cores, 2 GB",
     }
-    yield {"what": f"one query, {size}", "ours_ms": round(_median_ms(lambda: retriever.retrieve("q"), 20), 1)}
-
-
-_FUSION = """
-import json, resource, sys, time
-import numpy as np
-from llama_index.pgrag.fusion import components
-n = int(sys.argv[1])
-rng = np.random.default_rng(0)
-rows = rng.normal(size=(n, 384)).astype(np.float32)
-same = rng.integers(0, n, n // 10)  # a tenth of the facts says nearly what another says
-rows[same] = rows[(same + 1) % n] + 0.05 * rng.normal(size=(len(same), 384)).astype(np.float32)
-start, used = time.perf_counter(), time.process_time()
-labels = components(rows, 0.98)
-print(json.dumps({
-    "what": f"fusion of {n} facts of 384 dimensions",
-    "components_of_two_or_more": int((np.bincount(labels) > 1).sum()),
-    "ours_s": round(time.perf_counter() - start, 1),
-    "cpu_s": round(time.process_time() - used, 1),
-    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    "to_reach": "3 minutes on two cores, 2 GB",
-}))
-"""
-
-
-def fusion(n: int = 100_000) -> Iterator[dict[str, Any]]:
-    """Seconds and memory of a whole fusion, in a fresh process."""
-    done = subprocess.run([sys.executable, "-c", _FUSION, str(n)], capture_output=True, text=True, check=True)
-    yield json.loads(done.stdout.splitlines()[-1])
 
 
 def measurements() -> Iterator[dict[str, Any]]:
     """All measurements, the quick ones first."""
     yield from walk_over_six_maps()
     yield from insert_and_query()
-    yield from fusion()
+    yield apart(fusion)

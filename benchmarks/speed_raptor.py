@@ -1,30 +1,20 @@
 """Speed of RAPTOR's classes: parallel summaries, queries, builds. One dictionary a measurement."""
 
-import json
 import os
-import statistics
-import subprocess
-import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.apart import apart
+from benchmarks.measuring import in_turns, peak_mb, repeated, spent_in, timed
+
 __all__ = ["measurements"]
 
 DIMENSION = 384
-
-
-def _median_ms(work: Callable[[], Any], repeats: int = 30) -> float:
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds) * 1000
 
 
 def _slow_llm(seconds: float) -> Any:
@@ -81,23 +71,26 @@ def parallel_summaries() -> Iterator[dict[str, Any]]:
 
     from llama_index.raptor import RaptorIndex
 
-    for how in ("sync", "async"):
-        options: dict[str, Any] = {
-            "llm": _slow_llm(1.0),
-            "embed_model": MockEmbedding(embed_dim=DIMENSION),
-            "clustering": _Groups(8),
-            "num_workers": 8,
-            "max_layers": 1,
-        }
-        start = time.perf_counter()
-        if how == "sync":
-            index = RaptorIndex(nodes=_nodes(512), **options)
-        else:
-            index = RaptorIndex(nodes=[], **options)
-            asyncio.run(index.ainsert_nodes(_nodes(512)))
-        seconds = time.perf_counter() - start
+    options: dict[str, Any] = {
+        "llm": _slow_llm(1.0),
+        "embed_model": MockEmbedding(embed_dim=DIMENSION),
+        "clustering": _Groups(8),
+        "num_workers": 8,
+        "max_layers": 1,
+    }
+
+    def build() -> RaptorIndex:
+        return RaptorIndex(nodes=_nodes(512), **options)
+
+    def abuild() -> RaptorIndex:
+        index = RaptorIndex(nodes=[], **options)
+        asyncio.run(index.ainsert_nodes(_nodes(512)))
+        return index
+
+    for how, work in (("sync", build), ("async", abuild)):
+        index, seconds, _ = timed(work)
         yield {
-            "what": f"64 summaries, LLM of 1 s, 8 workers, {how}",
+            "name": f"64 summaries, LLM of 1 s, 8 workers, {how}",
             "summaries": len(index.tree.summaries),
             "ours_s": round(seconds, 2),
             "one_after_another_s": 64.0,
@@ -107,7 +100,7 @@ def parallel_summaries() -> Iterator[dict[str, Any]]:
 
 def collapsed_query(n: int = 100_000) -> Iterator[dict[str, Any]]:
     """The retriever over n nodes, against the store's own query over the same vectors."""
-    from llama_index.core import MockEmbedding
+    from llama_index.core import Document, MockEmbedding
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
     from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
@@ -136,74 +129,56 @@ def collapsed_query(n: int = 100_000) -> Iterator[dict[str, Any]]:
     store.put([i for part in parts for i in part.ids], np.concatenate([part.matrix for part in parts]))
     retriever = index.as_retriever(similarity_top_k=10)
     traversal = index.as_retriever(similarity_top_k=10, mode="tree_traversal")
-    own: list[float] = []
-    ours: list[float] = []
-    for _ in range(5):  # interleaved: the machine's other work hits both alike
-        own.append(_median_ms(lambda: store.query(VectorStoreQuery(query_embedding=query, similarity_top_k=10)), 10))
-        ours.append(_median_ms(lambda: retriever.retrieve("question"), 10))
+    works = {
+        "store": lambda: store.query(VectorStoreQuery(query_embedding=query, similarity_top_k=10)),
+        "ours": lambda: retriever.retrieve("question"),
+    }
+    own, ours = in_turns(works, 5, runs=10).values()
     yield {
-        "what": f"collapsed query, {leaves} chunks and {len(index.tree.summaries)} summaries, top 10",
-        "ours_ms": round(statistics.median(ours), 2),
-        "store_query_ms": round(statistics.median(own), 2),
-        "difference_ms": round(statistics.median(a - b for a, b in zip(ours, own, strict=True)), 2),
+        "name": f"collapsed query, {leaves} chunks and {len(index.tree.summaries)} summaries, top 10",
+        "ours_ms": round(ours.median_ms, 2),
+        "store_query_ms": round(own.median_ms, 2),
+        "difference_ms": round(ours.difference_ms(own), 2),
         "to_reach": "difference of at most 3 ms",
     }
     yield {
-        "what": f"tree traversal, the same index, beam 10, from {len(index._state.roots)} roots",
-        "ours_ms": round(_median_ms(lambda: traversal.retrieve("question"), 10), 2),
+        "name": f"tree traversal, the same index, beam 10, from {len(index._state.roots)} roots",
+        "ours_ms": round(repeated(lambda: traversal.retrieve("question"), 10).median_ms, 2),
     }
-    from llama_index.core import Document
-
-    start = time.perf_counter()
-    index.insert(Document(text="one more chunk"))
+    _, seconds, _ = timed(lambda: index.insert(Document(text="one more chunk")))
     yield {
-        "what": f"inserting one document into {leaves} chunks, extractive summaries",
-        "ours_ms": round((time.perf_counter() - start) * 1000, 1),
+        "name": f"inserting one document into {leaves} chunks, extractive summaries",
+        "ours_ms": round(seconds * 1000, 1),
     }
-
-
-_BUILD = """
-import json, os, sys, time
-from pathlib import Path
-os.environ["HF_HUB_OFFLINE"] = "1"
-from benchmarks.data import load
-from benchmarks.embedding import _load_minilm
-from llama_index.ragkit import ExtractiveSummarizer
-from llama_index.raptor import RaptorIndex
-
-spent = 0.0
-model = _load_minilm()
-embed = type(model)._get_text_embeddings
-
-def timed(self, texts):
-    global spent
-    start = time.perf_counter()
-    try:
-        return embed(self, texts)
-    finally:
-        spent += time.perf_counter() - start
-
-type(model)._get_text_embeddings = timed
-nodes = load(Path(sys.argv[1]))[0].corpus.fresh_nodes()
-start = time.perf_counter()
-index = RaptorIndex(nodes=nodes, embed_model=model, summarizer=ExtractiveSummarizer())
-seconds = time.perf_counter() - start
-kb = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(json.dumps({
-    "what": "build over mrag_wikipedia, extractive summaries, MiniLM",
-    "chunks": len(nodes), "summaries": len(index.tree.summaries), "seconds": round(seconds, 1),
-    "share_in_embedding": round(spent / seconds, 3), "peak_mb": kb // 1024,
-}))
-"""
 
 
 def build_on_real_text() -> Iterator[dict[str, Any]]:
     """Seconds and memory of a whole build, in a fresh process; needs `RAG_DATA`."""
     data = os.environ.get("RAG_DATA")
     if data:
-        folder = str(Path(data) / "mrag_wikipedia")
-        done = subprocess.run([sys.executable, "-c", _BUILD, folder], capture_output=True, text=True, check=True)
-        yield json.loads(done.stdout.splitlines()[-1])
+        yield apart(_build, str(Path(data) / "mrag_wikipedia"), HF_HUB_OFFLINE="1")
+
+
+def _build(folder: str) -> dict[str, Any]:
+    from benchmarks.data import load
+    from benchmarks.embedding import _load_minilm
+    from llama_index.ragkit import ExtractiveSummarizer
+    from llama_index.raptor import RaptorIndex
+
+    model = _load_minilm()
+    nodes = load(Path(folder))[0].corpus.fresh_nodes()
+    with spent_in(type(model), "_get_text_embeddings") as embedding:
+        index, seconds, _ = timed(
+            lambda: RaptorIndex(nodes=nodes, embed_model=model, summarizer=ExtractiveSummarizer())
+        )
+    return {
+        "name": f"build over {Path(folder).name}, extractive summaries, MiniLM",
+        "chunks": len(nodes),
+        "summaries": len(index.tree.summaries),
+        "seconds": round(seconds, 1),
+        "share_in_embedding": round(sum(embedding.wall_s) / seconds, 3),
+        "peak_mb": round(peak_mb()),
+    }
 
 
 def measurements() -> Iterator[dict[str, Any]]:

@@ -6,19 +6,18 @@ processes, each of which reports its own peak of resident memory. `SPEED_STORE_F
 `SimpleVectorStore` at 100,000 rows, which takes ten minutes and 6 GB.
 """
 
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+
+from benchmarks.apart import apart
+from benchmarks.measuring import Times, in_turns, peak_mb, timed
 
 __all__ = ["measurements"]
 
@@ -57,21 +56,11 @@ def _nodes(n: int) -> list[Any]:
     ]
 
 
-def _in_turns(works: dict[str, Callable[[], Any]], repeats: int = 21) -> dict[str, float]:
-    """Median milliseconds of each work, one call of each in turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) * 1000 for name, times in seconds.items()}
-
-
-def _compared(name: str, times: dict[str, float], **more: Any) -> dict[str, Any]:
+def _compared(name: str, times: dict[str, Times], **more: Any) -> dict[str, Any]:
     """`ours` beside each peer, and how many times the peer's time ours is."""
-    figures = {f"{who}_ms": round(ms, 3) for who, ms in times.items()}
-    ratios = {f"ours_to_{who}": round(times["ours"] / ms, 3) for who, ms in times.items() if who != "ours"}
+    medians = {who: runs.median_ms for who, runs in times.items()}
+    figures = {f"{who}_ms": round(ms, 3) for who, ms in medians.items()}
+    ratios = {f"ours_to_{who}": round(medians["ours"] / ms, 3) for who, ms in medians.items() if who != "ours"}
     return {"name": name, **figures, **ratios, **more}
 
 
@@ -93,12 +82,12 @@ def queries(n: int) -> Iterator[dict[str, Any]]:
         best = np.argpartition(scores, -10)[-10:]
         return best[np.argsort(-scores[best])]
 
-    times = {"ours": lambda: ours.query(query), "numpy": bare, "faiss_flat": lambda: theirs.query(query)}
-    yield _compared(f"query, top 10 of {n} x {DIMENSION}", _in_turns(times), to_reach="at most 1.5 of numpy")
+    works = {"ours": lambda: ours.query(query), "numpy": bare, "faiss_flat": lambda: theirs.query(query)}
+    yield _compared(f"query, top 10 of {n} x {DIMENSION}", in_turns(works, 21), to_reach="at most 1.5 of numpy")
 
     many = _rows(256, seed=2)
     works = {"ours": lambda: ours.query_many(many, 10), "faiss_flat": lambda: flat.search(many, 10)}
-    yield _compared(f"256 queries at once, top 10 of {n}", _in_turns(works, 5))
+    yield _compared(f"256 queries at once, top 10 of {n}", in_turns(works, 5))
 
 
 def filtered_queries(n: int) -> Iterator[dict[str, Any]]:
@@ -119,31 +108,27 @@ def filtered_queries(n: int) -> Iterator[dict[str, Any]]:
         "the ids of all rows": asked(node_ids=_ids(n)),
     }
     for what, work in restrictions.items():
-        start = time.perf_counter()
-        work()
-        first = time.perf_counter() - start
-        times = _in_turns({"ours": work, "unrestricted": asked()})
+        _, first, _ = timed(work)
+        times = in_turns({"ours": work, "unrestricted": asked()}, 21)
         yield _compared(f"query of {n} rows, {what}", times, first_ms=round(first * 1000, 1))
 
 
 def writes(n: int) -> Iterator[dict[str, Any]]:
     """Rows one by one into n rows: the growth of the matrix is in the mean, not in the median."""
     store, row = _filled(n), _rows(1, seed=3)
-    start = time.perf_counter()
-    for i in range(1000):
-        store.put([f"new-{i}"], row)
-    inserted = time.perf_counter() - start
-    start = time.perf_counter()
-    for i in range(1000):
-        store.put([f"new-{i}"], row)
-    replaced = time.perf_counter() - start
-    start = time.perf_counter()
-    for i in range(100):
-        store.delete(f"document-{i:022x}")
-    deleted = time.perf_counter() - start
+
+    def put() -> None:
+        for i in range(1000):
+            store.put([f"new-{i}"], row)
+
+    def delete() -> None:
+        for i in range(100):
+            store.delete(f"document-{i:022x}")
+
+    (_, inserted, _), (_, replaced, _), (_, deleted, _) = timed(put), timed(put), timed(delete)
     yield {
         "name": f"writes into {n} x {DIMENSION}, mean",
-        "insert_one_ms": round(inserted, 4),
+        "insert_one_ms": round(inserted, 4),  # the seconds of a thousand are the milliseconds of one
         "replace_one_ms": round(replaced, 4),
         "delete_document_of_50_ms": round(deleted * 10, 4),
         "to_reach": "an insert well under 1 ms",
@@ -159,62 +144,47 @@ def beside_simple(n: int) -> Iterator[dict[str, Any]]:
 
     nodes = _nodes(n)
     ours, simple = MatrixVectorStore(stores_text=False), SimpleVectorStore()
-    times = _in_turns({"ours": lambda: ours.add(nodes), "simple": lambda: simple.add(nodes)}, 1)
+    times = in_turns({"ours": lambda: ours.add(nodes), "simple": lambda: simple.add(nodes)}, 1)
     yield _compared(f"add {n} nodes", times)
     query = VectorStoreQuery(query_embedding=_rows(1, seed=1)[0].tolist(), similarity_top_k=10)
-    times = _in_turns({"ours": lambda: ours.query(query), "simple": lambda: simple.query(query)}, 5)
+    times = in_turns({"ours": lambda: ours.query(query), "simple": lambda: simple.query(query)}, 5)
     yield _compared(f"query, top 10 of {n}", times)
 
 
-_CHILD = """
-import json, sys, time
-from benchmarks import speed_store as bench
-from llama_index.core import StorageContext
-from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.ragkit.vector_store import MatrixVectorStore
+def _persist(kind: str, n: int, folder: str) -> dict[str, Any]:
+    from llama_index.core import StorageContext
+    from llama_index.core.vector_stores.simple import SimpleVectorStore
 
-step, kind, n, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-if step == "persist":
     if kind == "ours":
-        store = bench._filled(n)
+        store = _filled(n)
     else:
         store = SimpleVectorStore()
-        store.add(bench._nodes(n))
+        store.add(_nodes(n))
     context = StorageContext.from_defaults(vector_stores={"default": SimpleVectorStore(), "space": store})
-    start, cpu = time.perf_counter(), time.process_time()
-    context.persist(folder)
-else:
-    start, cpu = time.perf_counter(), time.process_time()
-    context = StorageContext.from_defaults(persist_dir=folder)
-    store = context.vector_stores["space"]
-    if kind == "ours":
-        store = context.vector_stores["space"] = MatrixVectorStore.from_simple(store)
-seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-peak = bench._peak_mb()
-exact = step == "load" and kind == "ours" and bool((store.snapshot().matrix == bench._rows(n)).all())
-print(json.dumps({"s": seconds, "cpu_s": cpu, "peak_mb": peak, "exact": exact}))
-"""
+    _, wall_s, cpu_s = timed(lambda: context.persist(folder))
+    return {"s": wall_s, "cpu_s": cpu_s, "peak_mb": round(peak_mb())}
 
 
-def _peak_mb() -> int:
-    """Peak resident memory of this process itself (`ru_maxrss` would count its parent's before the exec)."""
-    status = Path("/proc/self/status").read_text()
-    return round(int(status.split("VmHWM:")[1].split()[0]) / 1024)
+def _load(kind: str, n: int, folder: str) -> dict[str, Any]:
+    from llama_index.core import StorageContext
 
+    from llama_index.ragkit.vector_store import MatrixVectorStore
 
-def _child(*arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-c", _CHILD, *arguments]
-    root = Path(__file__).parents[1]
-    done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    def load() -> Any:
+        store: Any = StorageContext.from_defaults(persist_dir=folder).vector_stores["space"]
+        return MatrixVectorStore.from_simple(store) if kind == "ours" else store
+
+    store, wall_s, cpu_s = timed(load)
+    peak = round(peak_mb())  # before the rows are made again
+    exact = kind == "ours" and bool((store.snapshot().matrix == _rows(n)).all())
+    return {"s": wall_s, "cpu_s": cpu_s, "peak_mb": peak, "exact": exact}
 
 
 def persistence(kind: str, n: int, repeats: int = 3) -> dict[str, Any]:
     """`StorageContext.persist`, and `from_defaults(persist_dir=...)` with the adoption, in fresh processes."""
     with tempfile.TemporaryDirectory() as folder:
-        wrote = [_child("persist", kind, str(n), folder) for _ in range(repeats)]
-        read = [_child("load", kind, str(n), folder) for _ in range(repeats)]
+        wrote = [apart(_persist, kind, n, folder) for _ in range(repeats)]
+        read = [apart(_load, kind, n, folder) for _ in range(repeats)]
         size = (Path(folder) / "space__vector_store.json").stat().st_size
     figures: dict[str, Any] = {
         "name": f"persist and load {n} x {DIMENSION}, {'MatrixVectorStore' if kind == 'ours' else 'SimpleVectorStore'}",

@@ -1,8 +1,9 @@
 """`python -m benchmarks.table --data FOLDER`: one table of every method on every corpus of a folder.
 
-Each cell comes from `benchmarks.quality` and `benchmarks.cost`, run in processes of their own, one after the other.
-What was measured is kept in a file of JSON lines, so that a run that was cut off goes on; the table is written into
-`benchmarks/README.md` between two markers.
+Each cell comes from `benchmarks.quality` or `benchmarks.cost`, run in processes of their own, one after the other.
+What was measured is kept in a file of JSON lines, so that a run that was cut off goes on, and so that quality can be
+measured while the machine is busy and cost (`--parts cost`) while it is not. The table is written into
+`benchmarks/README.md` between two markers; a cell that was not measured is empty.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
     parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=list(METHODS))
     parser.add_argument("--sets", nargs="+", help="names of data folders; all with labelled questions when left out")
+    parser.add_argument("--parts", nargs="+", choices=sorted(PARTS), default=list(PARTS))
     parser.add_argument("--kept", type=Path, default=cache_folder() / "table.jsonl", help="what was measured before")
     options = parser.parse_args(arguments)
-    folders = [folder for folder in corpora(options.data) if not options.sets or folder.name in options.sets]
-    kept = {(row["data"], row["method"]): row for row in _kept(options.kept)}
+    folders = list(corpora(options.data))
+    kept = {(row["data"], row["method"], row["part"]): row for row in _kept(options.kept)}
+    for part in options.parts:
+        for folder in folders:
+            for method in options.methods if not options.sets or folder.name in options.sets else ():
+                if (folder.name, method, part) not in kept:
+                    row = {"data": folder.name, "method": method, "part": part, **PARTS[part](method, folder)}
+                    kept[folder.name, method, part] = row
+                    with options.kept.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+                    print(json.dumps(row), flush=True)
+    rows: list[dict[str, Any]] = []
     for folder in folders:
-        for method in options.methods:
-            if (folder.name, method) not in kept:
-                row = {"data": folder.name, "method": method, **measure(method, folder)}
-                kept[folder.name, method] = row
-                with options.kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
-                print(json.dumps(row), flush=True)
-    rows = [kept[folder.name, method] for folder in folders for method in options.methods]
+        for method in METHODS:
+            found = [kept[key] for part in PARTS if (key := (folder.name, method, part)) in kept]
+            rows += [{name: value for row in found for name, value in row.items()}] if found else []
     before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     README.write_text(f"{before}{BEGIN}\n{markdown(rows)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
@@ -58,16 +65,24 @@ def corpora(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def measure(method: str, folder: Path) -> dict[str, Any]:
-    """Quality and cost of a method on a corpus."""
+def quality(method: str, folder: Path) -> dict[str, Any]:
+    """How well a method finds the passages of a corpus, beside dense, BM25 and their fusion."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "rankings.jsonl"
         _run("benchmarks.quality", method, "--data", str(folder), "--out", str(out), "--resamples", "100")
         rankings: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for row in _kept(out):
             rankings[row["system"]][row["id"]] = row["ranking"]
-    cost = json.loads(_run("benchmarks.cost", method, "--data", str(folder)).splitlines()[-1])
-    return {**_scores(load(folder), rankings, method), **cost}
+    return _scores(load(folder), rankings, method)
+
+
+def cost(method: str, folder: Path) -> dict[str, Any]:
+    """What an index of a method over a corpus costs."""
+    found: dict[str, Any] = json.loads(_run("benchmarks.cost", method, "--data", str(folder)).splitlines()[-1])
+    return {name: value for name, value in found.items() if name not in ("data", "method")}
+
+
+PARTS: dict[str, Callable[[str, Path], dict[str, Any]]] = {"quality": quality, "cost": cost}
 
 
 def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]]], method: str) -> dict[str, Any]:
@@ -102,7 +117,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         "gained_mb": "MB",
         "llm_calls": "LLM calls",
     }
-    lines = [list(head.values()), ["---"] * len(head), *([str(row[key]) for key in head] for row in rows)]
+    lines = [list(head.values()), ["---"] * len(head), *([str(row.get(key, "")) for key in head] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

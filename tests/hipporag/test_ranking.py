@@ -6,58 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.hipporag.ranking import FLOOR, combine, passage_seeds, question_links
+from llama_index.hipporag.ranking import FLOOR, combine, passage_seeds
 from llama_index.ragkit.errors import ConfigurationError
-
-KNOWN = {
-    "a day of fury",
-    "fury",
-    "day",
-    "marjorie flack",
-    "later",
-    "the who",
-    "who",
-    "einstein",
-    "san jose",
-    "s",
-    "東京",
-}
-
-
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("Which film came later, A Day Of Fury or another?", ["a day of fury"]),  # the longest; "later" has no capital
-        ("Who is Marjorie Flack's sibling?", ["marjorie flack"]),  # found in the genitive
-        ("Einstein was born in San Jose?", ["einstein", "san jose"]),  # a first word that is no function word
-        ("when did einstein see the day?", ["einstein", "day"]),  # no capitals: any word but function words
-        ("who was it?", []),
-        ("Who sang for The Who in 1970?", ["the who"]),
-        ("東京はどこ？", ["東京"]),
-        ("", []),
-    ],
-)
-def test_links(question, expected):
-    found = question_links(question, KNOWN)
-    assert [phrase for phrase, _, _ in found] == expected
-    for phrase, start, end in found:
-        assert question[start:end].casefold() == phrase
-
-
-@given(st.text(max_size=80))
-def test_links_do_not_overlap(question):
-    class Everything:
-        def __contains__(self, phrase):
-            return len(phrase) % 3 == 0
-
-    ends = 0
-    for _, start, end in question_links(question, Everything()):
-        assert ends <= start < end
-        ends = end
-
-
-def test_legacy_phrases_are_linked_by_their_own_rule():
-    assert question_links("Is Göttingen far?", {"g ttingen"}, "legacy") == [("g ttingen", 3, 12)]
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1, 1)), st.integers(1, 20))

@@ -202,6 +202,12 @@ def test_a_filter_hides_passages_and_what_only_they_say(index: HippoRAGIndex):
     assert index.as_retriever(doc_ids=[]).retrieve("Ada Byron") == []
 
 
+def test_a_graph_of_the_published_rule_is_asked_by_that_rule():
+    texts = {"a": ("Göttingen is a town.", [["Göttingen", "is a", "town"]]), "b": ("Bread.", [["Bread", "is", "food"]])}
+    for explained in index_of(texts, normalizer="legacy").as_retriever().explain("Is Göttingen far?"):
+        assert [link.phrase for link in explained.linked] == ["g ttingen"]
+
+
 def test_an_explanation_shows_the_facts_on_the_way(index: HippoRAGIndex):
     retriever = index.as_retriever(similarity_top_k=5)
     explained = {e.node_id: e for e in retriever.explain("Whom did Ada Byron meet?")}

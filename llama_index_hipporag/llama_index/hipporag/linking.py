@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.passage import Fact
-from llama_index.hipporag.phrases import Normalizer
-from llama_index.hipporag.ranking import question_links
+from llama_index.hipporag.phrases import Normalizer, normalise
 from llama_index.hipporag.state import HippoRAGState, fact_of
+from llama_index.ragkit.mentions import mentions
 
 __all__ = [
     "Cue",
@@ -119,9 +120,10 @@ class _Known:
 def links_of_text(
     state: HippoRAGState, memory: Memory, question: str, normalizer: Normalizer, by_specificity: bool
 ) -> list[Link]:
-    """The phrases of the graph that stand in the question, the longest first; see :func:`.ranking.question_links`."""
+    """The phrases of the graph that stand in the question, the longest first."""
     links = []
-    for phrase, start, end in question_links(question, _Known(state, memory), normalizer):
+    normal = partial(normalise, mode=normalizer)
+    for phrase, start, end in mentions(question, _Known(state, memory), normal):
         row = int(state.rows_of_phrases([phrase])[0])
         links.append(Link(question[start:end], phrase, row, 1.0, specificity(memory, row, by_specificity)))
     return links

@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from llama_index.ragkit.mentions import FUNCTION_WORDS, is_name
 from llama_index.ragkit.sentences import sentence_spans
 
-__all__ = ["Mention", "is_name", "names"]
+__all__ = ["Mention", "names"]
 
 
 class Mention(NamedTuple):
@@ -37,15 +38,7 @@ og i na no in on at to for a an und
 """
 # Those of them that may as well stand between two names: then both readings are given.
 _BETWEEN_TEXT = "and y e et und og i in on at to for"
-# Words that open sentences and are no part of a name there.
-_OPENERS_TEXT = """
-the a an this that these those he she it they we you i his her its their our my your in on at by for from to of with as
-and or but if when while where who whom whose which what why how after before during since until upon although though
-because so then there here however also both each some many most several all no not one two is are was were be been am
-do does did has have had can could may might will would should shall must let der die das ein eine el la los las le les
-un une il lo
-"""
-_SMALL, _BETWEEN, _OPENERS = (frozenset(words.split()) for words in (_SMALL_TEXT, _BETWEEN_TEXT, _OPENERS_TEXT))
+_SMALL, _BETWEEN = (frozenset(words.split()) for words in (_SMALL_TEXT, _BETWEEN_TEXT))
 
 
 def names(text: str) -> list[Mention]:
@@ -75,11 +68,6 @@ def names(text: str) -> list[Mention]:
     return [Mention(text[start:end], start, end) for start, end in order if is_name(text[start:end])]
 
 
-def is_name(phrase: str) -> bool:
-    """Function words, numbers and single letters alone are none."""
-    return any(len(word) > 1 and word.casefold() not in _OPENERS and not word.isdigit() for word in phrase.split())
-
-
 def _counts(word: str, inner: set[str]) -> bool:
     """Whether a single capitalised word that opens a sentence is a name."""
     return word in inner or _GENITIVE.search(word) is not None
@@ -107,7 +95,7 @@ def _joined(text: str, left: re.Match[str], right: re.Match[str]) -> bool:
     if gap in _JOINTS or (gap.isspace() and gap.count("\n") < 2):
         return True
     initial = len(left.group()) == 1 or left.group() in _ABBREVIATED
-    return initial and gap in (".", ". ") and right.group().casefold() not in _OPENERS
+    return initial and gap in (".", ". ") and right.group().casefold() not in FUNCTION_WORDS
 
 
 def _run(text: str, words: Sequence[re.Match[str]], openers: set[int], first: int) -> int | None:
@@ -138,7 +126,7 @@ def _skip_openers(words: Sequence[re.Match[str]], openers: set[int], first: int,
     """Where the name begins once the function words that open its sentence are left out."""
     begin = first
     if first in openers:
-        while begin <= last and words[begin].group().casefold() in _OPENERS:
+        while begin <= last and words[begin].group().casefold() in FUNCTION_WORDS:
             begin += 1
         while first < begin <= last and words[begin].group() in _SMALL:
             begin += 1

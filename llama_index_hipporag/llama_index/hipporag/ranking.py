@@ -1,6 +1,6 @@
 """The default ranking, which asks no LLM: where a walk starts, and how its result is joined with the dense one.
 
-1. The phrases of the graph that stand in the question are linked (:func:`question_links`).
+1. The phrases of the graph that stand in the question are linked (:func:`llama_index.ragkit.mentions.mentions`).
 2. A walk starts from them, each with the weight 1 / (passages that have it), and from the passages nearest to the
    question (:func:`passage_seeds`), which together weigh `PASSAGE_WEIGHT`: next to nothing beside a name that stands in
    one or two passages, and more than a word that stands in hundreds.
@@ -12,14 +12,8 @@ much as .4 in the cosine, which lets the second and third passage of a chain, wh
 stand beside the first.
 """
 
-import re
-from collections.abc import Container
-from typing import NamedTuple
-
 import numpy as np
 
-from llama_index.hipporag.names import is_name
-from llama_index.hipporag.phrases import Normalizer, normalise
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = [
@@ -30,7 +24,6 @@ __all__ = [
     "WALK_POWER",
     "combine",
     "passage_seeds",
-    "question_links",
 ]
 
 SUBJECT_WEIGHT = 10.0  # of the edge between a passage and what it is about; what it only mentions has 1
@@ -39,71 +32,6 @@ FLOOR = 1e-4  # of the best passage's walk: how little a passage can have that t
 PASSAGE_SEEDS = 100  # passages that a walk starts from
 PASSAGE_WEIGHT = 0.01  # of them together in the reset, where a phrase weighs 1 / (passages that have it)
 _SEED_POWER = 4
-
-_LONGEST = 14  # units of a phrase
-# A word; or one character of a script without spaces, where any run of characters may be a word.
-_UNIT = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇]"
-    "|[^\\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇]"
-    "[^\\W_\u3040-\u30ff\u3400-\u9fff]*"
-)
-
-
-class _Unit(NamedTuple):
-    start: int
-    end: int
-    strong: bool  # may be a word of a name
-
-
-def question_links(
-    question: str, known: Container[str], mode: Normalizer = "unicode", longest: int = _LONGEST
-) -> list[tuple[str, int, int]]:
-    """The phrases that a question mentions word by word: (normalised phrase, start, end in the question), by place.
-
-    The longest are found first and do not overlap. Where the question tells names by capitals, a phrase needs one;
-    in a question without capitals any phrase counts but function words. Each run of words costs one look-up.
-
-    >>> known = {"the glass wall", "maxwell shane", "film", "wall"}
-    >>> question_links("Is Maxwell Shane's film The Glass Wall?", known)
-    [('maxwell shane', 3, 16), ('the glass wall', 24, 38)]
-    >>> question_links("Maxwell Shane's wife", {"maxwell shane", "wife"})
-    [('maxwell shane', 0, 13)]
-    >>> question_links("东京有多大", {"东京"}), question_links("which film?", known)
-    ([('东京', 0, 2)], [('film', 6, 10)])
-    """
-    units, cased = _units(question)
-    taken = [False] * len(units)
-    found = []
-    for length in range(min(longest, len(units)), 0, -1):
-        for first in range(len(units) - length + 1):
-            last = first + length - 1
-            if any(taken[first : last + 1]) or not any(unit.strong for unit in units[first : last + 1]):
-                continue
-            start, end = units[first].start, units[last].end
-            phrase = normalise(question[start:end], mode)
-            if phrase in known and (is_name(phrase) or (length > 1 and cased)):  # "Who" is no name, "The Who" is
-                found.append((phrase, start, end))
-                taken[first : last + 1] = [True] * length
-    return sorted(found, key=lambda link: link[1])
-
-
-def _units(question: str) -> tuple[list[_Unit], bool]:
-    """Words and characters; and whether capitals tell names, so that only words with one can make a phrase."""
-    matches = list(_UNIT.finditer(question))
-    capitals = [_has_case(match.group()) and not match.group().islower() for match in matches]
-    cased = any(capitals[1:])  # the first word has a capital whatever it is: it counts if it is no function word
-    capitals[:1] = [capital and is_name(matches[0].group()) for capital in capitals[:1]]
-    units = [
-        _Unit(
-            match.start(), match.end(), capital or not (cased and (_has_case(match.group()) or match.group().isdigit()))
-        )
-        for match, capital in zip(matches, capitals, strict=True)
-    ]
-    return units, cased
-
-
-def _has_case(word: str) -> bool:
-    return word.lower() != word.upper()
 
 
 def passage_seeds(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from llama_index.pgrag.mind_map import Path, path_text
+from llama_index.pgrag.names import Names
 from llama_index.pgrag.supers import Supers
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.node_ids import content_id
@@ -97,6 +98,7 @@ class PseudoGraph:
     map_of : fact id -> topic id
     of_node : node id -> its facts
     super_topics, super_facts : what is tied together
+    topic_names, fact_names : maps by the name of their topic, and facts by that of their last cell
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -108,6 +110,8 @@ class PseudoGraph:
     of_node: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
     super_topics: Supers = field(default_factory=lambda: Supers(1.0))
     super_facts: Supers = field(default_factory=lambda: Supers(1.0))
+    topic_names: Names = field(default_factory=Names)
+    fact_names: Names = field(default_factory=Names)
 
     def fact(self, fact_id: str) -> Fact:
         """A fact by its id."""
@@ -170,4 +174,16 @@ def with_facts(
     for fact_id in lost["facts"]:
         del map_of[fact_id]
     map_of.update((fact.id, fact.topic_id) for fact in after.values())
-    return replace(graph, maps=maps, map_of=map_of, of_node=of_node), lost
+    touched = [topic_id for topic_id in by_topic if topic_id not in graph.maps]
+    topic_names = graph.topic_names.changed(
+        [(topic_id, graph.maps[topic_id].topic) for topic_id in lost["topics"]],
+        [(topic_id, maps[topic_id].topic) for topic_id in touched],
+    )
+    fact_names = graph.fact_names.changed(
+        [(fact_id, before[fact_id].path[-1]) for fact_id in lost["facts"]],
+        [(fact.id, fact.path[-1]) for fact in after.values() if fact.id not in before],
+    )
+    new_graph = replace(
+        graph, maps=maps, map_of=map_of, of_node=of_node, topic_names=topic_names, fact_names=fact_names
+    )
+    return new_graph, lost

@@ -1,4 +1,7 @@
-"""From facts to the topics that they name: the next step of a question of several hops."""
+"""Topics that are named, by the question itself or by the facts nearest to it: the next step of several hops.
+
+Ours: paper and code enter a map by the nearness of its topic to the whole question, and go from no fact to a topic.
+"""
 
 from collections.abc import Sequence
 
@@ -8,12 +11,13 @@ from numpy.typing import NDArray
 from llama_index.pgrag.allowed import Allowed
 from llama_index.pgrag.graph import Fact, PseudoGraph
 
-__all__ = ["Leads", "find_leads", "lead_facts"]
+__all__ = ["Leads", "find_leads", "lead_facts", "named_leads"]
 
 Vector = NDArray[np.float32]
 Leads = dict[str, float]  # strength by topic id
 
-_TOPICS_A_LEAD = 10  # topics that one fact can lead to at most
+_TOPICS_A_LEAD = 10  # topics that one fact, or one name, can lead to at most
+_NAMED_FACT = 0.5  # strength of a lead to the map of a fact that the question names; of a topic that it names 1
 
 
 def lead_facts(
@@ -42,7 +46,7 @@ def find_leads(
 
         c * max(0, t - threshold) / (1 - threshold)
 
-    of which the greatest counts. Ours: neither paper nor code goes from a fact to a topic.
+    of which the greatest counts.
 
     Parameters
     ----------
@@ -63,4 +67,28 @@ def find_leads(
             strength = cosine * (near - threshold) / (1 - threshold)
             if topic_id != fact.topic_id and strength > leads.get(topic_id, 0.0):
                 leads[topic_id] = strength
+    return leads
+
+
+def named_leads(graph: PseudoGraph, texts: Sequence[str], allowed: Allowed) -> Leads:
+    """The topics that a question or key point names word by word, and those of facts that it names.
+
+    A name that stands for a topic leads there with strength 1. One that is the last cell of facts under m topics leads
+    to each with strength ``0.5 / sqrt(m)``. Names of more than ten topics say too little and lead nowhere.
+    """
+    leads: Leads = {}
+
+    def lead(topics: frozenset[str], strength: float) -> None:
+        if len(topics) <= _TOPICS_A_LEAD:
+            for topic_id in topics:
+                leads[topic_id] = max(strength, leads.get(topic_id, 0.0))
+
+    for text in texts:
+        for ids in graph.topic_names.named_in(text):
+            lead(frozenset(i for i in ids if any(map(allowed.fact, graph.maps[i].facts))), 1.0)
+        for ids in graph.fact_names.named_in(text):
+            if allowed.nodes is not None:  # what is hidden must not tell where to look
+                ids = frozenset(fact_id for fact_id in ids if allowed.fact(graph.fact(fact_id)))
+            topics = frozenset(graph.map_of[fact_id] for fact_id in ids)
+            lead(topics, _NAMED_FACT / max(1, len(topics)) ** 0.5)
     return leads

@@ -8,8 +8,8 @@ over the key points k: its own nearness, and the share that others agree on. It 
 ranks by w alone, and has nothing to say of facts that no seed reached; with a great `walk_weight` the order is the same
 where w differs.
 
-Where the facts that are nearest to the key points name the topic of f (:func:`~.leads.find_leads`), `lead_weight`
-times the strength of that lead is added.
+Where the question, or the facts that are nearest to the key points, name the topic of f (:mod:`~.leads`),
+`lead_weight` times the strength of that lead is added.
 
 A passage p with the facts F(p) ranks by
 
@@ -50,7 +50,7 @@ class Settings:
     walks: bool = True
     walk_weight: float = 0.1
     dense_weight: float = 0.7
-    lead_weight: float = 0.2
+    lead_weight: float = 0.25
     lead_threshold: float = 0.5
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from llama_index.pgrag.context import Format, Found, context_text
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
-from llama_index.pgrag.leads import Leads, find_leads, lead_facts
+from llama_index.pgrag.leads import Leads, find_leads, lead_facts, named_leads
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.ranking import Merged, Settings, explore, rank_passages
 from llama_index.pgrag.verification import statements_of
@@ -79,9 +79,9 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
     num_seeds : facts that each key point walks from, at least 1 [8, as published]
     control : "signed" (default), "paper", "code", or a :class:`~llama_index.pgrag.walk.Control`
     walk_weight : weight of the walk beside the cosine, at least 0
-    lead_weight : weight of what the best facts lead to: the ends of the `num_seeds` facts nearest to the key points are
-        embedded by themselves, and the topics that they name are looked at too. At least 0; 0 saves that call of the
-        embedding model, and is the paper
+    lead_weight : weight of what is named: topics and facts that the question or a key point names word by word, and
+        topics that the best facts lead to, for which the ends of the `num_seeds` facts nearest to the key points are
+        embedded by themselves. At least 0; 0 saves that call of the embedding model, and is the paper
     lead_threshold : cosine from which a fact names a topic, in [0, 1)
     dense_weight : with `return_source`, weight of a node's own cosine beside its best path, in [0, 1]
     llm, prompts, retry : for key points; the prompt "key_points" has the variables `question` and `max_points`
@@ -111,7 +111,7 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
         num_seeds: int = 8,
         control: Literal["signed", "paper", "code"] | Control = "signed",
         walk_weight: float = 0.1,
-        lead_weight: float = 0.2,
+        lead_weight: float = 0.25,
         lead_threshold: float = 0.5,
         dense_weight: float = 0.7,
         **kwargs: Any,
@@ -154,7 +154,7 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
             fallback = "the mind maps have no facts"
         self._fall_back(query, fallback)
         allowed = Allowed.of(graph, self._allowed(graph.chunks))
-        leads = yield from self._find_leads(graph, points, allowed)
+        leads = yield from self._find_leads(graph, [query, *texts], points, allowed)
         found = yield from offload(explore, graph, question, points, self.settings, allowed, leads)
         return Answer(graph, question, texts, points, allowed, found, fallback)
 
@@ -187,13 +187,17 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
             explained.append(explain(control, node_id, result.node.get_content(), result.get_score()))
         return explained
 
-    def _find_leads(self, graph: PseudoGraph, points: list[NDArray[np.float32]], allowed: Allowed) -> Steps[Leads]:
+    def _find_leads(
+        self, graph: PseudoGraph, texts: Sequence[str], points: list[NDArray[np.float32]], allowed: Allowed
+    ) -> Steps[Leads]:
         settings = self.settings
         if not settings.lead_weight or not settings.walks or not len(graph.facts):
             return {}
         facts = yield from offload(lead_facts, graph, points, settings.num_seeds, allowed)
         ends = yield from embed_texts(self._index.embed_model, [fact.path[-1] for fact, _ in facts])
-        return (yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed))
+        told = yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed)
+        named = yield from offload(named_leads, graph, texts, allowed)
+        return {topic_id: max(told.get(topic_id, 0.0), named.get(topic_id, 0.0)) for topic_id in {**named, **told}}
 
     def _name_key_points(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
         """The key points, and why they are the question itself, if that was not meant."""
