@@ -11,7 +11,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.models import HashEmbedding
 from tests.raptor.summarizers import FirstWords
 
-from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor, UtilityQuestionExtractor
+from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.layer import OWNER_KEY
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.driver import run_steps
@@ -116,7 +116,7 @@ def test_no_questions_and_no_themes_are_modes():
 def test_the_paper_is_two_components_and_the_blend():
     index = build(paper=True, num_themes=None)
     assert 1 <= len(index.themes) <= 2
-    retriever = index.as_retriever()
+    retriever = GEMRAGRetriever(index)
     assert (retriever.rule.blend, retriever.summary_margin, retriever.keep_covered) == (0.5, 0.0, True)
     assert index.as_retriever(blend=0.2).rule.blend == 0.2
 

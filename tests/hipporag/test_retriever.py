@@ -64,7 +64,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "entities": {"linking": "entities"},
     "facts": {"linking": "facts", "facts_top_k": 1},
     "phrases alone": {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"},
-    "average": {"ensemble": "average", "ensemble_weight": 0.01},
+    "average": {"ensemble": "average", "walk_weight": 0.99},
 }
 
 
@@ -243,6 +243,13 @@ def test_the_retriever_lists_every_option_with_its_default():
     assert {name: named[name].default for name in asdict(Options())} == asdict(Options())
 
 
+@pytest.mark.parametrize("ensemble", ["product", "average"])
+def test_without_the_walk_the_order_is_that_of_nearness(index: HippoRAGIndex, ensemble: str):
+    near = {e.node_id: e.cosine for e in index.as_retriever().explain("Ada Byron in London")}
+    found = ids(index.as_retriever(ensemble=ensemble, walk_weight=0).retrieve("Ada Byron in London"))
+    assert [near[name] for name in found] == pytest.approx(sorted(near.values(), reverse=True))
+
+
 def test_presets_are_the_published_methods(index: HippoRAGIndex):
     published = index_of(**HippoRAGIndex.PUBLISHED)
     entities = {"question_entities": {"Whom did Ada Byron meet?": ["Ada Byron"]}}
@@ -266,7 +273,7 @@ def test_presets_are_the_published_methods(index: HippoRAGIndex):
         {"damping": 1.0},
         {"edges": "all"},
         {"ensemble": "sum"},
-        {"ensemble_weight": 1.5},
+        {"walk_weight": 1.5},
         {"passage_seeds": "nearest", "passage_nodes": False},
         {"question_entities": "magic"},
         {"similarity_top_k": 0},

@@ -96,7 +96,7 @@ class Parsed(HTMLParser):
         return metas[0]["content"] or ""
 
 
-@pytest.mark.parametrize("layout", ["tree", "force", "concentric"])
+@pytest.mark.parametrize("layout", ["tree", "force"])
 def test_hostile_texts_add_no_element_and_arrive_unchanged(layout: str) -> None:
     parsed = Parsed(render(hostile_page(layout)))
     plain = Parsed(render(Page("t", Graph([Node("a")], layout=layout))))  # type: ignore[arg-type]
@@ -217,7 +217,7 @@ def test_grid_keeps_rows_columns_and_gaps() -> None:
         (lambda: Graph([Node("a")], [Edge("a", "a", weight=-1)]), "must be 0 or more"),
         (lambda: Graph([Node("a", size=0)]), "must be above 0"),
         (lambda: Graph([Node(7)]), "must be a string, not 7"),  # type: ignore[arg-type]
-        (lambda: Graph([], layout="circle"), "'tree', 'force', 'concentric', not 'circle'"),  # type: ignore[arg-type]
+        (lambda: Graph([], layout="circle"), "'tree', 'force', not 'circle'"),  # type: ignore[arg-type]
         (lambda: Group("g", colour="red;background:url(x)"), "'#rrggbb'"),
         (lambda: Grid([Node("a")], [Node("b")], [[1, 2]]), r"\(1, 1\), not \(1, 2\)"),
         (lambda: Grid([Node("a")], [Node("a")], [[1]]), "Two nodes have the id 'a'"),
@@ -261,7 +261,7 @@ def tree(count: int) -> Page:
 
 
 @in_browser
-@pytest.mark.parametrize("layout", ["tree", "force", "concentric"])
+@pytest.mark.parametrize("layout", ["tree", "force"])
 def test_hostile_page_opens_quietly_and_nothing_in_it_runs(browser: Browser, tmp_path: Path, layout: str) -> None:
     browser.problems.clear()
     browser.open(write(hostile_page(layout), tmp_path / "page.html"))
@@ -293,7 +293,7 @@ def test_policy_blocks_a_script_that_got_into_the_page(browser: Browser, tmp_pat
 
 @in_browser
 @pytest.mark.parametrize("count", [0, 1, 30, 5000])
-@pytest.mark.parametrize("layout", ["tree", "force", "concentric", "grid"])
+@pytest.mark.parametrize("layout", ["tree", "force", "grid"])
 def test_pages_of_every_size_open_quietly(browser: Browser, tmp_path: Path, layout: Any, count: int) -> None:
     page = tree(count) if count else Page("Empty", Graph([]))
     assert isinstance(page.view, Graph)

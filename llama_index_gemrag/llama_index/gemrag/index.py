@@ -167,8 +167,7 @@ class GEMRAGIndex(Upkeep):
         """A :class:`GEMRAGRetriever` over this index."""
         from llama_index.gemrag.retriever import GEMRAGRetriever
 
-        literal = {"blend": 0.5, "summary_margin": 0.0, "keep_covered": True} if self._params["paper"] else {}
-        return GEMRAGRetriever(self, **{**literal, **kwargs})
+        return GEMRAGRetriever(self, **kwargs)
 
     _page_options = frozenset({"max_chunks"})
 

@@ -13,9 +13,8 @@ from llama_index.gemrag.scoring import Rule
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import cosines, slack
 
-__all__ = ["OWNER_KEY", "TEXT_KEY", "Centre", "Layer", "Mask", "Match"]
+__all__ = ["OWNER_KEY", "TEXT_KEY", "Centre", "Layer", "Match"]
 
-Mask = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 OWNER_KEY = "node_id"

@@ -23,6 +23,9 @@ from llama_index.ragkit.retriever import DerivedRetriever
 
 __all__ = ["GEMRAGExplanation", "GEMRAGRetriever"]
 
+_PAPER_BLEND = 0.5
+_MARGIN = 0.05
+
 
 @dataclass(frozen=True)
 class GEMRAGExplanation:
@@ -98,11 +101,13 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex, _Found, GEMRAGExplanation]):
     question_weight : in [0, 1], how far a single question that is nearer than the text lifts its node [0.5]
     hub_penalty : in [0, 2], how much nearness to every question counts against a node [0.2]
     blend : in [0, 1], ranks as the paper does in place of both: by the cosine with the average of question (with
-        this weight) and text [None; paper: 0.5]
+        this weight) and text [None; over an index with `paper=True` 0.5]
     edge_weight : in [0, 1], in a walk the weight of edges against the score [0.2]
     max_summaries : themes in a result at most; None for no limit, 0 for none [None]
-    summary_margin : in [0, 2], how much better than a chunk a theme must be to rank above it [0.05; paper: 0]
-    keep_covered : whether a theme stays when one of its members ranks above it [False; paper: True]
+    summary_margin : in [0, 2], how much better than a chunk a theme must be to rank above it [0.05; over an
+        index with `paper=True` 0]
+    keep_covered : whether a theme stays when one of its members ranks above it [False; over an index
+        with `paper=True` True]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -121,11 +126,14 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex, _Found, GEMRAGExplanation]):
         blend: float | None = None,
         edge_weight: float = 0.2,
         max_summaries: int | None = None,
-        summary_margin: float = 0.05,
-        keep_covered: bool = False,
+        summary_margin: float | None = None,
+        keep_covered: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(index, **kwargs)
+        literal = bool(index._params["paper"])
+        blend = _PAPER_BLEND if blend is None and literal else blend
+        summary_margin = (0.0 if literal else _MARGIN) if summary_margin is None else summary_margin
         self.mode = check_choice("mode", mode, ("argmax", "best_first"))
         self.rule = Rule(
             check_number("question_weight", question_weight, 0, 1),
@@ -135,7 +143,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGIndex, _Found, GEMRAGExplanation]):
         self.edge_weight = check_number("edge_weight", edge_weight, 0, 1)
         self.max_summaries = check_count("max_summaries", max_summaries, 0, none_ok=True)
         self.summary_margin = check_number("summary_margin", summary_margin, 0, 2)
-        self.keep_covered = keep_covered
+        self.keep_covered = literal if keep_covered is None else keep_covered
 
     def _find(self, query_bundle: QueryBundle) -> Steps[_Found]:
         index = self._index

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.layer import Centre, Layer, Mask, Match
+from llama_index.gemrag.layer import Centre, Layer, Match
 from llama_index.gemrag.scoring import Rule
-from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.filters import shown
+from llama_index.ragkit.matrix import Mask, Snapshot
 
-__all__ = ["GEMRAGState", "Scored", "Theme", "best_rows", "rank"]
-
-Scored = tuple[str, float]
+__all__ = ["GEMRAGState", "Theme", "best_rows", "rank"]
 
 
 class Theme(NamedTuple):
@@ -71,13 +70,8 @@ class GEMRAGState:
 
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
         """Which themes may be shown: those of which every member may be."""
-        if allowed is None:
-            return None
-        shown = []
-        for name in self.themes.texts.ids:
-            rows = self.chunks.texts.rows_of(self.structure[name].members)
-            shown.append(bool((rows >= 0).all() and allowed[rows].all()))
-        return np.array(shown, dtype=np.bool_)
+        members = (self.structure[name].members for name in self.themes.texts.ids)
+        return shown((self.chunks.texts.rows_of(names) for names in members), allowed)
 
     def key(self, node_id: str) -> tuple[str, str]:
         """The canonical order among equal scores."""

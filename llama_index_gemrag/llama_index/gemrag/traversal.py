@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.layer import Layer, Mask
+from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.scoring import Rule
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.walk import best_first
+from llama_index.ragkit.matrix import Mask
 
 __all__ = ["Traversal"]
 

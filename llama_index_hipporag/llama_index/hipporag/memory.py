@@ -16,10 +16,10 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 
 from llama_index.hipporag.pagerank import Walk
 from llama_index.hipporag.synonymy import mutual
+from llama_index.ragkit.matrix import Mask
 
 __all__ = ["Edges", "Memory", "sparse_rows"]
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 Edges = Literal["added", "published"]
 

@@ -8,15 +8,9 @@ from llama_index.hipporag.noun_phrases import read_text
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.extraction_context import ExtractionContext, Record
-from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.records import plain_text, title_of
 
-__all__ = ["NounPhraseExtractor", "title_and_text"]
-
-
-def title_and_text(node: BaseNode, title_key: str | None) -> tuple[str | None, str]:
-    """The title in a node's metadata, None if there is none, and its text."""
-    title = node.metadata.get(title_key) if title_key is not None else None
-    return (title.strip() or None) if isinstance(title, str) else None, plain_text(node)
+__all__ = ["NounPhraseExtractor"]
 
 
 class NounPhraseExtractor(NodeExtractor):
@@ -37,7 +31,6 @@ class NounPhraseExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node."""
-        title, text = title_and_text(node, self.title_key)
-        reading = yield from offload(read_text, text, title)
+        reading = yield from offload(read_text, plain_text(node), title_of(node, self.title_key) or None)
         triples = [list(triple) for triple in reading.triples]
         return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}

@@ -8,7 +8,6 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import BaseModel, Field, field_validator
 
-from llama_index.hipporag.noun_phrase_extractor import title_and_text
 from llama_index.hipporag.noun_phrases import subject_of
 from llama_index.hipporag.prompts import ENTITIES_PROMPT, TRIPLES_PROMPT
 from llama_index.ragkit import Estimate, NodeExtractor
@@ -16,7 +15,7 @@ from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.extraction_context import ExtractionContext, Record
 from llama_index.ragkit.json_output import parse_model
 from llama_index.ragkit.prompts import fence
-from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.records import plain_text, title_of
 
 __all__ = ["Entities", "OpenIEExtractor", "Triples"]
 
@@ -73,7 +72,7 @@ class OpenIEExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Two calls, one after the other; passages do not wait for one another between them."""
-        title, text = title_and_text(node, self.title_key)
+        title, text = title_of(node, self.title_key) or None, plain_text(node)
         passage = fence([f"{title}\n{text}" if title else text], "text")
         first = yield from context.complete(
             self.prompt("entities"), parse=partial(parse_model, model=Entities), output_cls=Entities, text=passage

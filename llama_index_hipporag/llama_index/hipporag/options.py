@@ -38,7 +38,7 @@ class Options:
     counted: Counted = "contains"
     length_normalization: float = 0.0
     ensemble: Ensemble = "product"
-    ensemble_weight: float = WALK_POWER
+    walk_weight: float | None = None
     recognition_threshold: float = 0.9
 
     def __post_init__(self) -> None:
@@ -49,8 +49,10 @@ class Options:
             check_choice(name, getattr(self, name), get_args(kind))
         for name in ("links_per_entity", "facts_top_k"):
             check_count(name, getattr(self, name), 1)
-        for name in ("length_normalization", "ensemble_weight", "passage_seed_weight"):
+        for name in ("length_normalization", "passage_seed_weight"):
             check_number(name, getattr(self, name), 0, 1)
+        if self.walk_weight is not None:
+            check_number("walk_weight", self.walk_weight, 0, 1)
         for name in ("link_threshold", "recognition_threshold"):
             check_number(name, getattr(self, name), -1, 1)
         check_number("subject_weight", self.subject_weight, 0, above=True)
@@ -59,6 +61,13 @@ class Options:
             raise ConfigurationError(
                 f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
             )
+
+    @property
+    def walk_share(self) -> float:
+        """What the walk counts beside nearness, as given or as the ensemble has it: 0 is nearness alone."""
+        if self.walk_weight is not None:
+            return self.walk_weight
+        return WALK_POWER if self.ensemble == "product" else 1 - WALK_POWER
 
 
 _PHRASES_ONLY = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0}

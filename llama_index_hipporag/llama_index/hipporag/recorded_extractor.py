@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
 
-from llama_index.hipporag.noun_phrase_extractor import title_and_text
 from llama_index.hipporag.noun_phrases import subject_of
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.extraction_context import ExtractionContext, Record
+from llama_index.ragkit.records import plain_text, title_of
 
 __all__ = ["RecordedExtractor"]
 
@@ -98,7 +98,7 @@ class RecordedExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Look one node up."""
-        title, text = title_and_text(node, self.title_key)
+        title, text = title_of(node, self.title_key) or None, plain_text(node)
         for key in (node.node_id, text, f"{title}\n{text}"):
             record = self._records.get(_squeezed(key))
             if record is not None:

@@ -18,7 +18,7 @@ from llama_index.hipporag.linking import Cue
 from llama_index.hipporag.memory import Edges, Memory
 from llama_index.hipporag.options import PRESETS, Ensemble, Linking, Options, PassageSeeds
 from llama_index.hipporag.prompts import FACTS_PROMPT, QUESTION_PROMPT
-from llama_index.hipporag.ranking import PASSAGE_WEIGHT, SUBJECT_WEIGHT, WALK_POWER
+from llama_index.hipporag.ranking import PASSAGE_WEIGHT, SUBJECT_WEIGHT
 from llama_index.hipporag.scoring import Counted
 from llama_index.hipporag.search import Found, needs_dense, search_many
 from llama_index.hipporag.state import HippoRAGState
@@ -84,10 +84,10 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
     counted : without `passage_nodes`, what a passage takes from the score of a phrase, see
         :func:`.scoring.passage_scores` ["contains"]
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
-    ensemble : "product": nearness * (share of the walk) ** `ensemble_weight`; "average": both brought to
-        [0, 1], the dense one weighing `ensemble_weight`; "uncertainty": that average where a link has a
+    ensemble : "product": nearness * (share of the walk) ** `walk_weight`; "average": both brought to
+        [0, 1], the walk weighing `walk_weight` and nearness the rest; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["product"]
-    ensemble_weight : in [0, 1] [0.2]
+    walk_weight : in [0, 1]; 0 is nearness alone [0.2 for "product", 0.8 for "average" and "uncertainty"]
     recognition_threshold : in [-1, 1] [0.9]
     num_workers : questions of a batch that are linked at once, at least 1 [4]
     llm, prompts, retry : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
@@ -123,7 +123,7 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
         counted: Counted = "contains",
         length_normalization: float = 0.0,
         ensemble: Ensemble = "product",
-        ensemble_weight: float = WALK_POWER,
+        walk_weight: float | None = None,
         recognition_threshold: float = 0.9,
         num_workers: int = 4,
         **kwargs: Any,
@@ -138,7 +138,7 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
             node_specificity=node_specificity, facts_top_k=facts_top_k, filter_facts=filter_facts, damping=damping,
             edges=edges, synonyms=synonyms, passage_nodes=passage_nodes, subject_weight=subject_weight,
             passage_seeds=passage_seeds, passage_seed_weight=passage_seed_weight, counted=counted,
-            length_normalization=length_normalization, ensemble=ensemble, ensemble_weight=ensemble_weight,
+            length_normalization=length_normalization, ensemble=ensemble, walk_weight=walk_weight,
             recognition_threshold=recognition_threshold,
         )  # fmt: skip
         if linking == "facts" and not index._rules.fact_vectors:

@@ -150,13 +150,13 @@ def _score(
         raw = passage_scores(memory, nodes, values, options.counted, options.length_normalization)
     scores = walked = share_of_best(raw, allowed)
     if cosines is not None and options.ensemble == "product":
-        scores = combine(cosines, walked, options.ensemble_weight)
+        scores = combine(cosines, walked, options.walk_share)
     elif cosines is not None and (
         options.ensemble == "average"
         or (options.ensemble == "uncertainty" and cue.weakest <= options.recognition_threshold)
     ):
         parts = min_max(raw, allowed), min_max(cosines, allowed)
-        scores = (1 - options.ensemble_weight) * parts[0] + options.ensemble_weight * parts[1]
+        scores = options.walk_share * parts[0] + (1 - options.walk_share) * parts[1]
     return Found(state, memory, allowed, cue, nodes[~passages], values[~passages], walked, cosines, scores)
 
 

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.passage import Fact
-from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.matrix import Mask, Snapshot
 from llama_index.ragkit.node_ids import content_id
 
 __all__ = ["HippoRAGState", "fact_id", "fact_key", "fact_of", "fact_text", "phrase_id"]
 
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def phrase_id(phrase: str) -> str:

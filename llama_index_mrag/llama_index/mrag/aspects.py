@@ -10,7 +10,7 @@ Not in the paper, which embeds the question whole.
 import re
 from collections.abc import Sequence
 
-from llama_index.ragkit.sentences import split_sentences
+from llama_index.ragkit.sentences import UNSPACED, split_sentences
 
 __all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses"]
 
@@ -19,8 +19,8 @@ _LEAST_WORDS = 4  # a clause of fewer stays with its neighbour
 # Behind a comma, semicolon, colon or closing bracket, and before an opening one, also of wide scripts; dashes. A
 # comma inside a number does not cut.
 _CUTS = re.compile(r"(?<=[;)\]”»—–、，；：）])\s*|(?<=[,:])\s+|\s+(?=[(\[“«—–])|(?=[（])")
-# In scripts without spaces a word is about two characters.
-_WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+# In scripts without spaces a word is about two characters; so, with Hangul, is one of Korean.
+_WIDE = re.compile(f"[{UNSPACED}\uac00-\ud7af]")
 _WORD = re.compile(r"\w+")
 
 

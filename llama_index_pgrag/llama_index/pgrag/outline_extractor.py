@@ -13,7 +13,7 @@ from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.extraction import ExtractionContext, NodeExtractor, Record
 from llama_index.ragkit.json_output import parse_pairs
-from llama_index.ragkit.records import plain_text
+from llama_index.ragkit.records import plain_text, title_of
 
 __all__ = ["GivenMindMaps", "OutlineExtractor"]
 
@@ -36,10 +36,7 @@ class OutlineExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """No call."""
-        title = node.metadata.get(self.title_key) if self.title_key is not None else None
-        topic, paths = yield from offload(
-            outline, plain_text(node), title if isinstance(title, str) else "", self.language
-        )
+        topic, paths = yield from offload(outline, plain_text(node), title_of(node, self.title_key), self.language)
         return to_record(topic, paths)
 
 

@@ -13,9 +13,11 @@ import re
 from collections import Counter
 from math import log
 
+from llama_index.ragkit.sentences import UNSPACED
+
 __all__ = ["key_phrases"]
 
-_WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces
+_WIDE = UNSPACED
 # Characters that join words in Chinese and Japanese; a phrase does not reach across them.
 _JOINING = "的了在是和与及对为将从被把也都就而或其这那有等于以并中上下不个一二三年月日时の、はがをにでともへや"
 _WIDE_RUN = re.compile(f"[{_WIDE}]+")

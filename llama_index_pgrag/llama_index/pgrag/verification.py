@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from rouge_score import rouge_scorer  # type: ignore[import-untyped]
 
+from llama_index.ragkit.sentences import UNSPACED
+
 __all__ = ["Check", "lexical_tokens", "rouge_l", "statements_of"]
 
-_TOKEN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\\W_]+")
+_TOKEN = re.compile(f"[{UNSPACED}]|[^\\W_]+")
 _BULLET = re.compile(r"^\s*(?:[-*•·–—]+|\(?\d{1,3}[.):、]|\(?[a-zA-Z][.)])\s+|^\s*\d{1,3}、\s*")
 
 

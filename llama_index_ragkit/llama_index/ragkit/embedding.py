@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.driver import Steps, call
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
 
-__all__ = ["PROBE_TEXT", "as_matrix", "check_model", "describe_model", "embed_query", "embed_texts", "query_matrix"]
+__all__ = ["as_matrix", "check_model", "describe_model", "embed_query", "embed_texts", "query_matrix"]
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
 _BLOCK = 8192  # texts given to a model at once: it returns lists of Python numbers, eight times as large as a row

@@ -21,7 +21,6 @@ from llama_index.ragkit.json_scan import CutError, NotStrictError, Pairs, balanc
 from llama_index.ragkit.thoughts import THOUGHT_END, THOUGHT_NAMES
 
 __all__ = [
-    "MAX_CHARACTERS",
     "Duplicates",
     "Pairs",
     "Truncated",

@@ -26,7 +26,7 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError, Parse
 from llama_index.ragkit.json_output import storable
 from llama_index.ragkit.retry import RetryPolicy, is_transient, redact
 
-__all__ = ["Completion", "Mode", "RetryPolicy", "ask", "complete", "model_identity"]
+__all__ = ["Mode", "RetryPolicy", "ask", "complete", "model_identity"]
 
 T = TypeVar("T")
 Mode = Literal["text", "function", "json_schema"]

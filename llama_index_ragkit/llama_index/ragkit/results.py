@@ -9,10 +9,11 @@ from llama_index.core.utils import get_tokenizer
 
 from llama_index.ragkit.driver import Steps
 
-__all__ = ["MOST_LOOKED_AT", "count_tokens", "deepened", "fit_tokens", "fresh", "take_nodes"]
+__all__ = ["MOST_LOOKED_AT", "Scored", "count_tokens", "deepened", "fit_tokens", "fresh", "take_nodes"]
 
 
 MOST_LOOKED_AT = 4  # nodes for each that is wanted, when a token budget may pass some over
+Scored = tuple[str, float]  # an id and its score
 Ranked = TypeVar("Ranked", bound=tuple[Any, ...])
 
 
@@ -65,7 +66,7 @@ def deepened(first: Sequence[Ranked], rank: Callable[[int], Sequence[Ranked]], d
 
 
 def take_nodes(
-    ranking: Iterable[tuple[str, float]],
+    ranking: Iterable[Scored],
     fetch: Callable[[str], Steps[BaseNode | None]],
     top_k: int,
     token_budget: int | None = None,

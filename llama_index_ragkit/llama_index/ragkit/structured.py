@@ -16,7 +16,7 @@ from llama_index.ragkit.extraction_context import ExtractionContext, Record
 from llama_index.ragkit.json_output import Duplicates, Truncated, parse_model
 from llama_index.ragkit.prompts import fence
 
-__all__ = ["STRUCTURED_PROMPT", "StructuredExtractor"]
+__all__ = ["StructuredExtractor"]
 
 STRUCTURED_PROMPT = PromptTemplate(
     "Read the text between the tags and answer with one JSON object that follows this JSON schema:\n"

@@ -13,10 +13,10 @@ from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query
 from llama_index.ragkit.matrix import Mask
-from llama_index.ragkit.results import deepened
+from llama_index.ragkit.results import Scored, deepened
 from llama_index.ragkit.retriever import DerivedRetriever
 from llama_index.raptor.index import RaptorIndex
-from llama_index.raptor.state import RaptorState, Scored, beam_descent, collapsed
+from llama_index.raptor.state import RaptorState, beam_descent, collapsed
 
 __all__ = ["RaptorExplanation", "RaptorRetriever"]
 

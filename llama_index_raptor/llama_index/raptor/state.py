@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.filters import shown
+from llama_index.ragkit.matrix import Mask, Snapshot
+from llama_index.ragkit.results import Scored
 from llama_index.raptor.tree import Tree
 
-__all__ = ["RaptorState", "Scored", "beam_descent", "collapsed"]
-
-Mask = NDArray[np.bool_]
-Scored = tuple[str, float]
+__all__ = ["RaptorState", "beam_descent", "collapsed"]
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,7 @@ class RaptorState:
 
     def summary_mask(self, allowed: Mask | None) -> Mask | None:
         """Which summaries may be shown: those of which every leaf may be."""
-        if allowed is None:
-            return None
-        return np.array([bool(allowed[self.leaf_rows[name]].all()) for name in self.summaries.ids], dtype=np.bool_)
+        return shown((self.leaf_rows[name] for name in self.summaries.ids), allowed)
 
     def key(self, node: str) -> tuple[str, str]:
         """The canonical order among equal scores."""
@@ -153,10 +150,10 @@ def beam_descent(
     """
     kept: dict[str, float] = {}
     frontier = state.roots
-    shown = state.summary_mask(allowed)
+    visible = state.summary_mask(allowed)
     step = 0
     while frontier:
-        candidates = _visible(state, frontier, allowed, shown)
+        candidates = _visible(state, frontier, allowed, visible)
         best = state.cosines(candidates, vector)[:beam_width]
         if visit is not None and best:
             visit(step, best)

@@ -3,17 +3,18 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from llama_index.ragkit.checks import check_choice
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["Edge", "Facts", "Graph", "Grid", "Group", "Node", "Page", "Result", "Results"]
 
-Layout = Literal["tree", "force", "concentric"]
-LAYOUTS = ("tree", "force", "concentric")
+Layout = Literal["tree", "force"]
+LAYOUTS = get_args(Layout)
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -28,7 +29,7 @@ class Node:
     label : one line for the picture; the beginning of `text` when empty, then `id`
     text : shown whole when the node is selected
     group : names its :class:`Group`, which gives the colour
-    level : its layer, 0 at the bottom. A concentric layout puts the highest in the middle
+    level : its layer, 0 at the bottom
     size : relative weight above 0; in graphs the area of the node grows with it
     score : shown with the node; None when there is none
     lit : belongs to what the page wants to show first, such as the path of the last query
@@ -112,8 +113,8 @@ class Graph:
     ----------
     nodes, edges : every edge names two nodes of the graph
     groups : colours and legend names; groups that nodes name and that are not given here get the next free colour
-    layout : `"tree"` (layers, roots at the top; opens as far as it is readable, the rest on click),
-        `"force"` (near means connected) or `"concentric"` (highest level in the middle)
+    layout : `"tree"` (layers, roots at the top; opens as far as it is readable, the rest on click) or
+        `"force"` (near means connected)
 
     Raises
     ------
@@ -133,8 +134,7 @@ class Graph:
     layout: Layout = "tree"
 
     def __post_init__(self) -> None:
-        if self.layout not in LAYOUTS:
-            raise ConfigurationError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {self.layout!r}.")
+        check_choice("layout", self.layout, LAYOUTS)
         known = _check_nodes(self.nodes)
         for edge in self.edges:
             for end in (edge.source, edge.target):

@@ -80,13 +80,7 @@ ragkit.view = (stage, on) => {
         tilingPaddingVertical: 46,
         tilingPaddingHorizontal: 46,
       };
-      const rings = {
-        name: "concentric",
-        concentric: (node) => nodes[keyOf(node)].level ?? 0,
-        levelWidth: () => 1,
-        minNodeSpacing: 34,
-      };
-      cy.layout({ ...(kind === "force" ? force : rings), animate: false, fit: false, ...options }).run();
+      cy.layout({ ...force, animate: false, fit: false, ...options }).run();
     } finally {
       Math.random = random;
     }
@@ -190,8 +184,7 @@ ragkit.view = (stage, on) => {
         y: anchor.y + (60 + 9 * Math.sqrt(n)) * Math.sin(angle),
       });
     });
-    if (kind === "force" && cy.nodes().length < 700) arrange({ randomize: false, quality: "proof", numIter: 300 });
-    else if (kind === "concentric") arrange({});
+    if (cy.nodes().length < 700) arrange({ randomize: false, quality: "proof", numIter: 300 });
     rename();
   }
 
