@@ -50,11 +50,12 @@ def walk_over_six_maps() -> Iterator[dict[str, Any]]:
     """From the question's vector to ranked paths over six candidate maps: template, similarities, walk, aggregation."""
     from llama_index.pgrag.allowed import Allowed
     from llama_index.pgrag.candidates import Reach
-    from llama_index.pgrag.ranking import Settings, explore
+    from llama_index.pgrag.options import Options
+    from llama_index.pgrag.ranking import explore
 
     index = _index(1000, 12)
     question = np.asarray(index.embed_model.get_query_embedding("q"), dtype=np.float32)
-    settings = Settings(reach=Reach(seed_topics=6, seed_facts=0))
+    settings = Options(reach=Reach(seed_topics=6, seed_facts=0))
     found = explore(index.graph, question, [question], settings, Allowed())
     times = repeated(lambda: explore(index.graph, question, [question], settings, Allowed()), 50)
     yield {

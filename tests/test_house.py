@@ -25,13 +25,13 @@ ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = sorted(path for path in ROOT.glob("llama_index_*") if path.is_dir())
 NAMES = [path.name.removeprefix("llama_index_") for path in DISTRIBUTIONS]
 PLUGINS = [name for name in NAMES if name != "ragkit"]
-MOST_LINES = 400
+MOST_LINES = 310
 
 each_package = pytest.mark.parametrize("name", NAMES)
 each_plugin = pytest.mark.parametrize("name", PLUGINS)
 
 # The rooms of a plugin that know LlamaIndex; every other module is a step of the method.
-ADAPTERS = re.compile(r"__init__|index|retriever|postprocessor|prompts|embedding|generation|ircot|\w*extract\w*")
+ADAPTERS = re.compile(r"__init__|index|retriever|postprocessor|prompts|\w*embedding|generation|ircot|\w*extract\w*")
 # What belongs to the machine of whoever wrote it. Spelled in halves, since this file is searched too.
 MACHINE_WORDS = (*("/" + word + "/" for word in ("work", "root", "home", "tmp")), "../" + "shared")
 

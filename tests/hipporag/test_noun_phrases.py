@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llama_index.hipporag.names import names
+from llama_index.hipporag.normalising import normalise
 from llama_index.hipporag.noun_phrases import noun_phrases, read_question, read_text, subject_of
-from llama_index.hipporag.phrases import normalise
 
 
 def texts(found):

@@ -95,7 +95,7 @@ def test_made_up_passages(seed: int, damping: float):
 
 
 def test_the_legacy_normaliser_is_the_published_one():
-    from llama_index.hipporag.phrases import normalise
+    from llama_index.hipporag.normalising import normalise
 
     for text in ["U.S. Army", "Göttingen", "  Goiás ", "$", "20%", "漢字", "İstanbul", "a\tb\nc", "ﬁ", "É"]:
         assert normalise(text, "legacy") == processed(text)

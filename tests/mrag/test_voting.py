@@ -8,7 +8,7 @@ from tests.mrag.published import cosine, votes_by_hand
 
 from llama_index.mrag.election import hold
 from llama_index.mrag.search import Ballots
-from llama_index.mrag.spaces import natural_heads, split_heads
+from llama_index.mrag.splitting import natural_heads, split_heads
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting import VOTES, Tally, combine, head_votes, lexical_votes, mix, tally
 from llama_index.ragkit.vector_store import MatrixVectorStore

@@ -3,9 +3,9 @@
 import pytest
 
 from llama_index.pgrag.context import Found, context_text
+from llama_index.pgrag.key_phrases import key_phrases
 from llama_index.pgrag.mind_map import nested, path_text, read_mind_map, root_of
 from llama_index.pgrag.outline import outline, split_heading
-from llama_index.pgrag.phrases import key_phrases
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.json_output import parse_pairs
 

@@ -4,9 +4,9 @@ See :class:`GEMRAGIndex`.
 """
 
 from llama_index.gemrag.eigenthemes import Spectrum
-from llama_index.gemrag.extractors import KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.index import GEMRAGIndex
 from llama_index.gemrag.postprocessor import GEMRAGPostprocessor
+from llama_index.gemrag.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.retriever import GEMRAGExplanation, GEMRAGRetriever
 
 __all__ = [

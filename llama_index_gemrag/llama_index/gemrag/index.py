@@ -12,8 +12,8 @@ from llama_index.core.storage.storage_context import StorageContext
 
 from llama_index.gemrag.eigenthemes import Spectrum, spectrum_of
 from llama_index.gemrag.export import to_graph
-from llama_index.gemrag.extractors import UtilityQuestionExtractor
 from llama_index.gemrag.params import DEFAULTS, PAPER, check_params
+from llama_index.gemrag.question_extractor import UtilityQuestionExtractor
 from llama_index.gemrag.reading import graph_of
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.storing import Group

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llama_index.gemrag.building import ThemeWriter
 from llama_index.gemrag.eigenthemes import Reading
-from llama_index.gemrag.extractors import UtilityQuestionExtractor
+from llama_index.gemrag.question_extractor import UtilityQuestionExtractor
 from llama_index.gemrag.reading import rows_by_group, themes_of
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.storing import (

@@ -18,11 +18,11 @@ from llama_index.hipporag.linking import (
     seeds_of_facts,
 )
 from llama_index.hipporag.memory import Memory
+from llama_index.hipporag.normalising import Normalizer, normalise
 from llama_index.hipporag.noun_phrases import read_question
 from llama_index.hipporag.openie_extractor import Entities
 from llama_index.hipporag.options import Options
 from llama_index.hipporag.passage import Fact
-from llama_index.hipporag.phrases import Normalizer, normalise
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.json_output import parse_model

@@ -10,15 +10,15 @@ from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledN
 from llama_index.core.schema import BaseNode, IndexNode
 from llama_index.core.storage.storage_context import StorageContext
 
-from llama_index.hipporag.deriving import GraphWriter, Rules
+from llama_index.hipporag.building import GraphWriter
 from llama_index.hipporag.export import to_graph
 from llama_index.hipporag.graph_data import facts_of, mentions_of, near_of
+from llama_index.hipporag.normalising import Normalizer
 from llama_index.hipporag.openie_extractor import OpenIEExtractor
-from llama_index.hipporag.phrases import Normalizer, check_normalizer
+from llama_index.hipporag.params import Rules
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.view import page_of, rows_to_show
 from llama_index.ragkit import DerivedIndex, DerivedStruct, NodeExtractor, register_index
-from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.embedding import embed_texts
 from llama_index.ragkit.html import Page
@@ -103,7 +103,6 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         }
         self._params = chosen_params(asdict(Rules()), index_struct, self.method, given, fixed=True)
         self._rules = Rules(**self._params)
-        _check_rules(self._rules)
         super().__init__(
             nodes=nodes,
             objects=objects,
@@ -197,13 +196,6 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
             yield from call(store.upsert_nodes, store.aupsert_nodes, nodes[start : start + _BATCH])
         for start in range(0, len(whole), _BATCH):
             yield from call(store.upsert_relations, store.aupsert_relations, whole[start : start + _BATCH])
-
-
-def _check_rules(rules: Rules) -> None:
-    check_normalizer(rules.normalizer)
-    check_number("synonym_threshold", rules.synonym_threshold, 0, 1, above=True)
-    check_count("max_synonyms", rules.max_synonyms, 1)
-    check_count("min_synonym_length", rules.min_synonym_length, 0)
 
 
 register_index(HippoRAGIndex)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from llama_index.hipporag.memory import Memory
+from llama_index.hipporag.normalising import Normalizer, normalise
 from llama_index.hipporag.passage import Fact
-from llama_index.hipporag.phrases import Normalizer, normalise
 from llama_index.hipporag.state import HippoRAGState, fact_of
 from llama_index.ragkit.mentions import mentions
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from llama_index.hipporag.names import Mention, names
-from llama_index.hipporag.phrases import normalise
+from llama_index.hipporag.normalising import normalise
 from llama_index.hipporag.uncased import uncased_phrases
 from llama_index.ragkit.sentences import sentence_spans
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.mrag.search import Ballots
-from llama_index.mrag.spaces import split_heads
+from llama_index.mrag.splitting import split_heads
 from llama_index.mrag.state import MRAGState
 from llama_index.ragkit.driver import Steps
 from llama_index.ragkit.errors import ConfigurationError

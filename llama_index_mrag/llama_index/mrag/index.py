@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from llama_index.mrag.embedding import HeadEmbedding, with_heads
 from llama_index.mrag.head_stores import HeadStores
-from llama_index.mrag.spaces import split_heads
+from llama_index.mrag.splitting import split_heads
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.view import page_of
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.mrag.spaces import split_heads
+from llama_index.mrag.splitting import split_heads
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import top_k
 

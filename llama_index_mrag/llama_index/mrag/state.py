@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from llama_index.mrag.importance import HeadSums, importance
 from llama_index.mrag.search import Ballots, cast
-from llama_index.mrag.spaces import split_heads
+from llama_index.mrag.splitting import split_heads
 from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.matrix_search import squared_norms, weights
 

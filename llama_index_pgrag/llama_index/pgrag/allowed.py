@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llama_index.pgrag.graph import Fact, PseudoGraph
+from llama_index.pgrag.state import Fact, PseudoGraph
 from llama_index.ragkit.matrix import Mask
 
 __all__ = ["Allowed"]

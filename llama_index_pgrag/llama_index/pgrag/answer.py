@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.allowed import Allowed
-from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.ranking import Exploration, Merged, merge_equal
+from llama_index.pgrag.state import PseudoGraph
 
 __all__ = ["Answer"]
 

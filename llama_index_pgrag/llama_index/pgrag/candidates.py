@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.allowed import Allowed
-from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.leads import Leads
+from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.matrix import Mask

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.mind_map import path_text
+from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.extras import need
 
 __all__ = ["to_graph"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.allowed import Allowed
-from llama_index.pgrag.graph import Fact, PseudoGraph
+from llama_index.pgrag.state import Fact, PseudoGraph
 
 __all__ = ["Leads", "find_leads", "lead_facts", "named_leads"]
 

@@ -8,8 +8,8 @@ sentence of its section, so that the map has branches where the text keeps to a 
 import re
 from collections import Counter
 
+from llama_index.pgrag.key_phrases import key_phrases
 from llama_index.pgrag.mind_map import Path
-from llama_index.pgrag.phrases import key_phrases
 from llama_index.ragkit.sentences import split_sentences
 
 __all__ = ["outline", "split_heading"]

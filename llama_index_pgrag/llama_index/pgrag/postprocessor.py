@@ -10,9 +10,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.pgrag.allowed import Allowed
 from llama_index.pgrag.candidates import Candidate
 from llama_index.pgrag.context import Found, context_text
-from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
-from llama_index.pgrag.ranking import Merged, Settings, explore_maps, merge_equal
+from llama_index.pgrag.options import Options
+from llama_index.pgrag.ranking import Merged, explore_maps, merge_equal
+from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.checks import choice, count
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query, embed_texts
@@ -100,7 +101,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         texts = [text for text in bundle.embedding_strs if text.strip()]
         if texts and texts != [bundle.query_str]:
             points = list((yield from embed_texts(index.embed_model, texts)))
-        found = yield from offload(explore_maps, graph, candidates, points, Settings(), allowed)
+        found = yield from offload(explore_maps, graph, candidates, points, Options(), allowed)
         return merge_equal(found.ranking)[: self.max_paths]
 
 

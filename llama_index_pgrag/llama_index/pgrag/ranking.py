@@ -27,43 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.allowed import Allowed
-from llama_index.pgrag.candidates import Candidate, Reach, Vector, find_candidates
-from llama_index.pgrag.graph import Fact, PseudoGraph
+from llama_index.pgrag.candidates import Candidate, Vector, find_candidates
 from llama_index.pgrag.leads import Leads
+from llama_index.pgrag.options import Options
+from llama_index.pgrag.state import Fact, PseudoGraph
 from llama_index.pgrag.template import Template, make_template
-from llama_index.pgrag.walk import SIGNED, Control, Walk, walk
-from llama_index.ragkit.checks import check_count, check_number
+from llama_index.pgrag.walk import Walk, walk
 from llama_index.ragkit.matrix_search import cosines
 
-__all__ = ["Exploration", "Merged", "Scored", "Settings", "explore", "explore_maps", "merge_equal", "rank_passages"]
+__all__ = ["Exploration", "Merged", "Scored", "explore", "explore_maps", "merge_equal", "rank_passages"]
 
 Scored = tuple[Fact, float]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Parameters of a retrieval; see :class:`~llama_index.pgrag.PGRAGRetriever`."""
-
-    reach: Reach = field(default_factory=Reach)
-    control: Control = SIGNED
-    num_seeds: int = 8
-    walks: bool = True
-    walk_weight: float = 0.1
-    dense_weight: float = 0.7
-    lead_weight: float = 0.25
-    lead_threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_count("num_seeds", self.num_seeds, 1)
-        check_number("walk_weight", self.walk_weight, 0)
-        check_number("lead_weight", self.lead_weight, 0)
-        check_number("lead_threshold", self.lead_threshold, 0, 1, below=True)
-        check_number("dense_weight", self.dense_weight, 0, 1)
-
-    @property
-    def whole(self) -> float:
-        """What the score of a path is divided by; leads count on top."""
-        return 1 + self.walk_weight if self.walks else 1.0
 
 
 @dataclass(frozen=True)
@@ -89,20 +63,20 @@ def explore(
     graph: PseudoGraph,
     question: Vector,
     key_points: Sequence[Vector],
-    settings: Settings,
+    options: Options,
     allowed: Allowed,
     leads: Leads | None = None,
 ) -> Exploration:
     """Find the candidate maps, walk them, and rank their facts."""
-    candidates = find_candidates(graph, question, key_points, settings.reach, allowed, leads or {})
-    return explore_maps(graph, candidates, key_points, settings, allowed, leads)
+    candidates = find_candidates(graph, question, key_points, options.reach, allowed, leads or {})
+    return explore_maps(graph, candidates, key_points, options, allowed, leads)
 
 
 def explore_maps(
     graph: PseudoGraph,
     candidates: list[Candidate],
     key_points: Sequence[Vector],
-    settings: Settings,
+    options: Options,
     allowed: Allowed,
     leads: Leads | None = None,
 ) -> Exploration:
@@ -111,16 +85,16 @@ def explore_maps(
     template = make_template(graph, candidates, allowed)
     sims = template.similarities(key_points)
     rows = len(template.facts)
-    walked = walk(template.ids, sims, settings.num_seeds, settings.control) if settings.walks and rows else None
+    walked = walk(template.ids, sims, options.num_seeds, options.control) if options.walks and rows else None
     scores = np.zeros(rows)
     if rows:
         leaf = (template.ids >= 0).sum(axis=1) - 1
         scores = sims[:, np.arange(rows), leaf].max(axis=0)
     if walked is not None and walked.scores.max() > 0:
-        scores = scores + settings.walk_weight * walked.scores / walked.scores.max()
-    scores = scores / settings.whole
+        scores = scores + options.walk_weight * walked.scores / walked.scores.max()
+    scores = scores / options.whole
     scored = [
-        (fact, float(score) + settings.lead_weight * leads.get(fact.topic_id, 0.0))
+        (fact, float(score) + options.lead_weight * leads.get(fact.topic_id, 0.0))
         for fact, score in zip(template.facts, scores, strict=True)
     ]
     scored.sort(key=lambda pair: (-pair[1], pair[0].key))
@@ -133,7 +107,7 @@ def rank_passages(
     key_points: Sequence[Vector],
     found: Exploration,
     nearest: Sequence[str],
-    settings: Settings,
+    options: Options,
 ) -> list[tuple[str, float]]:
     """Nodes by the best of their facts and by their own cosine, best first.
 
@@ -156,16 +130,16 @@ def rank_passages(
         vectors = graph.facts.vectors_of([fact.id for fact in further])
         scores = np.max([cosines(vectors, point) for point in key_points], axis=0)
         for fact, score in zip(further, scores.tolist(), strict=True):
-            score /= settings.whole
+            score /= options.whole
             best[fact.node_id] = max(score, best.get(fact.node_id, score))
-    share = settings.dense_weight
+    share = options.dense_weight
 
     def lead(node_id: str) -> float:
-        return settings.lead_weight * led.get(node_id, 0.0)
+        return options.lead_weight * led.get(node_id, 0.0)
 
     own = cosines(graph.chunks.vectors_of(nodes), question)
     scored = [
-        (node_id, share * (dense + lead(node_id)) + (1 - share) * best.get(node_id, dense / settings.whole))
+        (node_id, share * (dense + lead(node_id)) + (1 - share) * best.get(node_id, dense / options.whole))
         for node_id, dense in zip(nodes, own.tolist(), strict=True)
     ]
     return sorted(scored, key=lambda pair: (-pair[1], graph.chunks.record_of(pair[0]).key))

@@ -17,11 +17,12 @@ from llama_index.pgrag.answer import Answer
 from llama_index.pgrag.candidates import Reach
 from llama_index.pgrag.context import Format, Found, context_text
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
-from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.index import PGRAGIndex
 from llama_index.pgrag.leads import Leads, find_leads, lead_facts, named_leads
+from llama_index.pgrag.options import Options
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
-from llama_index.pgrag.ranking import Merged, Settings, explore, rank_passages
+from llama_index.pgrag.ranking import Merged, explore, rank_passages
+from llama_index.pgrag.state import PseudoGraph
 from llama_index.pgrag.verification import statements_of
 from llama_index.pgrag.walk import CODE, PAPER, SIGNED, Control
 from llama_index.ragkit.checks import check_choice, check_count
@@ -123,7 +124,7 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
         self.return_source = return_source
         self.key_points = check_choice("key_points", key_points, ("question", "llm"))
         self.max_key_points = check_count("max_key_points", max_key_points, 1)
-        self.settings = Settings(
+        self.options = Options(
             Reach(seed_topics, max_topics, topic_walk, fact_walk, seed_facts),
             control if isinstance(control, Control) else _CONTROLS[control],
             num_seeds,
@@ -155,7 +156,7 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
         self._fall_back(query, fallback)
         allowed = Allowed.of(graph, self._allowed(graph.chunks))
         leads = yield from self._find_leads(graph, [query, *texts], points, allowed)
-        found = yield from offload(explore, graph, question, points, self.settings, allowed, leads)
+        found = yield from offload(explore, graph, question, points, self.options, allowed, leads)
         return Answer(graph, question, texts, points, allowed, found, fallback)
 
     def _take(self, found: Answer | None) -> Steps[list[NodeWithScore]]:
@@ -179,7 +180,7 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
         path_of = {} if self.return_source else {result.fact.id: result for result in found.results}
         explained = []
         for result in nodes:
-            node_id, control = result.node.node_id, self.settings.control
+            node_id, control = result.node.node_id, self.options.control
             if node_id in path_of:
                 explain = partial(explain_path, found, path_of[node_id])
             else:
@@ -190,12 +191,12 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
     def _find_leads(
         self, graph: PseudoGraph, texts: Sequence[str], points: list[NDArray[np.float32]], allowed: Allowed
     ) -> Steps[Leads]:
-        settings = self.settings
-        if not settings.lead_weight or not settings.walks or not len(graph.facts):
+        options = self.options
+        if not options.lead_weight or not options.walks or not len(graph.facts):
             return {}
-        facts = yield from offload(lead_facts, graph, points, settings.num_seeds, allowed)
+        facts = yield from offload(lead_facts, graph, points, options.num_seeds, allowed)
         ends = yield from embed_texts(self._index.embed_model, [fact.path[-1] for fact, _ in facts])
-        told = yield from offload(find_leads, graph, facts, list(ends), settings.lead_threshold, allowed)
+        told = yield from offload(find_leads, graph, facts, list(ends), options.lead_threshold, allowed)
         named = yield from offload(named_leads, graph, texts, allowed)
         return {topic_id: max(told.get(topic_id, 0.0), named.get(topic_id, 0.0)) for topic_id in {**named, **told}}
 
@@ -231,7 +232,7 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
                 mask = np.fromiter((node_id in nodes for node_id in graph.chunks.ids), np.bool_, len(graph.chunks))
             near = (yield from offload(graph.chunks.search, [asked.question], wanted, mask))[0].ids
         ranking = yield from offload(
-            rank_passages, graph, asked.question, asked.points, asked.found, near, self.settings
+            rank_passages, graph, asked.question, asked.points, asked.found, near, self.options
         )
         return (yield from self._take_best(ranking))
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.allowed import Allowed
 from llama_index.pgrag.candidates import Candidate, Vector
-from llama_index.pgrag.graph import KINDS, Fact, PseudoGraph
+from llama_index.pgrag.state import KINDS, Fact, PseudoGraph
 
 __all__ = ["Template", "make_template"]
 

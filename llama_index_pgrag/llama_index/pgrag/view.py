@@ -3,9 +3,9 @@
 from itertools import pairwise
 from typing import Any
 
-from llama_index.pgrag.graph import PseudoGraph
 from llama_index.pgrag.mind_map import path_text
 from llama_index.pgrag.ranking import Merged
+from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
 from llama_index.ragkit.retriever import LastQuery
 

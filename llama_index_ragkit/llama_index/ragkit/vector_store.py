@@ -2,21 +2,15 @@
 
 import asyncio
 import json
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from itertools import compress
 from typing import Any
 
-import fsspec  # type: ignore[import-untyped]
 import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
 from llama_index.core.schema import BaseNode
-from llama_index.core.vector_stores.simple import DEFAULT_VECTOR_STORE, NAMESPACE_SEP, SimpleVectorStore
 from llama_index.core.vector_stores.types import (
-    DEFAULT_PERSIST_DIR,
-    DEFAULT_PERSIST_FNAME,
     BasePydanticVectorStore,
     MetadataFilters,
     VectorStoreQuery,
@@ -28,13 +22,13 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, UnsupportedStoreError
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.matrix import Hits, Snapshot
-from llama_index.ragkit.matrix_json import decode, encode, entry_of, is_persisted_matrix, read, write_atomically
+from llama_index.ragkit.matrix_files import StoredMatrix
 from llama_index.ragkit.matrix_rows import Record, Storage, Vectors, as_records, as_vectors
 
 __all__ = ["MatrixVectorStore"]
 
 
-class MatrixVectorStore(BasePydanticVectorStore):
+class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
     """Vectors in one matrix, with exact search by cosine.
 
     Scores are cosines in [-1, 1], comparable between queries; a zero vector scores 0. The same rows give
@@ -290,73 +284,6 @@ class MatrixVectorStore(BasePydanticVectorStore):
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """As :meth:`query`, in a thread."""
         return await asyncio.to_thread(self.query, query, **kwargs)
-
-    def persist(
-        self,
-        persist_path: str = os.path.join(DEFAULT_PERSIST_DIR, DEFAULT_PERSIST_FNAME),
-        fs: fsspec.AbstractFileSystem | None = None,
-    ) -> None:
-        """Write rows and tag; the old file stays whole until the new one takes its place.
-
-        Raises
-        ------
-        ConfigurationError
-            If the tag is not JSON.
-        """
-        write_atomically(encode(self._snapshot, self.stores_text, self.tag), str(persist_path), fs)
-
-    @classmethod
-    def from_persist_dir(
-        cls,
-        persist_dir: str = DEFAULT_PERSIST_DIR,
-        namespace: str = DEFAULT_VECTOR_STORE,
-        fs: fsspec.AbstractFileSystem | None = None,
-    ) -> "MatrixVectorStore":
-        """Load one namespace of a folder that `StorageContext.persist` wrote; see :meth:`from_persist_path`."""
-        return cls.from_persist_path(f"{persist_dir}/{namespace}{NAMESPACE_SEP}{DEFAULT_PERSIST_FNAME}", fs)
-
-    @classmethod
-    def from_persist_path(cls, persist_path: str, fs: fsspec.AbstractFileSystem | None = None) -> "MatrixVectorStore":
-        """Load a file that :meth:`persist` wrote.
-
-        Raises
-        ------
-        MissingSpaceError
-            If there is no such file.
-        HalfWrittenError, FormatVersionError, StorageError
-            If it is damaged, of another version of the format, or of another kind of store.
-        """
-        return cls.from_simple(read(str(persist_path), fs))
-
-    @classmethod
-    def is_persisted_matrix(cls, store: object) -> bool:
-        """Whether this is what core made of a file that :meth:`persist` wrote."""
-        return is_persisted_matrix(store)
-
-    @classmethod
-    def from_simple(cls, store: SimpleVectorStore) -> "MatrixVectorStore":
-        """Make a store itself again that core loaded as a `SimpleVectorStore`.
-
-        Raises
-        ------
-        HalfWrittenError, FormatVersionError
-            If it is damaged, or of another version of the format.
-        StorageError
-            If it is an ordinary `SimpleVectorStore`, or rows were added to it since it was loaded.
-        """
-        return cls._of(*decode(entry_of(store)))
-
-    @classmethod
-    def _of(cls, rows: Snapshot, stores_text: bool, tag: dict[str, Any]) -> "MatrixVectorStore":
-        store = cls(stores_text=stores_text, dtype=rows.dtype, tag=tag)
-        store._snapshot = rows
-        return store
-
-    def __reduce__(self) -> tuple[Any, ...]:  # core's pickling would leave the rows out
-        return (self._of, (self._snapshot, self.stores_text, self.tag))
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "MatrixVectorStore":
-        return self._of(deepcopy(self._snapshot), self.stores_text, deepcopy(self.tag))
 
 
 def _node(record: Record) -> BaseNode:

@@ -13,7 +13,6 @@ and published code are silent or do not end:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +25,14 @@ from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.spaces import Rows
 from llama_index.ragkit.summarizing import SummaryWriting
 from llama_index.raptor.clustering import Clustering, limit_weight
-from llama_index.raptor.stored_tree import SUMMARIES, TREE, put_tree
+from llama_index.raptor.params import Layering
+from llama_index.raptor.storing import SUMMARIES, TREE, put_tree
 from llama_index.raptor.tree import Tree, summary_id
 
-__all__ = ["LEVEL_KEY", "Layering", "TreeWriter"]
+__all__ = ["LEVEL_KEY", "TreeWriter"]
 
 LEVEL_KEY = "raptor_level"
 _MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one below
-
-
-@dataclass(frozen=True)
-class Layering:
-    """Parameters of the layers; see :class:`~llama_index.raptor.RaptorIndex`."""
-
-    max_layers: int = 5
-    max_cluster_tokens: int = 8192
-    max_root_children: int = 12
 
 
 class TreeWriter:

@@ -10,7 +10,6 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComp
 from llama_index.core.storage.storage_context import StorageContext
 
 from llama_index.ragkit import DerivedStruct, Estimate, LLMSummarizer, NodeExtractor, Summarizer, register_index
-from llama_index.ragkit.checks import check_count
 from llama_index.ragkit.driver import Steps, run_steps
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.records import Record, plain_text
@@ -18,12 +17,13 @@ from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.struct import chosen_params
 from llama_index.ragkit.summarizing import SummarizingIndex
 from llama_index.ragkit.writing import Change
-from llama_index.raptor.building import Layering, TreeWriter
+from llama_index.raptor.building import TreeWriter
 from llama_index.raptor.clustering import Clustering
 from llama_index.raptor.graph_clustering import GraphClustering
+from llama_index.raptor.params import Layering
 from llama_index.raptor.placing import place
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.stored_tree import load_tree
+from llama_index.raptor.storing import load_tree
 from llama_index.raptor.tree import Tree
 from llama_index.raptor.view import page_of
 
@@ -95,7 +95,7 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
         }
         defaults = {**asdict(Layering()), "summary_tokens": 200, "summaries": "deferred"}
         self._params = chosen_params(defaults, index_struct, self.method, given, fixed=False)
-        _check_params(self._params)
+        self._layering = Layering(**{field.name: self._params[field.name] for field in fields(Layering)})
         super().__init__(
             nodes=nodes,
             objects=objects,
@@ -137,8 +137,9 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
         return tree
 
     def _writer(self, state: RaptorState) -> TreeWriter:
-        layering = Layering(**{field.name: self._params[field.name] for field in fields(Layering)})
-        return TreeWriter(self._parts, state.tree, state.written, self._clustering, layering, self._summary_writing())
+        return TreeWriter(
+            self._parts, state.tree, state.written, self._clustering, self._layering, self._summary_writing()
+        )
 
     def _update_tree(self, change: Callable[[Tree], Tree], unwrite: Callable[[Tree], Iterable[str]]) -> Steps[int]:
         """Write what is missing after a change of the structure; returns how many summaries are still missing."""
@@ -219,11 +220,6 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
             calls, prompt = calls + layer, prompt + tokens
             below, tokens = layer, layer * summary_tokens
         return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
-
-
-def _check_params(params: dict[str, Any]) -> None:
-    for name, least in {"max_layers": 0, "max_cluster_tokens": 1, "max_root_children": 2}.items():
-        check_count(name, params[name], least)
 
 
 register_index(RaptorIndex)

@@ -5,8 +5,8 @@ what goes is deleted first; lists of near phrases are stored before the rows of 
 A list that names a phrase which is not there was cut short and is made anew, if it may lack an entry.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,48 +14,23 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.memory import Memory
+from llama_index.hipporag.near_phrases import SIMILAR, Grown, load_lists, searched, store_lists, with_new
+from llama_index.hipporag.normalising import Normalizer, normalise
+from llama_index.hipporag.params import Rules
 from llama_index.hipporag.passage import Fact, Passage, read_record
-from llama_index.hipporag.phrases import Normalizer, normalise, significant
 from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_of, fact_text, phrase_id
-from llama_index.hipporag.synonymy import (
-    Pairs,
-    Tile,
-    as_pairs,
-    extended_lists,
-    keep_best,
-    replaced_rows,
-    slack,
-    tiles,
-)
 from llama_index.ragkit.driver import Steps, offload
-from llama_index.ragkit.matrix import Snapshot
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.spaces import Rows
 from llama_index.ragkit.writing import Change
 
-__all__ = ["GraphWriter", "Rules"]
+__all__ = ["GraphWriter"]
 
 PHRASES = "phrases"
 FACTS = "facts"
-SIMILAR = "similar"
 
 Embed = Callable[[list[str]], Steps[NDArray[np.float32]]]
 Ints = NDArray[np.int64]
-
-_ROWS_AT_ONCE = 256  # lists made anew by one search
-_CELLS = 1 << 24  # cosines of new with old phrases held at once: 64 MiB of float32
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Parameters of the graph; see :class:`~llama_index.hipporag.HippoRAGIndex`."""
-
-    normalizer: Normalizer = "unicode"
-    entity_nodes: bool = True
-    fact_vectors: bool = True
-    synonym_threshold: float = 0.8
-    max_synonyms: int = 100
-    min_synonym_length: int = 3
 
 
 class GraphWriter:
@@ -141,8 +116,8 @@ class GraphWriter:
             self._snapshots(state), facts={fact: column for column, fact in enumerate(facts)}, memory=memory
         )
         number = np.cumsum(kept) - 1
-        similar = yield from offload(self._searched, state, memory.similar, number[losers[full]])
-        yield from self._store_lists(lambda row: state.phrases.records[row].id, similar, number[losers])
+        similar = yield from offload(searched, state.phrases, memory.similar, number[losers[full]], self._rules)
+        yield from store_lists(self._parts.records, lambda row: state.phrases.records[row].id, similar, number[losers])
         return replace(state, memory=replace(memory, similar=similar))
 
     def _add_phrases(self, state: HippoRAGState, phrases: Sequence[str]) -> Steps[HippoRAGState]:
@@ -152,55 +127,14 @@ class GraphWriter:
             return state
         vectors = yield from self._embed(new)
         ids = [phrase_id(phrase) for phrase in new]
-        grown = _Grown(state.phrases, ids, new, vectors)
+        grown = Grown(state.phrases, ids, new, vectors)
         similar, touched = yield from offload(self._with_new, state, grown)
-        yield from self._store_lists(grown.id_of, similar, touched)
+        yield from store_lists(self._parts.records, grown.id_of, similar, touched)
         yield from self._parts.spaces[PHRASES].put(Rows(ids, vectors, new, ids))
         return replace(self._snapshots(state), memory=state.memory.extended([], [], [], [], [], similar))
 
-    def _with_new(self, state: HippoRAGState, grown: "_Grown") -> tuple[csr_matrix, Ints]:
-        """Lists of near phrases with new ones compared with all, and the rows whose list changed."""
-        rules, dim = self._rules, grown.new_vectors.shape[1]
-        floor = rules.synonym_threshold - slack(dim)
-        pairs = as_pairs(grown.candidates(floor), grown.vectors_of, rules.synonym_threshold, rules.max_synonyms, dim)
-        rows = np.unique(pairs.rows)
-        long_enough = np.array(
-            [significant(grown.phrase_of(row)) >= rules.min_synonym_length for row in rows], np.bool_
-        )
-        kept = np.isin(pairs.rows, rows[long_enough])
-        pairs = Pairs(pairs.rows[kept], pairs.columns[kept], pairs.cosines[kept])
-        return extended_lists(state.memory.similar, len(grown), pairs, rules.max_synonyms, grown.phrases_of)
-
-    def _searched(self, state: HippoRAGState, lists: csr_matrix, rows: Ints) -> csr_matrix:
-        """Lists in which those of some rows are made anew by a search over all phrases."""
-        if not len(rows):
-            return lists
-        phrases, cap = state.phrases, self._rules.max_synonyms
-        found: list[tuple[int, int, float]] = []
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            block = rows[start : start + _ROWS_AT_ONCE].tolist()
-            vectors = phrases.vectors_of([phrases.records[row].id for row in block])
-            # One more than the cap, since each finds itself.
-            for row, hits in zip(block, phrases.search(vectors, cap + 1), strict=True):
-                near = zip(hits.rows.tolist(), hits.scores, strict=True)
-                found += [(row, column, score) for column, score in near if column != row]
-        table = np.array([entry for entry in found if entry[2] >= self._rules.synonym_threshold]).reshape(-1, 3)
-        anew = Pairs(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
-        names = phrases.records
-        best = keep_best(anew, cap, lambda columns: np.array([names[column].key for column in columns]))
-        return replaced_rows(lists, lists.shape[0], rows, best)
-
-    def _store_lists(self, id_of: Callable[[int], str], lists: csr_matrix, rows: Ints) -> Steps[None]:
-        put, drop = [], []
-        for row in rows.tolist():
-            part = slice(lists.indptr[row], lists.indptr[row + 1])
-            near = [id_of(column) for column in lists.indices[part].tolist()]
-            if near:
-                put.append((id_of(row), {"ids": near, "cosines": lists.data[part].tolist()}))
-            else:
-                drop.append(id_of(row))
-        yield from self._parts.records.put(SIMILAR, put)
-        yield from self._parts.records.delete(SIMILAR, drop)
+    def _with_new(self, state: HippoRAGState, grown: Grown) -> tuple[csr_matrix, Ints]:
+        return with_new(state.memory.similar, grown, self._rules)
 
     def _add_fact_vectors(self, facts: Sequence[Fact]) -> Steps[None]:
         if not self._rules.fact_vectors:
@@ -230,7 +164,7 @@ class GraphWriter:
         facts = fact_space.store.snapshot().records
         yield from fact_space.remove([row.id for row in facts if fact_of(row.key) not in embedded])
         state = self._snapshots(HippoRAGState())
-        similar = yield from self._load_lists(state)
+        similar = yield from load_lists(self._parts.records, state.phrases, self._rules)
         row_of = {record.key: row for row, record in enumerate(state.phrases.records)}
         if len(row_of) < len(wanted):  # a write that did not end has phrases without rows: it is taken up again
             passages = [_among(passage, row_of) for passage in passages]
@@ -238,30 +172,6 @@ class GraphWriter:
         n = len(row_of)
         blank = replace(Memory.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), similar=similar)
         return self._told(replace(state, memory=blank), passages, told, row_of)
-
-    def _load_lists(self, state: HippoRAGState) -> Steps[csr_matrix]:
-        stored = yield from self._parts.records.get_all(SIMILAR)
-        ids = state.phrases.ids
-        place = {row_id: row for row, row_id in enumerate(ids)}
-        rows, columns, cosines, torn = [], [], [], []
-        for row_id, record in stored.items():
-            row = place.get(row_id)
-            if row is None:
-                continue
-            near = [place.get(i, -1) for i in record["ids"]]
-            rows += [row] * len(near)
-            columns += near
-            cosines += record["cosines"]
-            if -1 in near:
-                torn.append(row)
-        known = np.array(columns, np.int64) >= 0
-        entries = np.array(cosines)[known], (np.array(rows, np.int64)[known], np.array(columns, np.int64)[known])
-        lists = csr_matrix(entries, shape=(len(ids), len(ids)))
-        if torn:
-            lists = yield from offload(self._searched, state, lists, np.array(torn, np.int64))
-            yield from self._store_lists(lambda row: ids[row], lists, np.array(torn, np.int64))
-        yield from self._parts.records.delete(SIMILAR, [row_id for row_id in stored if row_id not in place])
-        return lists
 
 
 class _Normalised(dict[str, str]):
@@ -282,45 +192,3 @@ def _among(passage: Passage, known: Container[str]) -> Passage:
         {fact: times for fact, times in passage.told.items() if fact[0] in known and fact[2] in known},
         [phrase for phrase in passage.subjects if phrase in known],
     )
-
-
-class _Grown:
-    """Phrases of a snapshot followed by new ones, without a copy of the old."""
-
-    def __init__(self, old: Snapshot, ids: Sequence[str], phrases: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        self._old = old
-        self._ids = ids
-        self._phrases = phrases
-        self.new_vectors = vectors
-
-    def __len__(self) -> int:
-        return len(self._old) + len(self._ids)
-
-    def id_of(self, row: int) -> str:
-        n = len(self._old)
-        return self._old.records[row].id if row < n else self._ids[row - n]
-
-    def phrase_of(self, row: int) -> str:
-        n = len(self._old)
-        return self._old.records[row].key if row < n else self._phrases[row - n]
-
-    def phrases_of(self, rows: Ints) -> NDArray[np.str_]:
-        return np.array([self.phrase_of(row) for row in rows.tolist()])
-
-    def vectors_of(self, rows: Ints) -> NDArray[np.float32]:
-        n = len(self._old)
-        old = rows < n
-        found = np.empty((len(rows), self.new_vectors.shape[1]), np.float32)
-        found[~old] = self.new_vectors[rows[~old] - n]
-        if old.any():
-            found[old] = self._old.vectors_of([self.id_of(row) for row in rows[old].tolist()])
-        return found
-
-    def candidates(self, floor: float) -> Iterator[Tile]:
-        """Pairs of which one at least is new, each once."""
-        n, new = len(self._old), self.new_vectors
-        yield from tiles(new, floor, offset=n)
-        step = max(1, _CELLS // max(1, n))
-        for start in range(0, len(new) if n else 0, step):
-            j, i, near = self._old.near(new[start : start + step], floor)
-            yield i.astype(np.int64) + (start + n), j.astype(np.int64), near
