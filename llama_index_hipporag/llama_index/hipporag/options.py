@@ -37,6 +37,7 @@ class Options:
     passage_seed_weight: float = PASSAGE_WEIGHT
     counted: Counted = "contains"
     length_normalization: float = 0.0
+    conjunction: float = 0.0
     ensemble: Ensemble = "product"
     ensemble_weight: float = WALK_POWER
     recognition_threshold: float = 0.9
@@ -52,7 +53,7 @@ class Options:
         for name in ("links_per_entity", "facts_top_k"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        for name in ("length_normalization", "ensemble_weight", "passage_seed_weight"):
+        for name in ("length_normalization", "conjunction", "ensemble_weight", "passage_seed_weight"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigurationError(f"{name} must be in [0, 1], not {getattr(self, name)}.")
         for name in ("link_threshold", "recognition_threshold"):

@@ -98,6 +98,10 @@ class HippoRAGRetriever(PromptHolder, DerivedRetriever[HippoRAGIndex]):
         nearest to the question, which weigh this together (a phrase weighs 1, or its specificity); "each":
         from all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a
+    conjunction : in [0, 1]: 0 takes the walk from all linked phrases together, so that being near to one of them is
+        enough; 1 the geometric mean of a walk from each, so that a passage must be on the way from all of them;
+        between, the weighted geometric mean of the two. For questions that look for where paths meet; it costs a
+        walk a phrase [0]
     ensemble : "product": nearness * (share of the walk) ** `ensemble_weight`; "average": both brought to
         [0, 1], the dense one weighing `ensemble_weight`; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone
