@@ -16,6 +16,7 @@ __all__ = ["add_arguments", "build", "extractor_of", "make_index"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--rules", action="store_true", help="read passages by rules, whatever the corpus carries")
+    parser.add_argument("--conjunction", type=float, default=0.0, help="of the retriever, for questions of paths")
     parser.add_argument("--presets", action="store_true", help="rows of the published methods too, without an LLM")
 
 
@@ -52,7 +53,8 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     # The default ranking looks at no fact: their vectors would only cost time here.
     index = make_index(corpus, embed_model, options, fact_vectors=bool(options.presets))
     no_graph = HippoRAGRetriever(index, linking="entities", question_entities={}, similarity_top_k=depth)
-    systems = {"hipporag": system(index.as_retriever(similarity_top_k=depth)), "hipporag-off": system(no_graph)}
+    own = index.as_retriever(similarity_top_k=depth, conjunction=options.conjunction)
+    systems = {"hipporag": system(own), "hipporag-off": system(no_graph)}
     if options.presets:
         published = make_index(corpus, embed_model, options, **HippoRAGIndex.PUBLISHED)
         asked = {"question_entities": "rules", "similarity_top_k": depth}

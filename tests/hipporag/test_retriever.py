@@ -109,6 +109,22 @@ def test_a_large_graph_is_walked_near_its_start_with_the_same_answer(index: Hipp
         assert [r.score for r in other] == pytest.approx([r.score for r in one], abs=1e-4)
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monkeypatch):
+    """Many work at Stanford and many on Alzheimer, one does both: told in two passages that name one each."""
+    one = {f"s{i}": (f"Person {i}.", [[f"Person {i}", "works at", "Stanford"]]) for i in range(6)}
+    two = {f"a{i}": (f"Scientist {i}.", [[f"Scientist {i}", "studies", "Alzheimer"]]) for i in range(6)}
+    both = {"m1": ("Mal.", [["Malenka", "is at", "Stanford"]]), "m2": ("Mal.", [["Malenka", "reads of", "Alzheimer"]])}
+    index = index_of({**one, **both, **two}, synonym_threshold=1.0)
+    if large:
+        monkeypatch.setattr(search, "PUSH_FROM", 0)
+    question = "Who at Stanford studies Alzheimer?"
+    options = {"similarity_top_k": 2, "ensemble": "none", "passage_seeds": "none"}
+    assert set(ids(index.as_retriever(conjunction=1.0, **options).retrieve(question))) == {"m1", "m2"}
+    scores = [n.score for n in index.as_retriever(**options, conjunction=0.5).retrieve(question)]
+    assert scores[0] == 1.0
+
+
 def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGIndex):
     events: list[Any] = []
 

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.memory import Memory
-from llama_index.hipporag.scoring import best, min_max, nearness, passage_scores, rescored, share_of_best
+from llama_index.hipporag.scoring import (
+    best,
+    geometric_mean,
+    min_max,
+    nearness,
+    passage_scores,
+    rescored,
+    share_of_best,
+)
 
 floats = st.lists(st.floats(-1, 1, allow_nan=False), min_size=1, max_size=12).map(np.array)
 
@@ -26,6 +34,11 @@ def test_three_ways_to_count():
         np.testing.assert_allclose(passage_scores(memory(), nodes, scores, counted), wanted)
     halved = passage_scores(memory(), nodes, scores, "contains", length_normalization=1.0)
     np.testing.assert_allclose(halved, [0.75 / 2, 0.375 / 3, 0.0])
+
+
+def test_a_geometric_mean_asks_for_all_and_is_not_decided_by_a_zero():
+    shares = [np.array([1.0, 0.25, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 0.0])]
+    np.testing.assert_allclose(geometric_mean(shares), [1.0, 0.5, 1e-3, 0.0], atol=1e-5)
 
 
 def test_scales():

@@ -37,6 +37,7 @@ class Options:
     passage_seed_weight: float = PASSAGE_WEIGHT
     counted: Counted = "contains"
     length_normalization: float = 0.0
+    conjunction: float = 0.0
     ensemble: Ensemble = "product"
     walk_weight: float | None = None
     recognition_threshold: float = 0.9
@@ -49,7 +50,7 @@ class Options:
             check_choice(name, getattr(self, name), get_args(kind))
         for name in ("links_per_entity", "facts_top_k"):
             check_count(name, getattr(self, name), 1)
-        for name in ("length_normalization", "passage_seed_weight"):
+        for name in ("length_normalization", "conjunction", "passage_seed_weight"):
             check_number(name, getattr(self, name), 0, 1)
         if self.walk_weight is not None:
             check_number("walk_weight", self.walk_weight, 0, 1)

@@ -84,6 +84,10 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
     counted : without `passage_nodes`, what a passage takes from the score of a phrase, see
         :func:`.scoring.passage_scores` ["contains"]
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
+    conjunction : in [0, 1]: 0 takes the walk from all linked phrases together, so that being near to one of them is
+        enough; 1 the geometric mean of a walk from each, so that a passage must be on the way from all of them;
+        between, the weighted geometric mean of the two. For questions that look for where paths meet; it costs a
+        walk a phrase [0]
     ensemble : "product": nearness * (share of the walk) ** `walk_weight`; "average": both brought to
         [0, 1], the walk weighing `walk_weight` and nearness the rest; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["product"]
@@ -122,6 +126,7 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
         passage_seed_weight: float = PASSAGE_WEIGHT,
         counted: Counted = "contains",
         length_normalization: float = 0.0,
+        conjunction: float = 0.0,
         ensemble: Ensemble = "product",
         walk_weight: float | None = None,
         recognition_threshold: float = 0.9,
@@ -138,8 +143,8 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
             node_specificity=node_specificity, facts_top_k=facts_top_k, filter_facts=filter_facts, damping=damping,
             edges=edges, synonyms=synonyms, passage_nodes=passage_nodes, subject_weight=subject_weight,
             passage_seeds=passage_seeds, passage_seed_weight=passage_seed_weight, counted=counted,
-            length_normalization=length_normalization, ensemble=ensemble, walk_weight=walk_weight,
-            recognition_threshold=recognition_threshold,
+            length_normalization=length_normalization, conjunction=conjunction, ensemble=ensemble,
+            walk_weight=walk_weight, recognition_threshold=recognition_threshold,
         )  # fmt: skip
         if linking == "facts" and not index._rules.fact_vectors:
             raise ConfigurationError(

@@ -1,6 +1,6 @@
 """From a walk to scores of passages, in [0, 1]: pure functions on arrays."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,12 +11,23 @@ from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.pagerank import pagerank
 from llama_index.hipporag.ranking import SUBJECT_WEIGHT
 
-__all__ = ["Counted", "best", "by_length", "min_max", "nearness", "passage_scores", "rescored", "share_of_best"]
+__all__ = [
+    "Counted",
+    "best",
+    "by_length",
+    "geometric_mean",
+    "min_max",
+    "nearness",
+    "passage_scores",
+    "rescored",
+    "share_of_best",
+]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counted = Literal["contains", "mentions", "facts"]
 
+_LEAST = 1e-6  # share of a passage that a walk did not reach
 _DECIMALS = 10  # of scores: hides what the order of the rows changes in a sum
 
 
@@ -61,6 +72,13 @@ def share_of_best(scores: Floats, allowed: Mask | None = None) -> Floats:
         scores = np.where(allowed, scores, 0.0)
     top = float(scores.max(initial=0.0))
     return np.round(scores / top, _DECIMALS) if top > 0 else scores
+
+
+def geometric_mean(shares: Sequence[Floats]) -> Floats:
+    """The geometric mean of shares in [0, 1], shape (p,); one of zero counts as a millionth, so as not to decide."""
+    logs = np.mean([np.log(share + _LEAST) for share in shares], axis=0)
+    mean: Floats = np.exp(logs) - _LEAST
+    return np.maximum(mean, 0.0)
 
 
 def nearness(cosines: Floats) -> Floats:

@@ -13,7 +13,15 @@ from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.options import Options
 from llama_index.hipporag.pagerank import Walk, pagerank
 from llama_index.hipporag.ranking import combine, passage_seeds
-from llama_index.hipporag.scoring import best, by_length, min_max, nearness, passage_scores, share_of_best
+from llama_index.hipporag.scoring import (
+    best,
+    by_length,
+    geometric_mean,
+    min_max,
+    nearness,
+    passage_scores,
+    share_of_best,
+)
 from llama_index.hipporag.state import HippoRAGState
 
 __all__ = ["Found", "needs_dense", "search_many"]
@@ -81,25 +89,42 @@ def search_many(
     """
     score = partial(_score, state, memory, allowed, options)
     walking = [i for i, cue in enumerate(cues) if not cue.reason]
-    found = {i: score(cue, cosines[i], None) for i, cue in enumerate(cues) if cue.reason}
+    found = {i: score(cue, cosines[i], None, None) for i, cue in enumerate(cues) if cue.reason}
     if walking:
         weight = options.subject_weight if options.passage_nodes else None
         walk = memory.walk(options.edges, options.synonyms, weight)
         resets = [_reset(memory, allowed, cues[i], cosines[i], options) for i in walking]
+        shared = {i: _shared(memory, walk, allowed, cues[i], options) for i in walking}
         if len(walk) < PUSH_FROM:
-            walks = _walk_all(walk, resets, options.damping)
-            found.update((i, score(cues[i], cosines[i], reached)) for i, reached in zip(walking, walks, strict=True))
+            for i, reached in zip(walking, _walk_all(walk, resets, options.damping), strict=True):
+                found[i] = score(cues[i], cosines[i], reached, shared[i])
         else:
             for i, (nodes, weights) in zip(walking, resets, strict=True):
                 for pushed in refinements(walk, nodes, weights, damping=options.damping):
-                    found[i] = score(cues[i], cosines[i], (pushed.nodes, pushed.scores))
+                    found[i] = score(cues[i], cosines[i], (pushed.nodes, pushed.scores), shared[i])
                     if settled(found[i].scores, wanted, pushed.epsilon):
                         break
     return [found[i] for i in range(len(cues))]
 
 
+def _shared(memory: Memory, walk: Walk, allowed: Mask | None, cue: Cue, options: Options) -> Floats | None:
+    """How well each passage, shape (p,), is reached from every linked phrase; None where it is not asked for."""
+    if not options.conjunction or len(cue.weights) < 2:
+        return None
+    starts = [(np.array([row], np.int64), np.ones(1)) for row in cue.weights]
+    shares = [
+        share_of_best(_heard(memory, reached, options), allowed) for reached in _walk_all(walk, starts, options.damping)
+    ]
+    return share_of_best(geometric_mean(shares), allowed)
+
+
 def _walk_all(walk: Walk, resets: Sequence[Reset], damping: float) -> Iterator[Reset]:
-    """The nodes that each walk reaches and their probabilities, exactly."""
+    """The nodes that each walk reaches and their probabilities: exactly, or roughly in a large graph."""
+    if len(walk) >= PUSH_FROM:
+        for nodes, weights in resets:
+            pushed = next(refinements(walk, nodes, weights, damping=damping))
+            yield pushed.nodes, pushed.scores
+        return
     for start in range(0, len(resets), _WALKS_AT_ONCE):
         block = resets[start : start + _WALKS_AT_ONCE]
         dense = np.zeros((len(block), len(walk)))
@@ -134,6 +159,7 @@ def _score(
     cue: Cue,
     cosines: Floats | None,
     reached: Reset | None,
+    shared: Floats | None,
 ) -> Found:
     """The answer from where a walk got to; without a walk by nearness alone."""
     p, n, _ = memory.shape
@@ -142,12 +168,9 @@ def _score(
         return Found(state, memory, allowed, cue, np.empty(0, np.int64), np.empty(0), None, cosines, scores)
     nodes, values = reached
     passages = nodes >= n
-    if options.passage_nodes:
-        raw = np.zeros(p)
-        raw[nodes[passages] - n] = values[passages]
-        raw = by_length(memory, raw, options.length_normalization)
-    else:
-        raw = passage_scores(memory, nodes, values, options.counted, options.length_normalization)
+    raw = _heard(memory, reached, options)
+    if shared is not None:
+        raw = share_of_best(raw, allowed) ** (1 - options.conjunction) * shared**options.conjunction
     scores = walked = share_of_best(raw, allowed)
     if cosines is not None and options.ensemble == "product":
         scores = combine(cosines, walked, options.walk_share)
@@ -158,6 +181,17 @@ def _score(
         parts = min_max(raw, allowed), min_max(cosines, allowed)
         scores = options.walk_share * parts[0] + (1 - options.walk_share) * parts[1]
     return Found(state, memory, allowed, cue, nodes[~passages], values[~passages], walked, cosines, scores)
+
+
+def _heard(memory: Memory, reached: Reset, options: Options) -> Floats:
+    """What a walk brings each passage, shape (p,): as a node of the graph, or by way of its phrases."""
+    nodes, values = reached
+    p, n, _ = memory.shape
+    if not options.passage_nodes:
+        return passage_scores(memory, nodes, values, options.counted, options.length_normalization)
+    raw = np.zeros(p)
+    raw[nodes[nodes >= n] - n] = values[nodes >= n]
+    return by_length(memory, raw, options.length_normalization)
 
 
 def needs_dense(cue: Cue, options: Options) -> bool:
