@@ -167,7 +167,7 @@ def test_mmr_trades_similarity_for_difference_from_the_last_pick():
     mmr = {"mode": VectorStoreQueryMode.MMR, "k": 2}
     assert ids(store, **mmr, mmr_threshold=1.0) == ["nearer", "near"]
     assert ids(store, **mmr, mmr_threshold=0.3) == ["nearer", "other"]
-    with pytest.raises(ConfigurationError, match=r"between 0 and 1, not 1\.5"):
+    with pytest.raises(ConfigurationError, match=r"mmr_threshold must be a number in \[0, 1\], not 1\.5"):
         ids(store, **mmr, mmr_threshold=1.5)
     query = VectorStoreQuery(query_embedding=[1.0, 0.0], similarity_top_k=2, mode=VectorStoreQueryMode.MMR)
     assert store.query(query, mmr_threshold=1.0).ids == ["nearer", "near"]

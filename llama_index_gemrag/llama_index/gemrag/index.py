@@ -68,6 +68,11 @@ class GEMRAGIndex(Upkeep):
 
     Parameters of the memory are stored with the index; those given when it is loaded replace them.
     Deviations from the paper are listed in the documentation of the package.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
     """
 
     def __init__(

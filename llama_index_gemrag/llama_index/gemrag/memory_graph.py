@@ -59,7 +59,7 @@ def blended(questions: Matrix, texts: Matrix, blend: float) -> Matrix:
     Parameters
     ----------
     questions, texts : shape (m, d), unit rows; texts[j] is the text that question j was asked of
-    blend : 0..1, the weight of the question [paper: 0.5]
+    blend : in [0, 1], the weight of the question [paper: 0.5]
     """
     return unit_rows(blend * questions + (1 - blend) * texts)
 

@@ -58,6 +58,11 @@ class UtilityQuestionExtractor(NodeExtractor):
     ----------
     num_questions : how many a node, m of the paper [5]; 0 asks for none and needs no LLM
     prompts : {"questions": ...} to replace the default prompt; variables `text` and `num_questions`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
     """
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"questions": QUESTION_PROMPT}
@@ -71,7 +76,7 @@ class UtilityQuestionExtractor(NodeExtractor):
         return (yield from super().extract(nodes, **kwargs))
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """One call."""
+        """Read one node: one call."""
         reply = yield from context.complete(
             self.prompt("questions"),
             parse=partial(parse_model, model=_Questions),
@@ -99,6 +104,11 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     ----------
     num_questions : how many a node at most [5]
     language : ISO 639-1 code of the texts, for sentences and stop words; None to go by the script of each text
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
     """
 
     needs_llm: ClassVar[bool] = False
@@ -107,6 +117,6 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     language: str | None = None
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """No call."""
+        """Read one node: no call."""
         questions = yield from offload(key_questions, plain_text(node), self.num_questions, self.language)
         return {"questions": questions}

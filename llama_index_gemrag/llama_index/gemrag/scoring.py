@@ -1,18 +1,16 @@
 """How near a node is to a prompt, by its text and by the questions it answers. Pure functions on arrays.
 
-With t the cosine of the prompt and the text, s the largest cosine of the prompt and one of the node's questions, and
+With t the cosine of the prompt and the text, s the largest cosine of the prompt and one of the node's m questions, and
 h the mean cosine of the text and all questions of the index,
-m questions,
 
     score = t + (1 - (1 - w)^m) * max(0, s)^2 * max(0, s - t) - c * h          w = 0.5, c = 0.2       (fused)
 
 A question can lift its node and never sinks it: a chunk answers many questions that nobody wrote down, the fewer the
 more it was tagged with, so that the weight grows with m from w towards 1. A question counts for what it is nearer than
-the text, and by s^2, the share of the prompt's direction that it explains: to a vague prompt
-many questions are a little nearer than the text they were asked of, which says nothing. h is the node's degree in
-the memory graph over the number of nodes: a hub is near to every question, so that being near to this one says less
-(hubness: Radovanovic et al., JMLR 11, 2010). It is what the first eigenvector carries, and D^-1/2 takes out of the
-graph. All of this is ours.
+the text, and by s^2, the share of the prompt's direction that it explains: to a vague prompt many questions are a
+little nearer than the text they were asked of, which says nothing. h is the node's degree in the memory graph over the
+number of nodes: a hub is near to every question, so that being near to this one says less (hubness: Radovanovic et
+al., JMLR 11, 2010). It is what the first eigenvector carries, and D^-1/2 takes out of the graph. All of this is ours.
 
 The paper (section III.B, "Text Embeddings", and Algorithm 1) has
 

@@ -38,7 +38,7 @@ def best_first(
     ----------
     scores : shape (n,), nearness to the prompt; None to go by edges alone
     edges : for a node the weights of its edges to all nodes, shape (n,)
-    edge_weight : b, 0..1
+    edge_weight : b, in [0, 1]
     order : decides between nodes of one priority
     start : nodes that are taken already
     admit : asked before a node is taken, with what was taken; a node that is refused is never asked about again

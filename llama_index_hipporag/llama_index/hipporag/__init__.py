@@ -6,6 +6,7 @@ See :class:`HippoRAGIndex`.
 from llama_index.hipporag.explanation import HippoRAGExplanation
 from llama_index.hipporag.index import HippoRAGIndex
 from llama_index.hipporag.ircot import IRCoTRetriever
+from llama_index.hipporag.linking import Link
 from llama_index.hipporag.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.openie_extractor import OpenIEExtractor
 from llama_index.hipporag.postprocessor import HippoRAGPostprocessor
@@ -19,6 +20,7 @@ __all__ = [
     "HippoRAGRetrievalEvent",
     "HippoRAGRetriever",
     "IRCoTRetriever",
+    "Link",
     "NounPhraseExtractor",
     "OpenIEExtractor",
     "RecordedExtractor",

@@ -59,6 +59,11 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
 
     Parameters of the graph are stored with the index and cannot be changed afterwards. Deviations from
     paper and published code are listed in the documentation of the package.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have, or another than that of an index that is loaded.
     """
 
     index_struct_cls = HippoRAGStruct
@@ -163,11 +168,15 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
         Phrases become entities with the label "phrase", passages chunks with their text and metadata, facts
         relations with their own label, near phrases relations "NEAR" and mentions relations "MENTIONS".
         The store is a copy: later writes to the index do not reach it.
+
+        Parameters
+        ----------
+        store : what it holds already stays, save what has the same ids
         """
         run_steps(self._export(store))
 
     async def aexport_to(self, store: PropertyGraphStore) -> None:
-        """Write the graph into a property graph store; see :meth:`export_to`."""
+        """As :meth:`export_to`."""
         await arun_steps(self._export(store))
 
     def _export(self, store: PropertyGraphStore) -> Steps[None]:

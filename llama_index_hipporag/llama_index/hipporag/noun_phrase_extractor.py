@@ -30,7 +30,7 @@ class NounPhraseExtractor(NodeExtractor):
     title_key: str | None = "title"
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Read one node."""
+        """Read one node: no call."""
         reading = yield from offload(read_text, plain_text(node), title_of(node, self.title_key) or None)
         triples = [list(triple) for triple in reading.triples]
         return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}

@@ -71,7 +71,7 @@ class OpenIEExtractor(NodeExtractor):
     title_key: str | None = "title"
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Two calls, one after the other; passages do not wait for one another between them."""
+        """Read one node: two calls, one after the other; passages do not wait for one another between them."""
         title, text = title_of(node, self.title_key) or None, plain_text(node)
         passage = fence([f"{title}\n{text}" if title else text], "text")
         first = yield from context.complete(

@@ -97,7 +97,7 @@ class RecordedExtractor(NodeExtractor):
         return {"class": type(self).__name__}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Look one node up."""
+        """Read one node: no call."""
         title, text = title_of(node, self.title_key) or None, plain_text(node)
         for key in (node.node_id, text, f"{title}\n{text}"):
             record = self._records.get(_squeezed(key))

@@ -52,7 +52,7 @@ class HeadEmbedding(BaseEmbedding):
         return [self.get_query_embedding(query) for query in queries]
 
     async def aget_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:
-        """Flat vectors of several questions."""
+        """As :meth:`get_query_embedding_batch`."""
         return list(await asyncio.gather(*(self.aget_query_embedding(query) for query in queries)))
 
 

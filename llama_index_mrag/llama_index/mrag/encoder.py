@@ -1,7 +1,7 @@
 """Texts to head vectors: a tokenizer, a model with taps on its heads, and batches of texts of one length."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from transformers import AutoModel, AutoTokenizer, __version__
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from llama_index.mrag.heads import HeadTap, Pooling
+from llama_index.ragkit.checks import check_choice
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 
 __all__ = ["HeadEncoder", "is_decoder"]
@@ -155,9 +156,8 @@ class HeadEncoder:
 def _pooling(given: str, config: Any) -> Pooling:
     if given == "auto":
         return "last" if is_decoder(config) else "mean"
-    if given in ("last", "cls", "mean"):
-        return given  # type: ignore[return-value]
-    raise ConfigurationError(f"pooling must be 'auto', 'last', 'cls' or 'mean', not {given!r}.")
+    check_choice("pooling", given, ("auto", *get_args(Pooling)))
+    return given  # type: ignore[return-value]
 
 
 def _best_device() -> str:

@@ -133,7 +133,7 @@ class MultiAspectGenerator(PromptHolder):
         title_key: str = "title",
         seed: int = 0,
     ) -> Generated:
-        """:meth:`generate_queries` with asynchronous calls only."""
+        """As :meth:`generate_queries`."""
         return await arun_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
 
     def _queries(
@@ -193,7 +193,7 @@ class MultiAspectGenerator(PromptHolder):
         return run_steps(self._documents(categories, per_category))
 
     async def agenerate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
-        """:meth:`generate_documents` with asynchronous calls only."""
+        """As :meth:`generate_documents`."""
         return await arun_steps(self._documents(categories, per_category))
 
     def _documents(self, categories: Sequence[str], per_category: int) -> Steps[list[Document]]:

@@ -135,7 +135,7 @@ class MultiHeadEmbedding(HeadEmbedding):
         return self._embed(self.query_instruction, queries)
 
     async def aget_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:
-        """Flat vectors of several questions, computed in a thread."""
+        """As :meth:`get_query_embedding_batch`, in a thread."""
         return await asyncio.to_thread(self._embed, self.query_instruction, queries)
 
     def _embed(self, instruction: str, texts: Sequence[str]) -> list[list[float]]:

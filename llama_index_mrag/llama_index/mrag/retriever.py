@@ -97,12 +97,13 @@ class MRAGRetriever(AskingRetriever[MRAGIndex, _Found, MRAGExplanation]):
     ----------
     aspects : what votes. "none": the question whole, as in the paper. "sentences": its sentences, and the clauses of
         those that have several. "llm": these, and up to `num_queries` queries that an LLM derives from the question
-        (the paper's Fusion MRAG); when the LLM fails, these alone
+        (the paper's Fusion MRAG); when the LLM fails, these alone ["sentences"]
     vote : "mrag" (importance times 2^-place), "decay" (2^-place) or "distance" (1 / distance): the paper's three
+        ["mrag"]
     num_candidates : nodes that each head names, the paper's c; more where all together would name
         fewer than are to be returned [32, as published]
     lexical : a retriever, such as a BM25 retriever over the same nodes, that votes beside the heads for each aspect.
-        Nodes are matched by id, then by hash; those that the index does not know get no vote
+        Nodes are matched by id, then by hash; those that the index does not know get no vote [None]
     lexical_weight : what it counts, in [0, 1]; the heads count the rest [0.5]
     num_queries : queries asked of the LLM [4, as published]
     llm, prompts, retry : for "llm"; the prompt "aspects" has the variables `question` and `num_queries`

@@ -4,8 +4,7 @@
 2. Topic walk: topics that share a super-topic with a seed.
 3. Fact walk: topics of facts that share a super-fact with a fact of a seed. In the paper; the published code has none.
 4. Entry by facts: topics of the facts that are nearest to a key point. Ours: by 1 to 3 no more than `max_topics`
-documents
-   can ever answer, and only such as are found by their titles.
+   documents can ever answer, and only such as are found by their titles.
 
 What 2 and 3 add is ranked by its cosine to the question and cut so that 1 to 3 together are at most `max_topics`.
 """

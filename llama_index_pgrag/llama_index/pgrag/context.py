@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from llama_index.pgrag.mind_map import Path, nested
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.checks import check_choice
 
 __all__ = ["Format", "Found", "context_text"]
 
@@ -46,11 +46,10 @@ def context_text(found: Sequence[Found], form: Format = "outline", documents: bo
     - Tower
       - 40 m
     """
+    check_choice("form", form, get_args(Format))
     tree = nested(entry.path for entry in found)
     if form == "json":
         return json.dumps(tree, ensure_ascii=False)
-    if form != "outline":
-        raise ConfigurationError(f"The format of a context must be 'outline' or 'json', not {form!r}.")
     notes = {entry.path: _note(entry) for entry in found} if documents else {}
     return "\n".join(_lines(tree, (), notes))
 

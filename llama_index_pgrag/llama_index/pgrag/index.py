@@ -58,6 +58,11 @@ class PGRAGIndex(DerivedIndex[PGRAGStruct, PseudoGraph]):
 
     Parameters are stored with the index; other thresholds or another fusion, given when it is loaded, are refused.
     Deviations from paper and published code are listed in the documentation of the package.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have, or another than that of an index that is loaded.
     """
 
     index_struct_cls = PGRAGStruct

@@ -54,6 +54,11 @@ class MindMapExtractor(NodeExtractor):
         topic, at least 50 [1500]
     join_lists : whether a list of texts is one fact, as published [False: each is a fact]
     embed_model : for the semantic score; defaults to the index's, else to `Settings.embed_model`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
     """
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
@@ -77,7 +82,7 @@ class MindMapExtractor(NodeExtractor):
         return {name: value for name, value in super().fingerprint.items() if name != "embed_model"}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """1 call, and 2 for each part, and 1 for each time that statements are asked for again."""
+        """Read one node: 1 call, 2 for each part, and 1 for each time that statements are asked for again."""
         parts = yield from offload(_parts, plain_text(node), self.part_tokens)
         topic = yield from context.complete(self.prompt("topic"), parse=_read_topic, text=fence(parts[:1], "text"))
         paths: list[Path] = []

@@ -35,7 +35,7 @@ class OutlineExtractor(NodeExtractor):
     language: str | None = None
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """No call."""
+        """Read one node: no call."""
         topic, paths = yield from offload(outline, plain_text(node), title_of(node, self.title_key), self.language)
         return to_record(topic, paths)
 
@@ -51,6 +51,11 @@ class GivenMindMaps(NodeExtractor):
     join_lists : whether a list of texts is one fact
 
     A node without a map is a failed one: `index.retry_failed()` reads it again.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
     """
 
     needs_llm: ClassVar[bool] = False
@@ -65,7 +70,7 @@ class GivenMindMaps(NodeExtractor):
         return {"class": type(self).__name__, "join_lists": str(self.join_lists)}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """No call."""
+        """Read one node: no call."""
         if node.node_id not in self.maps:
             raise ExtractionError(f"GivenMindMaps has no mind map for the node {node.node_id!r}.")
         value = self.maps[node.node_id]

@@ -70,21 +70,22 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
     Parameters
     ----------
     mode : "PG-RAG" walks; "PG w. KPs" ranks facts by their cosine to the key points, "PG" by that to the question (the
-        paper's ablations)
-    return_source : give the source nodes, as they are in the docstore, in place of the paths
+        paper's ablations) ["PG-RAG"]
+    return_source : give the source nodes, as they are in the docstore, in place of the paths [False]
     key_points : "question" takes the question itself; "llm" asks a language model for key points first, which is the
         paper's. Key points that are known already go into `QueryBundle.custom_embedding_strs`
-    max_key_points : how many the model may name, at least 1
+        ["question"]
+    max_key_points : how many the model may name, at least 1 [5]
     seed_topics, max_topics, topic_walk, fact_walk, seed_facts : see :class:`~llama_index.pgrag.candidates.Reach`;
-        `seed_facts=0` is the paper, where only titles lead into the graph
+        `seed_facts=0` is the paper, where only titles lead into the graph [3, 6, True, True, 30]
     num_seeds : facts that each key point walks from, at least 1 [8, as published]
-    control : "signed" (default), "paper", "code", or a :class:`~llama_index.pgrag.walk.Control`
-    walk_weight : weight of the walk beside the cosine, at least 0
+    control : "signed", "paper", "code", or a :class:`~llama_index.pgrag.walk.Control` ["signed"]
+    walk_weight : weight of the walk beside the cosine, at least 0 [0.1]
     lead_weight : weight of what is named: topics and facts that the question or a key point names word by word, and
         topics that the best facts lead to, for which the ends of the `num_seeds` facts nearest to the key points are
-        embedded by themselves. At least 0; 0 saves that call of the embedding model, and is the paper
-    lead_threshold : cosine from which a fact names a topic, in [0, 1)
-    dense_weight : with `return_source`, weight of a node's own cosine beside its best path, in [0, 1]
+        embedded by themselves. At least 0; 0 saves that call of the embedding model, and is the paper [0.25]
+    lead_threshold : cosine from which a fact names a topic, in [0, 1) [0.5]
+    dense_weight : with `return_source`, weight of a node's own cosine beside its best path, in [0, 1] [0.7]
     llm, prompts, retry : for key points; the prompt "key_points" has the variables `question` and `max_points`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
@@ -243,13 +244,23 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
 
         Parameters
         ----------
+        query : the question
         form : "outline" (a list in markdown) or "json" (the paper's nested object)
         documents : whether each fact of an outline says its documents and score
+
+        Returns
+        -------
+        The text, empty if nothing was found.
+
+        Raises
+        ------
+        ConfigurationError
+            If `form` is unknown.
         """
         return run_steps(self._context(query, form, documents))
 
     async def aas_context(self, query: QueryType, form: Format = "outline", documents: bool = False) -> str:
-        """As :meth:`as_context`, with asynchronous calls."""
+        """As :meth:`as_context`."""
         return await arun_steps(self._context(query, form, documents))
 
     def _context(self, query: QueryType, form: Format, documents: bool) -> Steps[str]:

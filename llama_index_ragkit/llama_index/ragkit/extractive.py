@@ -37,7 +37,7 @@ class ExtractiveSummarizer(Summarizer):
     Parameters
     ----------
     max_sentences : how many sentences at most; None for as many as fit the tokens
-    redundancy : 0..1, how far what chosen sentences cover counts no more: 1 is facility location, 0
+    redundancy : in [0, 1], how far what chosen sentences cover counts no more: 1 is facility location, 0
         ranks by centrality alone
     language : ISO 639-1 code for the sentence rules; None to go by the script of each text
 

@@ -57,7 +57,7 @@ def select_sentences(
     costs : n costs above 0, such as tokens
     budget : what the chosen ones may cost together
     weights : n weights above 0, how much each sentence asks to be covered; None for equal ones
-    redundancy : 0..1, how far what is covered counts no more
+    redundancy : in [0, 1], how far what is covered counts no more
     max_sentences : how many to choose at most; None for no limit
 
     Returns

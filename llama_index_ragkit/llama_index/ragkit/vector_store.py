@@ -19,6 +19,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
+from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, UnsupportedStoreError
 from llama_index.ragkit.filters import select
 from llama_index.ragkit.matrix import Hits, Snapshot
@@ -225,7 +226,7 @@ class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
         """
         if query.query_embedding is None:
             raise ConfigurationError("The query has no query_embedding, and MatrixVectorStore searches by that alone.")
-        k = _checked_top_k(query.similarity_top_k)
+        k = check_count("similarity_top_k", query.similarity_top_k, 0)
         rows = self._snapshot
         mask = select(
             rows, query.filters, query.node_ids or None if self.stores_text else query.node_ids, query.doc_ids
@@ -255,7 +256,7 @@ class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
         The same answers as q queries; an empty list of ids finds nothing.
         """
         rows = self._snapshot
-        return rows.search(vectors, _checked_top_k(k), select(rows, filters, node_ids, doc_ids))
+        return rows.search(vectors, check_count("k", k, 0), select(rows, filters, node_ids, doc_ids))
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """As :meth:`add`, in a thread."""
@@ -290,14 +291,6 @@ def _node(record: Record) -> BaseNode:
     return metadata_dict_to_node({"_node_content": record.node, "_node_type": record.node_type})
 
 
-def _checked_top_k(k: int) -> int:
-    if k < 0:
-        raise ConfigurationError(f"The number of rows to find must be 0 or more, not {k}.")
-    return k
-
-
 def _mmr_threshold(kwargs: dict[str, Any], query: VectorStoreQuery) -> float:
     given = [value for value in (kwargs.get("mmr_threshold"), query.mmr_threshold, 0.5) if value is not None]
-    if not 0 <= given[0] <= 1:
-        raise ConfigurationError(f"mmr_threshold must be between 0 and 1, not {given[0]}.")
-    return float(given[0])
+    return check_number("mmr_threshold", given[0], 0, 1)

@@ -63,6 +63,11 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
 
     Parameters of the tree are stored with the index; those given when it is loaded replace them.
     Deviations from paper and published code are listed in the documentation of the package.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
     """
 
     index_struct_cls = RaptorStruct

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from llama_index.ragkit.checks import check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["Interval", "bootstrap_interval", "paired_bootstrap"]
@@ -40,7 +41,7 @@ def bootstrap_interval(values: ArrayLike, *, level: float = 0.95, n_resamples: i
     Parameters
     ----------
     values : array_like, shape (n_questions,), the score of every question
-    level : share of resamples inside, between 0 and 1 exclusive
+    level : share of resamples inside, in (0, 1)
     n_resamples : how many resamples, at least 1
     seed : the same seed, number of questions and number of resamples draw the same questions
 
@@ -54,10 +55,8 @@ def bootstrap_interval(values: ArrayLike, *, level: float = 0.95, n_resamples: i
         raise ConfigurationError(f"values must be a non-empty sequence of numbers, but has the shape {scores.shape}.")
     if not np.isfinite(scores).all():
         raise ConfigurationError("values hold NaN or infinity; leave out questions that have no score.")
-    if not 0 < level < 1:
-        raise ConfigurationError(f"level must lie between 0 and 1, but is {level}.")
-    if n_resamples < 1:
-        raise ConfigurationError(f"n_resamples must be at least 1, not {n_resamples}.")
+    check_number("level", level, 0, 1, above=True, below=True)
+    check_count("n_resamples", n_resamples, 1)
     low, high = np.quantile(_means(scores, n_resamples, seed), [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(scores.mean()), float(low), float(high))
 

@@ -3,7 +3,7 @@
 A *ranking* is a sequence of ids, best first. An id that comes twice counts at its first place only: the
 ranking `a, a, b` is `a, b`. *Gold* is the collection of ids that answer the question; order and
 repetitions in it mean nothing, and an empty one is an error, since every share of nothing is undefined.
-Every figure lies in 0..1, higher is better.
+Every figure lies in [0, 1], higher is better.
 
 Where any document of a topic answers for the topic, rewrite the ranking with :func:`as_labels` first and
 give topics as gold.
