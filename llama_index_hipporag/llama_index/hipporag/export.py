@@ -1,4 +1,4 @@
-"""The knowledge graph elsewhere: as a graph of networkx, or as what a property graph store takes."""
+"""The knowledge graph as a graph of networkx."""
 
 from collections.abc import Mapping
 from typing import Any
