@@ -1,0 +1,99 @@
+"""Small parts that several methods share."""
+
+import numpy as np
+import pytest
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import TextNode
+from tests.cases import CASES, chunks
+from tests.models import HashEmbedding
+
+from llama_index.ragkit import embedding
+from llama_index.ragkit.driver import run_steps
+from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
+from llama_index.ragkit.extras import need
+from llama_index.ragkit.filters import shown
+from llama_index.ragkit.records import title_of
+from llama_index.ragkit.results import MOST_LOOKED_AT, deepened, take_nodes
+from llama_index.ragkit.retriever import AskingRetriever
+from llama_index.ragkit.struct import DerivedStruct, chosen_params
+
+
+def test_a_ranking_goes_deeper_only_when_it_is_used_up() -> None:
+    ranking = [(str(i), -float(i)) for i in range(20)]
+    asked = []
+
+    def rank(depth: int) -> list[tuple[str, float]]:
+        asked.append(depth)
+        return ranking[:depth]
+
+    entries = deepened(ranking[:3], rank, 3)
+    assert [next(entries) for _ in range(3)] == ranking[:3]
+    assert asked == []
+    assert list(entries) == ranking[3:]
+    assert asked == [12, 48]
+
+
+def test_a_budget_looks_at_four_nodes_for_each_that_is_wanted() -> None:
+    looked_at = []
+
+    def fetch(node_id: str):
+        looked_at.append(node_id)
+        return TextNode(id_=node_id, text="many words " * 20)
+        yield
+
+    ranking = [(str(i), 1.0) for i in range(50)]
+    assert run_steps(take_nodes(ranking, fetch, top_k=3, token_budget=5)) == []
+    assert len(looked_at) == 3 * MOST_LOOKED_AT
+
+
+def test_texts_are_embedded_in_blocks_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"text {i}" for i in range(10)]
+    whole = run_steps(embedding.embed_texts(HashEmbedding(), texts))
+    monkeypatch.setattr(embedding, "_BLOCK", 3)
+    assert np.array_equal(run_steps(embedding.embed_texts(HashEmbedding(), texts)), whole)
+
+    class Growing(HashEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return [1.0] * (2 if text < "text 5" else 3)
+
+    with pytest.raises(EmbeddingError, match=r"lengths \[2, 3\]"):
+        run_steps(embedding.embed_texts(Growing(), [f"text {i}" for i in (1, 2, 3, 6, 7, 8)]))
+
+
+def test_a_derived_thing_is_shown_if_all_its_sources_are_and_may_be() -> None:
+    allowed = np.array([True, True, False])
+    sources = [np.array([0, 1]), np.array([1, 2]), np.array([0, -1]), np.array([], np.intp)]
+    assert shown(sources, None) is None
+    mask = shown(sources, allowed)
+    assert mask is not None
+    assert mask.tolist() == [True, False, False, True]
+
+
+def test_a_title_is_a_text_of_the_metadata() -> None:
+    node = TextNode(text="x", metadata={"title": " A lamp ", "year": 1852})
+    assert [title_of(node, key) for key in ("title", "year", "name", None)] == ["A lamp", "", "", ""]
+
+
+def test_what_is_missing_says_how_to_install_it() -> None:
+    assert need("json", "it", "x[y]").loads("1") == 1
+    with pytest.raises(ImportError, match=r'to_x\(\) needs no_such_module: pip install "a\[b\]"'):
+        need("no_such_module", "to_x()", "a[b]")
+
+
+def test_parameters_of_numpy_are_stored_as_those_of_python() -> None:
+    chosen = chosen_params({"k": 1}, None, "toy", {"k": np.int64(3)}, fixed=True)
+    assert type(chosen["k"]) is int
+    with pytest.raises(ConfigurationError, match="built with k=3, not 4"):
+        chosen_params({"k": 1}, DerivedStruct(params={"toy": chosen}), "toy", {"k": 4}, fixed=True)
+
+
+def test_a_retriever_asks_its_own_model_or_that_of_the_index() -> None:
+    case = next(case for case in CASES if case.name == "pgrag")
+    own, shared = MockLLM(max_tokens=1), MockLLM(max_tokens=2)
+    index = case.build(chunks("d", 2), llm=shared)
+    retriever = index.as_retriever()
+    assert isinstance(retriever, AskingRetriever)
+    assert retriever.llm is shared
+    assert index.as_retriever(llm=own).llm is own
+    with pytest.raises(ConfigurationError, match="has no prompt 'nothing'"):
+        index.as_retriever(prompts={"nothing": retriever.prompt("key_points")})
