@@ -6,18 +6,18 @@ from typing import Any
 from llama_index.gemrag.eigenthemes import Reading
 from llama_index.ragkit.checks import check_choice, check_count, check_number
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.summarizing import SUMMARY_DEFAULTS
 
 __all__ = ["DEFAULTS", "PAPER", "check_params"]
 
 DEFAULTS: dict[str, Any] = {
+    **SUMMARY_DEFAULTS,
     **asdict(Reading()),
     "group_by": "ref_doc_id",
     "blend": 0.5,
     "max_theme_tokens": 8192,
-    "summary_tokens": 200,
     "refresh_share": 0.1,
     "question_role": "text",
-    "summaries": "deferred",
     "paper": False,
 }
 

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +21,9 @@ from llama_index.ragkit.records import Record, node_from_record, texts_of
 from llama_index.ragkit.struct import DerivedStruct
 from llama_index.ragkit.summarizers import LLMSummarizer, Summarizer
 
-__all__ = ["SummarizingIndex", "SummaryWriting"]
+__all__ = ["SUMMARY_DEFAULTS", "SummarizingIndex", "SummaryWriting"]
+
+SUMMARY_DEFAULTS: Mapping[str, Any] = MappingProxyType({"summary_tokens": 200, "summaries": "deferred"})
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +91,7 @@ class SummaryWriting:
 class SummarizingIndex(DerivedIndex[S, State]):
     """A :class:`DerivedIndex` with summaries.
 
-    Its parameters hold `summary_tokens` and `summaries`, its states the records of summaries in `written`.
+    Its parameters hold those of `SUMMARY_DEFAULTS`, its states the records of summaries in `written`.
 
     Parameters
     ----------

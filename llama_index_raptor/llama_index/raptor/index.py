@@ -15,7 +15,7 @@ from llama_index.ragkit.html import Page
 from llama_index.ragkit.records import Record, plain_text
 from llama_index.ragkit.results import count_tokens
 from llama_index.ragkit.struct import chosen_params
-from llama_index.ragkit.summarizing import SummarizingIndex
+from llama_index.ragkit.summarizing import SUMMARY_DEFAULTS, SummarizingIndex
 from llama_index.ragkit.writing import Change
 from llama_index.raptor.building import TreeWriter
 from llama_index.raptor.clustering import Clustering
@@ -98,7 +98,7 @@ class RaptorIndex(SummarizingIndex[RaptorStruct, RaptorState]):
             "summary_tokens": summary_tokens,
             "summaries": summaries,
         }
-        defaults = {**asdict(Layering()), "summary_tokens": 200, "summaries": "deferred"}
+        defaults = {**asdict(Layering()), **SUMMARY_DEFAULTS}
         self._params = chosen_params(defaults, index_struct, self.method, given, fixed=False)
         self._layering = Layering(**{field.name: self._params[field.name] for field in fields(Layering)})
         super().__init__(
