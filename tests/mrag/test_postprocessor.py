@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.cases import QUESTION, chunks
 
 from llama_index.mrag import MRAGIndex, MRAGPostprocessor
@@ -39,6 +40,15 @@ def test_foreign_nodes_keep_their_places(index):
     assert [r.node_id for r in found] == ["f0", "d-2", "f1", "d-0", "f2"]
     scores = [r.score for r in found]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_nodes_that_a_filter_hides_are_not_voted_on(index):
+    ids = ["d-3", "d-0", "d-2"]
+    only = MetadataFilters(filters=[MetadataFilter(key="ref_doc_id", value="e")])
+    found = MRAGPostprocessor(index=index, filters=only).postprocess_nodes(
+        given(index.docstore.get_nodes(ids)), query_str="The Analytical Engine used punched cards."
+    )
+    assert [r.node_id for r in found] == ids
 
 
 def test_nodes_are_known_by_their_content_too(index):

@@ -11,7 +11,6 @@ from llama_index.gemrag.traversal import Traversal
 from llama_index.ragkit.checks import count, number
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query
-from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fit_tokens, fresh
 
@@ -67,8 +66,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         results = [fresh(given.node, given.score or 0.0) for given in nodes]
         matched = [found for found in match_nodes(nodes, state.chunks.texts, state.written) if found is not None]
         if matched and len(results) < self.top_n:
-            allowed = None if self.filters is None else select(state.chunks.texts, self.filters)
-            walk = Traversal(state, index._params["blend"], allowed)
+            walk = Traversal(state, index._params["blend"], self._allowed(state.chunks.texts))
             scores = None
             if query_bundle is not None and self.edge_weight < 1:
                 yield from index._check_model()

@@ -12,7 +12,6 @@ from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.scoring import rescored
 from llama_index.ragkit.checks import number
 from llama_index.ragkit.driver import Steps, offload
-from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fresh
 
@@ -52,8 +51,7 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         index: HippoRAGIndex = self._index
         state = index._state
         matched = match_nodes(nodes, state.chunks)
-        allowed = None if self.filters is None else select(state.chunks, self.filters)
-        memory = yield from offload(state.visible, allowed)
+        memory = yield from offload(state.visible, self._allowed(state.chunks))
         rows = state.chunks.rows_of([node_id or "" for node_id in matched]).astype(np.int64)
         cue = Cue()
         if query_bundle is not None and len(state.phrases):

@@ -13,7 +13,6 @@ from llama_index.mrag.retriever import ASPECTS, Aspects, MRAGRetriever
 from llama_index.mrag.voting import VOTES, Vote
 from llama_index.ragkit.checks import choice, count
 from llama_index.ragkit.driver import Steps, offload
-from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fresh
 
@@ -50,8 +49,8 @@ class MRAGPostprocessor(DerivedPostprocessor):
         index: MRAGIndex = self._index
         state = index._state
         matched = match_nodes(nodes, state.chunks)
-        if self.filters is not None:
-            allowed = select(state.chunks, self.filters)
+        allowed = self._allowed(state.chunks)
+        if allowed is not None:
             matched = [m if m is not None and allowed[state.chunks.row_of(m)] else None for m in matched]
         known = sorted({name for name in matched if name is not None})
         if not known or query_bundle is None:

@@ -17,7 +17,6 @@ from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.checks import choice, count
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.embedding import embed_query, embed_texts
-from llama_index.ragkit.filters import select
 from llama_index.ragkit.node_ids import content_id
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.records import derived_node
@@ -84,9 +83,9 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         if self.scope == "documents":
             documents = {fact.document for node_id in sources for fact in graph.of_node[node_id]} - {None}
             scope |= {node_id for node_id, facts in graph.of_node.items() if facts[0].document in documents}
-        if self.filters is not None:
-            mask, ids = select(graph.chunks, self.filters), graph.chunks.ids
-            scope &= {ids[row] for row in np.flatnonzero(mask)}
+        allowed = self._allowed(graph.chunks)
+        if allowed is not None:
+            scope &= {graph.chunks.ids[row] for row in np.flatnonzero(allowed)}
         return scope
 
     def _rank(

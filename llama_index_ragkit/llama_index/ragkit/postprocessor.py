@@ -13,7 +13,8 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.checks import count, refusal
 from llama_index.ragkit.driver import Steps, arun_steps, run_steps
-from llama_index.ragkit.matrix import Snapshot
+from llama_index.ragkit.filters import select
+from llama_index.ragkit.matrix import Mask, Snapshot
 from llama_index.ragkit.results import fit_tokens
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         """The work, described once for both drivers; never called with an empty list. The result is cut afterwards."""
+
+    def _allowed(self, chunks: Snapshot) -> Mask | None:
+        """Which chunks may have a part in it, shape (n,); None for all."""
+        return None if self.filters is None else select(chunks, self.filters)
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]

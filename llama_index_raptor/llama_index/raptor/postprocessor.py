@@ -7,7 +7,6 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llama_index.ragkit.checks import number
 from llama_index.ragkit.driver import Steps
-from llama_index.ragkit.filters import select
 from llama_index.ragkit.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.results import fresh
 from llama_index.raptor.cover import condense
@@ -50,8 +49,7 @@ class RaptorPostprocessor(DerivedPostprocessor):
     ) -> Steps[list[NodeWithScore]]:
         index: RaptorIndex = self._index
         state = index._state
-        allowed = None if self.filters is None else select(state.chunks, self.filters)
-        shown = state.summary_mask(allowed)
+        shown = state.summary_mask(self._allowed(state.chunks))
         summaries = {name for i, name in enumerate(state.summaries.ids) if shown is None or shown[i]}
         matched = match_nodes(nodes, state.chunks, state.tree.summaries)
         results = []
