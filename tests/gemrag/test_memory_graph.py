@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.gemrag.slow import normalised, similarities
 
 from llama_index.gemrag.memory_graph import MemoryGraph, question_means, unit_rows
+from llama_index.gemrag.spectrum import leading, solved
 from llama_index.ragkit.errors import EmbeddingError
 
 
@@ -38,13 +39,25 @@ def test_it_is_the_papers_matrix(seed, blend):
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_papers_three_properties_hold(seed, positive):
     texts, questions, owners = corpus(seed, positive=positive)
-    own = graph(texts, questions, owners)
+    own, _, _ = solved(graph(texts, questions, owners), 3)
     values = np.linalg.eigvalsh(own.dense())
     assert values.sum() == pytest.approx(0, abs=1e-9) == own.trace
     assert values.max() == pytest.approx(1)
     assert values.min() >= -1 - 1e-9
     assert own.squares == pytest.approx((values**2).sum())
     assert own.degrees.min() > 0
+
+
+def test_negative_weights_that_bring_an_eigenvalue_above_1_are_done_away_with():
+    """Two groups that are each other's opposite: the vector that tells them apart would come before the trivial one."""
+    texts = np.array([[1.0, 0.0]] * 4 + [[-0.4, 1.0]] * 5)
+    plain = graph(texts, texts[:0], np.empty(0, int))
+    assert not plain.shifted
+    assert leading(plain, 1)[0][0] > 3
+    own, values, vectors = solved(plain, 2)
+    assert own.shifted
+    assert values[0] == pytest.approx(1)
+    assert np.abs(vectors[:, 0]) == pytest.approx(np.sqrt(own.degrees / own.degrees.sum()))
 
 
 def test_opposite_vectors_shift_the_whole_graph():

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.memory_graph import MemoryGraph
-from llama_index.gemrag.spectrum import leading
+from llama_index.gemrag.spectrum import solved
 from llama_index.gemrag.themes import Members, oriented, theme_count, top_components, varimax
 
 __all__ = ["Reading", "Spectrum", "find_themes", "spectrum_of"]
@@ -93,7 +93,7 @@ class Spectrum:
 
 def spectrum_of(graph: MemoryGraph, max_themes: int) -> Spectrum:
     """The spectrum of a graph down to one value below the last possible theme."""
-    values, _ = leading(graph, max_themes + 1)
+    graph, values, _ = solved(graph, max_themes + 1)
     return Spectrum(values, _estimated(values, max_themes), graph.squares, len(graph), graph.shifted)
 
 
@@ -106,7 +106,7 @@ def find_themes(graph: MemoryGraph, reading: Reading) -> list[Members]:
     most = reading.most(len(graph))
     if not most:
         return []
-    values, vectors = leading(graph, most + 1)
+    graph, values, vectors = solved(graph, most + 1)
     count = most if reading.num_themes is not None else min(most, _estimated(values, most))
     if reading.rotate:
         columns = varimax(vectors[:, :count])

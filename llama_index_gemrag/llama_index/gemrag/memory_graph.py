@@ -15,12 +15,13 @@ Deviations from the paper, all measured (docs, "Where it differs"):
   largest eigenvalue 1) fail. `literal=True` subtracts I.
 - The mean over questions takes the place of the sum, which gives the same L when all nodes have as many, and no
   node a greater say for having more. `literal=True` takes the sum.
-- When a degree is not above 0 (opposite vectors), (1 + cos) / 2 takes the place of cos in the whole graph. It adds
-  a matrix of rank one, so that nothing grows.
+- When a degree is not above 0 (opposite vectors), or negative weights bring an eigenvalue above 1
+  (:func:`.spectrum.solved`), (1 + cos) / 2 takes the place of cos in the whole graph. It adds a matrix of rank one,
+  so that nothing grows.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ class MemoryGraph:
     a, b : shape (n, d), rows of A and B as given
     degrees : shape (n,), float64, above 0 unless the node has no direction at all
     diagonal : shape (n,), float64, what is taken off S_sym's diagonal
+    literal : whether the diagonal is 1, whatever S_ii is
     shifted : whether (1 + cos) / 2 took the place of cos
     """
 
@@ -108,6 +110,7 @@ class MemoryGraph:
     b: Matrix
     degrees: NDArray[np.float64]
     diagonal: NDArray[np.float64]
+    literal: bool = False
     shifted: bool = False
 
     @classmethod
@@ -117,10 +120,15 @@ class MemoryGraph:
         diagonal = np.ones(len(b)) if literal else own
         sum_a, sum_b = a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)
         degrees = (_product(a, sum_b) + _product(b, sum_a)) / 2 - diagonal
-        shifted = bool(len(b)) and bool(degrees.min() < _LEAST_DEGREE * max(degrees.mean(), 0.0) or degrees.min() <= 0)
-        if shifted:
-            diagonal, degrees = (1 + diagonal) / 2, (len(b) - 1 + degrees) / 2
-        return cls(a, b, degrees, diagonal, shifted)
+        graph = cls(a, b, degrees, diagonal, literal)
+        if len(b) and (degrees.min() < _LEAST_DEGREE * max(degrees.mean(), 0.0) or degrees.min() <= 0):
+            return graph.without_negative_weights()
+        return graph
+
+    def without_negative_weights(self) -> "MemoryGraph":
+        """The same with (1 + cos) / 2 in place of cos."""
+        degrees, diagonal = (len(self) - 1 + self.degrees) / 2, (1 + self.diagonal) / 2
+        return replace(self, degrees=degrees, diagonal=diagonal, shifted=True)
 
     def __len__(self) -> int:
         return len(self.b)

@@ -15,11 +15,12 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from llama_index.gemrag.memory_graph import MemoryGraph
 from llama_index.ragkit.blas import one_blas_thread
 
-__all__ = ["STREAMED_FROM", "lanczos", "leading", "streamed"]
+__all__ = ["STREAMED_FROM", "lanczos", "leading", "solved", "streamed"]
 
 Doubles = NDArray[np.float64]
 STREAMED_FROM = 10_000
 EXTRA = 10
+_ABOVE = 1e-4  # what rounding in float32 may put an eigenvalue above 1, and more
 _SMALL = 64  # nodes; a dense solver is quicker below
 _SEED = 20240915
 
@@ -40,6 +41,20 @@ def leading(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
         if n >= STREAMED_FROM and n > 4 * graph.b.shape[1]:
             return streamed(graph, k)
         return lanczos(graph, k)
+
+
+def solved(graph: MemoryGraph, k: int) -> tuple[MemoryGraph, Doubles, Doubles]:
+    """The graph that themes are read from, its k largest eigenvalues and their eigenvectors: see :func:`leading`.
+
+    With weights that are not negative the largest eigenvalue is 1, and its vector tells nothing but the degrees. With
+    negative ones, two groups that are each other's opposite, another may be larger and come before it. Then the graph
+    without negative weights is read instead; not in the literal reading, whose eigenvalues keep no such bound.
+    """
+    values, vectors = leading(graph, k)
+    if len(values) and values[0] > 1 + _ABOVE and not graph.shifted and not graph.literal:
+        graph = graph.without_negative_weights()
+        values, vectors = leading(graph, k)
+    return graph, values, vectors
 
 
 def lanczos(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
