@@ -114,7 +114,7 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     """Many work at Stanford and many on Alzheimer, one does both: told in two passages that name one each."""
     one = {f"s{i}": (f"Person {i}.", [[f"Person {i}", "works at", "Stanford"]]) for i in range(6)}
     two = {f"a{i}": (f"Scientist {i}.", [[f"Scientist {i}", "studies", "Alzheimer"]]) for i in range(6)}
-    both = {"m1": ("Mal.", [["Malenka", "is at", "Stanford"]]), "m2": ("Mal.", [["Malenka", "reads of", "Alzheimer"]])}
+    both = {"m1": ("Here.", [["Malenka", "is at", "Stanford"]]), "m2": ("There.", [["Malenka", "reads", "Alzheimer"]])}
     index = index_of({**one, **both, **two}, synonym_threshold=1.0)
     if large:
         monkeypatch.setattr(search, "PUSH_FROM", 0)

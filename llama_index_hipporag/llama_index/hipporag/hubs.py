@@ -56,8 +56,8 @@ def hubs_of(outward: sp.csr_matrix, strength: np.ndarray) -> Hubs:
     nodes = np.sort(np.argpartition(-strength, count - 1)[:count]) if count else np.empty(0, dtype=np.int64)
     per_weight = np.divide(1.0, strength, out=np.zeros(len(strength)), where=strength > 0)
     rows = outward[nodes]
-    leaving = sp.diags_array(per_weight[nodes]) @ rows
+    leaving = sp.diags(per_weight[nodes]) @ rows
     per_weight[nodes] = 0.0
-    entering = sp.csr_matrix(rows @ sp.diags_array(per_weight))
+    entering = sp.csr_matrix(rows @ sp.diags(per_weight))
     through = (leaving @ entering.T).toarray()
     return Hubs(nodes, leaving.tocsc()[:, nodes].toarray(), through, entering, float(strength[nodes].sum()))
