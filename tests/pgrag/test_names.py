@@ -91,3 +91,13 @@ def test_what_is_named_is_found_although_it_is_not_near():
     assert "Paterson" in [node.metadata["pgrag_path"][0] for node in (result.node for result in found)]
     index.delete_nodes(["town"])
     assert by_topic(index.graph, named_leads(index.graph, [question], ALL)) == {"Maxwell Shane": 0.5}
+
+
+def test_no_score_is_above_one():
+    """Paths and passages that are as near as can be, and named."""
+    index = index_of({"a": {"Paterson": {"state": ["New Jersey"]}}})
+    question = index.graph.maps[next(iter(index.graph.maps))].facts[0].text
+    for options in ({}, {"return_source": True}, {"return_source": True, "dense_weight": 0.0}, {"walk_weight": 2.0}):
+        scores = [result.get_score() for result in index.as_retriever(lead_weight=3.0, **options).retrieve(question)]
+        assert scores
+        assert max(scores) <= 1 + 1e-9

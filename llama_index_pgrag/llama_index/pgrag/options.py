@@ -31,5 +31,10 @@ class Options:
 
     @property
     def whole(self) -> float:
-        """What the score of a path is divided by; leads count on top."""
+        """What nearness and support of a path come to at most."""
         return 1 + self.walk_weight if self.walks else 1.0
+
+    @property
+    def most(self) -> float:
+        """What a score comes to at most with its lead; all are divided by it, so that 1 is the most."""
+        return 1 + self.lead_weight if self.walks else 1.0

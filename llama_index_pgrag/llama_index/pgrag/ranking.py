@@ -4,7 +4,7 @@ A path f that the walk gave the aggregate score w(f) ranks by
 
     score(f) = (max_k cos(k, f) + walk_weight * w(f) / max w) / (1 + walk_weight)
 
-over the key points k: its own nearness, and the share that others agree on. It is at most 1. The published retrieval
+over the key points k: its own nearness, and the share that others agree on. The published retrieval
 ranks by w alone, and has nothing to say of facts that no seed reached; with a great `walk_weight` the order is the same
 where w differs.
 
@@ -15,7 +15,7 @@ A passage p with the facts F(p) ranks by
 
     score(p) = dense_weight * cos(question, p) + (1 - dense_weight) * max_{f in F(p)} score(f)
 
-to which its lead is added whole.
+to which its lead is added whole. All is divided by 1 + `lead_weight`, so that no score is above 1.
 
 A passage is long and speaks of several things, a fact is short and may be out of place: each mends the other's faults.
 """
@@ -94,7 +94,7 @@ def explore_maps(
         scores = scores + options.walk_weight * walked.scores / walked.scores.max()
     scores = scores / options.whole
     scored = [
-        (fact, float(score) + options.lead_weight * leads.get(fact.topic_id, 0.0))
+        (fact, (float(score) + options.lead_weight * leads.get(fact.topic_id, 0.0)) / options.most)
         for fact, score in zip(template.facts, scores, strict=True)
     ]
     scored.sort(key=lambda pair: (-pair[1], pair[0].key))
@@ -130,17 +130,17 @@ def rank_passages(
         vectors = graph.facts.vectors_of([fact.id for fact in further])
         scores = np.max([cosines(vectors, point) for point in key_points], axis=0)
         for fact, score in zip(further, scores.tolist(), strict=True):
-            score /= options.whole
+            score /= options.whole * options.most
             best[fact.node_id] = max(score, best.get(fact.node_id, score))
     share = options.dense_weight
 
     def lead(node_id: str) -> float:
-        return options.lead_weight * led.get(node_id, 0.0)
+        return options.lead_weight * led.get(node_id, 0.0) / options.most
 
     own = cosines(graph.chunks.vectors_of(nodes), question)
     scored = [
-        (node_id, share * (dense + lead(node_id)) + (1 - share) * best.get(node_id, dense / options.whole))
-        for node_id, dense in zip(nodes, own.tolist(), strict=True)
+        (node_id, share * (near + lead(node_id)) + (1 - share) * best.get(node_id, near / options.whole))
+        for node_id, near in zip(nodes, (own / options.most).tolist(), strict=True)
     ]
     return sorted(scored, key=lambda pair: (-pair[1], graph.chunks.record_of(pair[0]).key))
 

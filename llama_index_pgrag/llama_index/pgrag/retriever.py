@@ -59,9 +59,9 @@ class KeyPointsEvent(BaseEvent):
 class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation]):
     """Retrieves fact paths from a :class:`PGRAGIndex`, or the nodes behind them.
 
-    Scores are at most 1, leads aside, and comparable within one answer, higher is better: the cosine of the nearest key
-    point and the path, and `walk_weight` times the share of the support that the walk gave it, over 1 + `walk_weight`
-    (:mod:`llama_index.pgrag.ranking`).
+    Scores are at most 1 and comparable within one answer, higher is better: the cosine of the nearest key point and
+    the path, `walk_weight` times the share of the support that the walk gave it, and `lead_weight` times that of what
+    names it, over what they can come to (:mod:`llama_index.pgrag.ranking`).
 
     Fact paths come as text nodes of their own: the text is the path, the metadata have its cells (`pgrag_path`) and
     documents (`pgrag_documents`), and the source nodes are its CHILD relationships. Paths of the same words are one
