@@ -1,12 +1,14 @@
 """Cells that a question names."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 from tests.models import HashEmbedding
 
-from llama_index.pgrag import GivenMindMaps, PGRAGIndex
+from llama_index.pgrag import GivenMindMaps, PGRAGIndex, PGRAGPostprocessor
 from llama_index.pgrag.allowed import Allowed
 from llama_index.pgrag.leads import named_leads
 from llama_index.pgrag.names import Names
@@ -101,3 +103,16 @@ def test_no_score_is_above_one():
         scores = [result.get_score() for result in index.as_retriever(lead_weight=3.0, **options).retrieve(question)]
         assert scores
         assert max(scores) <= 1 + 1e-9
+
+
+def test_the_postprocessor_does_not_pay_for_leads_that_it_does_not_follow():
+    index = index_of({"a": {"Paterson": {"state": ["New Jersey"]}}})
+    question = index.graph.maps[next(iter(index.graph.maps))].facts[0].text
+    plain = index.as_retriever(lead_weight=0).retrieve(question)
+    (outline,) = PGRAGPostprocessor(index=index).postprocess_nodes(
+        VectorStoreIndex(list(index.docstore.docs.values()), embed_model=HashEmbedding())
+        .as_retriever()
+        .retrieve(question),
+        query_str=question,
+    )
+    assert outline.score == pytest.approx(plain[0].score)

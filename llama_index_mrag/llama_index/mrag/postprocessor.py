@@ -55,12 +55,8 @@ class MRAGPostprocessor(DerivedPostprocessor):
         known = sorted({name for name in matched if name is not None})
         if not known or query_bundle is None:
             return [fresh(node.node, node.score or 0.0) for node in nodes]
-        yield from index._check_model()
-        question = query_bundle.query_str
         voting = MRAGRetriever(index, aspects=self.aspects, num_queries=self.num_queries)
-        aspects, fallback = yield from voting._cut(question)
-        voting._fall_back(question, fallback)
-        queries = yield from index._embed_queries(aspects)
+        aspects, queries, _ = yield from voting._hear(query_bundle.query_str)
         rows = np.sort(state.chunks.rows_of(known))
         election = yield from offload(
             hold,

@@ -148,10 +148,7 @@ class MRAGRetriever(AskingRetriever[MRAGIndex, _Found, MRAGExplanation]):
         state = index._state  # one state from start to end, whatever is written meanwhile
         if not len(state.chunks):
             return _Found(Election.empty(state))
-        yield from index._check_model()
-        aspects, fallback = yield from self._cut(query_bundle.query_str)
-        self._fall_back(query_bundle.query_str, fallback)
-        queries = yield from index._embed_queries(aspects)
+        aspects, queries, fallback = yield from self._hear(query_bundle.query_str)
         allowed = self._allowed(state.chunks)
         rows = None if allowed is None else np.flatnonzero(allowed)
         if rows is not None and not rows.size:
@@ -174,6 +171,13 @@ class MRAGRetriever(AskingRetriever[MRAGIndex, _Found, MRAGExplanation]):
             ballots=ballots,
         )
         return _Found(election, fallback)
+
+    def _hear(self, question: str) -> Steps[tuple[list[str], NDArray[np.float32], str]]:
+        """What votes, as text and as vectors, and what the answer has to do without."""
+        yield from self._index._check_model()
+        aspects, fallback = yield from self._cut(question)
+        self._fall_back(question, fallback)
+        return aspects, (yield from self._index._embed_queries(aspects)), fallback
 
     def _cut(self, question: str) -> Steps[tuple[list[str], str]]:
         """What votes, and why no queries of the LLM are among it, if they were asked for."""

@@ -100,7 +100,8 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         texts = [text for text in bundle.embedding_strs if text.strip()]
         if texts and texts != [bundle.query_str]:
             points = list((yield from embed_texts(index.embed_model, texts)))
-        found = yield from offload(explore_maps, graph, candidates, points, Options(), allowed)
+        options = Options(lead_weight=0)  # the maps are given: nothing leads to others
+        found = yield from offload(explore_maps, graph, candidates, points, options, allowed)
         return merge_equal(found.ranking)[: self.max_paths]
 
 

@@ -222,15 +222,11 @@ class PGRAGRetriever(AskingRetriever[PGRAGIndex, Answer | None, PGRAGExplanation
         return points, fallback
 
     def _sources(self, asked: Answer) -> Steps[list[NodeWithScore]]:
-        graph, nodes = asked.graph, asked.allowed.nodes
+        graph, mask, near = asked.graph, self._allowed(asked.graph.chunks), None
         wanted = max(2 * self.similarity_top_k, 100)
-        near = None
-        if nodes is None:
+        if mask is None:
             near = yield from self._index._parts.chunks.search(asked.question, wanted)
         if near is None:
-            mask = None
-            if nodes is not None:
-                mask = np.fromiter((node_id in nodes for node_id in graph.chunks.ids), np.bool_, len(graph.chunks))
             near = (yield from offload(graph.chunks.search, [asked.question], wanted, mask))[0].ids
         ranking = yield from offload(
             rank_passages, graph, asked.question, asked.points, asked.found, near, self.options
