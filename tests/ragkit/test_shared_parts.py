@@ -33,6 +33,24 @@ def test_a_ranking_goes_deeper_only_when_it_is_used_up() -> None:
     assert asked == [12, 48]
 
 
+@pytest.mark.parametrize("token_budget", [None, 1000])
+def test_an_answer_that_is_full_asks_for_no_deeper_search(token_budget: int | None) -> None:
+    asked = []
+
+    def rank(depth: int) -> list[tuple[str, float]]:
+        asked.append(depth)
+        return [(str(i), -float(i)) for i in range(depth)]
+
+    def fetch(node_id: str):
+        yield from ()
+        return TextNode(id_=node_id, text="word")
+
+    ranking = deepened(rank(3), rank, 3)
+    found = run_steps(take_nodes(ranking, fetch, top_k=3, token_budget=token_budget))
+    assert [result.node.node_id for result in found] == ["0", "1", "2"]
+    assert asked == [3]
+
+
 def test_a_budget_looks_at_four_nodes_for_each_that_is_wanted() -> None:
     looked_at = []
 

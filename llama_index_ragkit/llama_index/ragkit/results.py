@@ -83,18 +83,17 @@ def take_nodes(
     left = token_budget
     looked_at = 0
     for node_id, score in ranking:
-        if len(kept) == top_k or left == 0 or looked_at == MOST_LOOKED_AT * top_k:
-            break
         node = yield from fetch(node_id)
         if node is None:
             continue
         looked_at += 1
-        if left is not None:
-            tokens = count_tokens(node.get_content(metadata_mode=MetadataMode.LLM))
-            if tokens > left:
-                continue
-            left -= tokens
-        # A document store makes a new node for each call, but hands out nested metadata by reference.
-        node.metadata = deepcopy(node.metadata)
-        kept.append(NodeWithScore(node=node, score=float(score)))
+        tokens = 0 if left is None else count_tokens(node.get_content(metadata_mode=MetadataMode.LLM))
+        if left is None or tokens <= left:
+            left = None if left is None else left - tokens
+            # A document store makes a new node for each call, but hands out nested metadata by reference.
+            node.metadata = deepcopy(node.metadata)
+            kept.append(NodeWithScore(node=node, score=float(score)))
+        # Before the ranking is asked for one more, which may take it a whole search.
+        if len(kept) == top_k or left == 0 or looked_at == MOST_LOOKED_AT * top_k:
+            break
     return kept
