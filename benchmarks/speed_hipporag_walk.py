@@ -90,6 +90,7 @@ def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries
     _, hubs, _ = timed(lambda: walk.hubs)
     rng = np.random.default_rng(8)
     connected = np.flatnonzero(walk.strength > 0)
+    strengths = contains @ walk.ordinary
     local, exactly, same, near = Times(), Times(), 0, 0
 
     def near_seeds(seeds: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -99,7 +100,7 @@ def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries
             found = np.zeros(len(walk))
             found[pushed.nodes] = pushed.scores
             scores = contains @ found
-            if settled(scores, TOP, pushed.epsilon):
+            if settled(scores, TOP, partial(np.take, pushed.doubt * strengths)):
                 break
         return scores
 

@@ -124,6 +124,7 @@ def test_push_is_within_its_bounds(case, epsilon, most_hubs):
     exact = pagerank(walk, dense(seeds, weights, n), damping=damping, tolerance=1e-14)
     found = dense(pushed.nodes, pushed.scores, n)
     assert (np.diff(pushed.nodes) > 0).all()
+    assert found.sum() <= 1 + 1e-12  # what is guessed is no more than what is missing
     assert np.abs(found - exact).sum() <= 2 * pushed.missing + 1e-10
     assert (np.abs(found - exact) <= pushed.by_strength * walk.strength + 1e-10).all()
 
@@ -178,19 +179,20 @@ def test_every_refinement_is_as_near_as_a_walk_of_that_precision():
 
 
 @pytest.mark.parametrize(
-    ("scores", "k", "epsilon", "expected"),
+    ("scores", "k", "doubts", "expected"),
     [
-        ([0.5, 0.3, 0.2], 2, 1e-7, True),
-        ([0.5, 0.2 + 1e-6, 0.2], 2, 1e-7, False),  # the second and the third change places too easily
-        ([0.5, 0.2 + 1e-6, 0.2], 1, 1e-7, True),
-        ([0.2, 0.5, 0.2], 2, 1e-12, False),  # a tie
-        ([0.5, 0.3, 0.2], 3, 1.0, True),  # nothing is left out
-        ([0.5, 0.0, 0.0], 2, 1e-7, True),  # nothing was reached that could come in
-        ([], 5, 1e-7, True),
+        ([0.5, 0.3, 0.2], 2, [0.1, 0.04, 0.04], True),
+        ([0.5, 0.3, 0.2], 2, [0.0, 0.06, 0.06], False),  # .24 and .26: the second and the third may change places
+        ([0.5, 0.3, 0.2], 1, [0.0, 0.06, 0.06], True),
+        ([0.5, 0.3, 0.2, 0.1], 2, [0.0, 0.0, 0.0, 0.3], False),  # far below, but nobody knows how far
+        ([0.2, 0.5, 0.2], 2, [0.0, 0.0, 0.0], False),  # a tie
+        ([0.5, 0.3, 0.2], 3, [1.0, 1.0, 1.0], True),  # nothing is left out
+        ([0.5, 0.0, 0.0], 2, [0.1, 0.0, 0.0], True),  # nothing was reached that could come in
+        ([], 5, [], True),
     ],
 )
-def test_a_list_is_settled_when_its_end_stands_apart(scores, k, epsilon, expected):
-    assert settled(np.array(scores), k, epsilon) is expected
+def test_a_list_is_settled_when_nothing_in_doubt_could_change_it(scores, k, doubts, expected):
+    assert settled(np.array(scores), k, np.array(doubts).__getitem__) is expected
 
 
 @pytest.mark.parametrize(

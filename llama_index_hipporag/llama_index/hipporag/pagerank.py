@@ -81,6 +81,14 @@ class Walk:
         return hubs_of(self.outward, self.strength)
 
     @cached_property
+    def ordinary(self) -> np.ndarray:
+        """The strength of each node, 0 for the hubs of an undirected graph; made at first use."""
+        strength: np.ndarray = self.strength.copy()
+        if self.undirected:
+            strength[self.hubs.nodes] = 0.0
+        return strength
+
+    @cached_property
     def total_strength(self) -> float:
         """The sum of `strength`."""
         return float(self.strength.sum())

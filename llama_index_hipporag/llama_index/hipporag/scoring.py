@@ -39,7 +39,12 @@ def counts_of(memory: Memory, counted: Counted) -> csr_matrix:
 
 
 def passage_scores(
-    memory: Memory, nodes: NDArray[np.int64], scores: Floats, counted: Counted, length_normalization: float = 0.0
+    memory: Memory,
+    nodes: NDArray[np.int64],
+    scores: Floats,
+    counted: Counted,
+    length_normalization: float = 0.0,
+    rows: NDArray[np.int64] | None = None,
 ) -> Floats:
     """Scores of passages, shape (p,): the scores of their phrases, added up.
 
@@ -51,18 +56,20 @@ def passage_scores(
         (the published code)
     length_normalization : a in [0, 1]; the sum is divided by (phrases of the passage) ** a, so that long
         lists do not come first for their length
+    rows : the passages that are asked for; None for all
     """
     counts = counts_of(memory, counted)
     heard = np.zeros(counts.shape[1])
     heard[nodes] = scores
-    return by_length(memory, counts @ heard, length_normalization)
+    return by_length(memory, (counts if rows is None else counts[rows]) @ heard, length_normalization, rows)
 
 
-def by_length(memory: Memory, scores: Floats, exponent: float) -> Floats:
-    """Scores of passages divided by the number of their phrases to a power."""
+def by_length(memory: Memory, scores: Floats, exponent: float, rows: NDArray[np.int64] | None = None) -> Floats:
+    """Scores of passages, all or those in `rows`, divided by the number of their phrases to a power."""
     if not exponent:
         return scores
-    found: Floats = scores / np.maximum(np.diff(memory.contains.indptr), 1) ** exponent
+    lengths = np.maximum(np.diff(memory.contains.indptr), 1)
+    found: Floats = scores / (lengths if rows is None else lengths[rows]) ** exponent
     return found
 
 

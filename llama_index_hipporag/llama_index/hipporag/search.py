@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.linking import Cue
-from llama_index.hipporag.local_push import PUSH_FROM, refinements, settled
+from llama_index.hipporag.local_push import PUSH_FROM, Pushed, refinements, settled
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.options import Options
 from llama_index.hipporag.pagerank import Walk, pagerank
@@ -102,7 +102,9 @@ def search_many(
             for i, (nodes, weights) in zip(walking, resets, strict=True):
                 for pushed in refinements(walk, nodes, weights, damping=options.damping):
                     found[i] = score(cues[i], cosines[i], (pushed.nodes, pushed.scores), shared[i])
-                    if settled(found[i].scores, wanted, pushed.epsilon):
+                    if settled(
+                        found[i].scores, wanted, partial(_doubts, memory, walk, pushed, options, found[i].scores)
+                    ):
                         break
     return [found[i] for i in range(len(cues))]
 
@@ -183,15 +185,23 @@ def _score(
     return Found(state, memory, allowed, cue, nodes[~passages], values[~passages], walked, cosines, scores)
 
 
-def _heard(memory: Memory, reached: Reset, options: Options) -> Floats:
-    """What a walk brings each passage, shape (p,): as a node of the graph, or by way of its phrases."""
+def _heard(memory: Memory, reached: Reset, options: Options, rows: Ints | None = None) -> Floats:
+    """What a walk brings each passage, or those in `rows`: as a node of the graph, or by way of its phrases."""
     nodes, values = reached
     p, n, _ = memory.shape
     if not options.passage_nodes:
-        return passage_scores(memory, nodes, values, options.counted, options.length_normalization)
+        return passage_scores(memory, nodes, values, options.counted, options.length_normalization, rows)
     raw = np.zeros(p)
     raw[nodes[nodes >= n] - n] = values[nodes >= n]
-    return by_length(memory, raw, options.length_normalization)
+    return by_length(memory, raw if rows is None else raw[rows], options.length_normalization, rows)
+
+
+def _doubts(memory: Memory, walk: Walk, pushed: Pushed, options: Options, scores: Floats, rows: Ints) -> Floats:
+    """By how much the scores of passages are likely to be wrong after a walk that was not the finest."""
+    everywhere = np.arange(len(walk)), pushed.doubt * walk.ordinary
+    heard, doubts = (_heard(memory, reached, options, rows) for reached in (pushed[:2], everywhere))
+    shares = np.divide(doubts, heard, out=np.zeros_like(heard), where=heard > 0)
+    return scores[rows] * shares * (options.walk_share if options.ensemble == "product" else 1.0)  # of a power: less
 
 
 def needs_dense(cue: Cue, options: Options) -> bool:
