@@ -56,14 +56,14 @@ class Task:
 
     Attributes
     ----------
-    group_of : question id -> its kind, for tables by kind; empty where there are no kinds
+    groups_of : question id -> its kinds, for tables by kind; empty where there are no kinds
     multi_aspect : whether the questions ask for several documents each, so that success ratios are of interest
     dropped : ids of questions that have no gold left once missing topics are dropped
     """
 
     corpus: Corpus
     queries: tuple[LabelledQuery, ...]
-    group_of: Mapping[str, str] = field(default_factory=dict)
+    groups_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     multi_aspect: bool = False
     dropped: tuple[str, ...] = ()
 
@@ -140,7 +140,8 @@ def _archive(folder: Path) -> Corpus:
 
 
 def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
-    queries, group_of, dropped = [], {}, []
+    queries, dropped = [], []
+    groups_of: dict[str, Sequence[str]] = {}
     for row in rows:
         query_id = str(row["id"])
         gold = _gold(row)
@@ -155,10 +156,11 @@ def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
             continue
         queries.append(LabelledQuery(query_id, row["question"], gold or (), answers))
         if "kind" in row:
-            group_of[query_id] = str(row["kind"])
+            groups_of[query_id] = [str(row["kind"])]
         elif "aspects" in row:
-            group_of[query_id] = f"n = {row['aspects']}"
-    return Task(corpus, tuple(queries), group_of, any("aspects" in row for row in rows), tuple(dropped))
+            pooled = ["n >= 5"] if row["aspects"] >= 5 else []
+            groups_of[query_id] = [f"n = {row['aspects']}", *pooled]
+    return Task(corpus, tuple(queries), groups_of, any("aspects" in row for row in rows), tuple(dropped))
 
 
 def _gold(row: Mapping[str, Any]) -> tuple[str, ...] | None:

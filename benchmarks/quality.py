@@ -106,11 +106,14 @@ def report(
     labelled = [query for query in queries if query.gold]
     if not labelled:
         return parts
-    group_of = {key: group for task in tasks for key, group in task.group_of.items()}
+    names_of = {key: names for task in tasks for key, names in task.groups_of.items()}
+    groups: dict[str, set[str]] = {}
+    for query_id in (query.id for query in labelled):
+        for group in names_of.get(query_id, ()):
+            groups.setdefault(group, set()).add(query_id)
     scored = evaluate(tasks, rankings)
     parts.append(_tables(options, scored))
-    for group in dict.fromkeys(group_of[query.id] for query in labelled if query.id in group_of):
-        ids = {query.id for query in labelled if group_of.get(query.id) == group}
+    for group, ids in groups.items():
         parts.append(f"\n## {group}\n" + _tables(options, {n: _only(e, ids) for n, e in scored.items()}))
     return parts
 
@@ -128,7 +131,7 @@ def evaluate(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, Ranking]
 def _tables(options: argparse.Namespace, scored: Mapping[str, Evaluation]) -> str:
     method, settings = options.method, {"n_resamples": options.resamples, "seed": options.seed}
     tables = [comparison_table(list(scored.values()), **settings)]
-    for baseline in ("dense", f"{method}-off"):
+    for baseline in (name for name in ("dense", f"{method}-off", "bm25-sentences") if name in scored):
         others = [e for name, e in scored.items() if name not in ("dense", "bm25", baseline)]
         tables.append(difference_table(others, scored[baseline], **settings))
     return "\n" + "\n\n".join(tables)

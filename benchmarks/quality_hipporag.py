@@ -16,11 +16,12 @@ __all__ = ["add_arguments", "build", "extractor_of", "make_index"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--rules", action="store_true", help="read passages by rules, whatever the corpus carries")
+    parser.add_argument("--terms", action="store_true", help="with the rules, read terms in lower case too")
     parser.add_argument("--conjunction", type=float, default=0.0, help="of the retriever, for questions of paths")
     parser.add_argument("--presets", action="store_true", help="rows of the published methods too, without an LLM")
 
 
-def extractor_of(corpus: Corpus, rules: bool = False) -> NodeExtractor:
+def extractor_of(corpus: Corpus, rules: bool = False, terms: bool = False) -> NodeExtractor:
     """Recorded entities and triples where the corpus carries them, else rules."""
     recorded = {
         node.node_id: {"entities": record.get("entities", []), "triples": record["triples"]}
@@ -28,12 +29,12 @@ def extractor_of(corpus: Corpus, rules: bool = False) -> NodeExtractor:
         for record in [corpus.records[corpus.passage_of[node.node_id]]]
         if "triples" in record
     }
-    return NounPhraseExtractor() if rules or not recorded else RecordedExtractor(recorded)
+    return NounPhraseExtractor(terms=terms) if rules or not recorded else RecordedExtractor(recorded)
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **kwargs: Any) -> HippoRAGIndex:
     """The index with its defaults."""
-    extractor = extractor_of(corpus, options.rules)
+    extractor = extractor_of(corpus, options.rules, options.terms)
     return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor, **kwargs)
 
 

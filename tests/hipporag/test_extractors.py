@@ -81,6 +81,8 @@ def test_rules_read_names_in_scripts_with_and_without_spaces():
     assert titled.record["subject"] == ["Engine"]
     (untitled,) = read(NounPhraseExtractor(title_key=None), TextNode(text="x y.", metadata={"title": "Engine"}))
     assert untitled.record["subject"] == []
+    (lower,) = read(NounPhraseExtractor(terms=True), TextNode(text="It treats acute leukemia."))
+    assert lower.record["entities"] == ["acute leukemia"]
 
 
 def test_what_a_pipeline_read_is_taken_by_the_index():
@@ -93,5 +95,6 @@ def test_what_a_pipeline_read_is_taken_by_the_index():
 
 
 def test_fingerprints_tell_extractors_apart():
-    kinds = [OpenIEExtractor(), OpenIEExtractor(title_key="heading"), NounPhraseExtractor(), RecordedExtractor()]
-    assert len({json.dumps(kind.fingerprint, sort_keys=True) for kind in kinds}) == 4
+    rules = [NounPhraseExtractor(), NounPhraseExtractor(terms=True)]
+    kinds = [OpenIEExtractor(), OpenIEExtractor(title_key="heading"), *rules, RecordedExtractor()]
+    assert len({json.dumps(kind.fingerprint, sort_keys=True) for kind in kinds}) == 5

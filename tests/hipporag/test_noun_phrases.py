@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from llama_index.hipporag.names import names
 from llama_index.hipporag.normalising import normalise
 from llama_index.hipporag.noun_phrases import noun_phrases, read_question, read_text, subject_of
+from llama_index.hipporag.terms import terms
 
 
 def texts(found):
@@ -106,3 +107,40 @@ def test_the_subject_of_a_passage(text, title, expected):
 def test_a_question_gives_its_longest_phrases_once():
     assert read_question("Did Ann Lee of York meet Ann Lee of York or Guy's son?") == ["Ann Lee of York", "Guy"]
     assert read_question("what is this?") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("which war film based on a non-fiction book", ["war film", "non-fiction book"]),
+        ("It was used to treat acute lymphocytic leukemia.", ["acute lymphocytic leukemia", "lymphocytic leukemia"]),
+        ("by cytosolic p53, once", ["cytosolic p53", "p53"]),
+        ("by the English author Mark Haddon", ["English author"]),  # the name is for `names`
+        ("Mark Haddon and Ridley Scott", []),
+        ("net revenue, cost of sales", ["net revenue"]),  # marks and small words part
+        ("one two three four five six seven", ["six seven"]),
+        ("in 2023 rose 12 percent", []),
+        ("a b c d e f words", ["d e f words", "e f words", "f words"]),  # "a" parts; no more than four
+        ("北京大学在北京。", []),
+        ("", []),
+    ],
+)
+def test_terms_in_lower_case(text, expected):
+    assert texts(terms(text)) == expected
+
+
+@given(st.text(max_size=200) | st.text("ab Cd3-,'. ", max_size=60))
+def test_every_term_stands_where_it_says_and_is_short(text):
+    found = terms(text)
+    assert [(term.start, -term.end) for term in found] == sorted({(term.start, -term.end) for term in found})
+    for term in found:
+        assert text[term.start : term.end] == term.text
+        assert 1 <= len(term.text.split()) <= 4
+
+
+def test_terms_are_entities_without_facts_where_they_are_asked_for():
+    text = "Leukemia\nChlorambucil is known for cytosolic p53 in the United States."
+    with_terms, without = read_text(text, lower_case=True), read_text(text)
+    assert set(with_terms.entities) - set(without.entities) == {"cytosolic p53", "p53"}
+    assert with_terms.triples == without.triples
+    assert with_terms.subject == without.subject == ["Leukemia"]

@@ -328,3 +328,19 @@ def test_one_passage_scores_and_is_explained():
             (one,) = index.as_retriever(**options).retrieve(question)
             assert 0 < one.score <= 1
             assert index.as_retriever(**options).explain(question)[0].node_id == "ada"
+
+
+def test_a_question_that_names_nothing_known_is_linked_by_its_terms():
+    """In a question with capitals only names are linked, unless none of them is in the graph."""
+    texts = {
+        "drug": ("Chlorambucil is given.", [["chlorambucil", "is given for", "acute leukemia"]]),
+        "cell": ("Its way through the cell.", [["chlorambucil", "raises", "cytosolic p53"]]),
+        "other": ("Rome is old.", [["Rome", "is", "an old city"]]),
+    }
+    asked = index_of(texts, synonym_threshold=0.99)
+    retriever = asked.as_retriever(similarity_top_k=2)
+    by_terms = retriever.explain("What does May say of cytosolic p53?")
+    assert {found.node_id for found in by_terms} == {"drug", "cell"}
+    assert {link.phrase for found in by_terms for link in found.linked} == {"cytosolic p53"}
+    by_name = retriever.explain("Does Rome know cytosolic p53?")
+    assert {link.phrase for found in by_name for link in found.linked} == {"rome"}

@@ -1,6 +1,6 @@
 """Where a question enters the graph: its phrases, or facts near to it, as steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,6 +12,7 @@ from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.normalising import Normalizer, normalise
 from llama_index.hipporag.passage import Fact
 from llama_index.hipporag.state import HippoRAGState, fact_of
+from llama_index.hipporag.terms import terms
 from llama_index.ragkit.mentions import mentions
 
 __all__ = [
@@ -120,13 +121,22 @@ class _Known:
 def links_of_text(
     state: HippoRAGState, memory: Memory, question: str, normalizer: Normalizer, by_specificity: bool
 ) -> list[Link]:
-    """The phrases of the graph that stand in the question, the longest first."""
+    """The phrases of the graph that stand in the question: its names or, where it names nothing known, its terms."""
+    normal, known = partial(normalise, mode=normalizer), _Known(state, memory)
     links = []
-    normal = partial(normalise, mode=normalizer)
-    for phrase, start, end in mentions(question, _Known(state, memory), normal):
+    for phrase, start, end in mentions(question, known, normal) or _known_terms(question, known, normal):
         row = int(state.rows_of_phrases([phrase])[0])
         links.append(Link(question[start:end], phrase, row, 1.0, specificity(memory, row, by_specificity)))
     return links
+
+
+def _known_terms(question: str, known: _Known, normal: Callable[[str], str]) -> list[tuple[str, int, int]]:
+    """The known terms of a question, (normalised phrase, start, end) by place; the longest, and none within another."""
+    found: list[tuple[str, int, int]] = []
+    for text, start, end in sorted(terms(question), key=lambda term: (term.start - term.end, term.start)):
+        if (phrase := normal(text)) in known and all(end <= taken[1] or taken[2] <= start for taken in found):
+            found.append((phrase, start, end))
+    return sorted(found, key=lambda term: term[1])
 
 
 def linked_facts(state: HippoRAGState, memory: Memory, vector: Floats, most: int) -> list[tuple[Fact, float]]:

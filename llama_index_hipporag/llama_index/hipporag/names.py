@@ -12,7 +12,7 @@ from typing import NamedTuple
 from llama_index.ragkit.mentions import FUNCTION_WORDS, is_name
 from llama_index.ragkit.sentences import sentence_spans
 
-__all__ = ["Mention", "names"]
+__all__ = ["WORD", "Mention", "names"]
 
 
 class Mention(NamedTuple):
@@ -24,7 +24,7 @@ class Mention(NamedTuple):
 
 
 # A word may hold apostrophes, hyphens and points, as "O'Brien", "Saxe-Coburg" and "U.S" do.
-_WORD = re.compile(r"[^\W_]+(?:['’.\-‐‑]?[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+)*")
+WORD = re.compile(r"[^\W_]+(?:['’.\-‐‑]?[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+)*")
 _QUOTED = re.compile(r"[\"“„«「『《]\s*([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
@@ -49,7 +49,7 @@ def names(text: str) -> list[Mention]:
     >>> [name.text for name in names("The son of Adalbert II of Tuscany and Bertha. Guy's widow read “Of Ships”.")]
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
     """
-    words = list(_WORD.finditer(text))
+    words = list(WORD.finditer(text))
     openers = _openers(text, words)
     inner = {word.group() for k, word in enumerate(words) if k not in openers and _is_capital(word.group())}
     found: set[tuple[int, int]] = {match.span(1) for match in _QUOTED.finditer(text)}

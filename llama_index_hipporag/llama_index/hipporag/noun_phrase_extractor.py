@@ -23,14 +23,17 @@ class NounPhraseExtractor(NodeExtractor):
     ----------
     title_key : the metadata key of a title; without one, the first line of a text is taken for its title if
         it reads as one. None looks at the first line only
+    terms : whether noun phrases in lower case are entities too ("chronic lymphocytic leukemia"), in scripts with
+        capitals. It is for prose with few names, as reports and papers are, and takes several times the phrases
     """
 
     needs_llm: ClassVar[bool] = False
 
     title_key: str | None = "title"
+    terms: bool = False
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""
-        reading = yield from offload(read_text, plain_text(node), title_of(node, self.title_key) or None)
+        reading = yield from offload(read_text, plain_text(node), title_of(node, self.title_key) or None, self.terms)
         triples = [list(triple) for triple in reading.triples]
         return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}

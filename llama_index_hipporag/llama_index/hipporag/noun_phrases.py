@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from llama_index.hipporag.names import Mention, names
 from llama_index.hipporag.normalising import normalise
+from llama_index.hipporag.terms import terms
 from llama_index.hipporag.uncased import uncased_phrases
 from llama_index.ragkit.sentences import sentence_spans
 
@@ -33,8 +34,10 @@ class NounPhrases(NamedTuple):
     subject: list[str]
 
 
-def read_text(text: str, title: str | None = None) -> NounPhrases:
+def read_text(text: str, title: str | None = None, lower_case: bool = False) -> NounPhrases:
     """Read a passage; `title` is its title if it is known, else the first line stands for it where it can.
+
+    With `lower_case`, terms are entities too; no fact is read off them.
 
     >>> read_text("Waking the Dead (film)\\nWaking the Dead is a drama directed by Keith Gordon.").triples
     [('Waking the Dead (film)', 'is a drama directed by', 'Keith Gordon')]
@@ -43,7 +46,8 @@ def read_text(text: str, title: str | None = None) -> NounPhrases:
     first, _, rest = text.strip().partition("\n")
     body = rest if subject and _plain(first) == subject[0] else text  # a title is no part of the first sentence
     mentions = noun_phrases(body)
-    return NounPhrases(_distinct([*subject, *(m.text for m in mentions)]), _triples(body, subject, mentions), subject)
+    found = [*mentions, *(terms(body) if lower_case else ())]
+    return NounPhrases(_distinct([*subject, *(m.text for m in found)]), _triples(body, subject, mentions), subject)
 
 
 def read_question(question: str) -> list[str]:
