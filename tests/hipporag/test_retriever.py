@@ -17,6 +17,7 @@ from llama_index.hipporag import (
     HippoRAGIndex,
     HippoRAGRetrievalEvent,
     HippoRAGRetriever,
+    NounPhraseExtractor,
     RecordedExtractor,
     search,
 )
@@ -337,10 +338,22 @@ def test_a_question_that_names_nothing_known_is_linked_by_its_terms():
         "cell": ("Its way through the cell.", [["chlorambucil", "raises", "cytosolic p53"]]),
         "other": ("Rome is old.", [["Rome", "is", "an old city"]]),
     }
-    asked = index_of(texts, synonym_threshold=0.99)
-    retriever = asked.as_retriever(similarity_top_k=2)
+    retriever = index_of(texts, synonym_threshold=0.99).as_retriever(similarity_top_k=2)
     by_terms = retriever.explain("What does May say of cytosolic p53?")
     assert {found.node_id for found in by_terms} == {"drug", "cell"}
     assert {link.phrase for found in by_terms for link in found.linked} == {"cytosolic p53"}
     by_name = retriever.explain("Does Rome know cytosolic p53?")
     assert {link.phrase for found in by_name for link in found.linked} == {"rome"}
+
+
+@pytest.mark.parametrize("terms", [True, False])
+def test_in_a_graph_of_names_no_term_is_linked(terms: bool):
+    """There a term that reads as a phrase of the graph, such as a heading, is there by chance."""
+    nodes = [
+        TextNode(id_="head", text="Fair Value\nIt is what Rome pays."),
+        TextNode(id_="other", text="Bread is baked."),
+    ]
+    asked = HippoRAGIndex(nodes=nodes, extractor=NounPhraseExtractor(terms=terms), embed_model=HashEmbedding(dim=64))
+    (found,) = asked.as_retriever(similarity_top_k=1).explain("What did May say of fair value?")
+    assert [link.phrase for link in found.linked] == (["fair value"] if terms else [])
+    assert bool(found.fallback) is not terms

@@ -42,6 +42,7 @@ class Linker:
     ----------
     options, question_entities : see :class:`~llama_index.hipporag.HippoRAGRetriever`
     normalizer : that of the graph
+    terms : whether the graph has terms in lower case, and not names alone
     embed : texts -> steps of their vectors
     ask : (name of a prompt, how to read the reply, variables of the prompt) -> steps of what was read
     """
@@ -49,6 +50,7 @@ class Linker:
     options: Options
     question_entities: QuestionEntities
     normalizer: Normalizer
+    terms: bool
     embed: Callable[[list[str]], Steps[Floats]]
     ask: Callable[..., Steps[Any]]
 
@@ -70,7 +72,8 @@ class Linker:
             return (yield from self._by_facts(state, memory, question, vector))
         if self.options.linking == "entities":
             return (yield from self._by_entities(state, memory, question))
-        links = links_of_text(state, memory, question, self.normalizer, self.options.node_specificity)
+        specific = self.options.node_specificity
+        links = links_of_text(state, memory, question, self.normalizer, specific, self.terms)
         return _cue_of(links, "no phrase of the question is in the graph")
 
     def _by_entities(self, state: HippoRAGState, memory: Memory, question: str) -> Steps[Cue]:

@@ -133,6 +133,11 @@ class HippoRAGIndex(DerivedIndex[HippoRAGStruct, HippoRAGState]):
             self._parts, self._rules, lambda texts: embed_texts(self.embed_model, texts, self._show_progress)
         )
 
+    @property
+    def _has_terms(self) -> bool:
+        """Whether the graph has terms in lower case: not if its extractor says that it reads none."""
+        return self.index_struct.components.get("extractor", {}).get("terms") != "false"
+
     def _page(self) -> Page:
         last = self._last_query
         if last is not None and last.found is None:  # there was nothing to find

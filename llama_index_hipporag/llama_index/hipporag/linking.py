@@ -119,12 +119,18 @@ class _Known:
 
 
 def links_of_text(
-    state: HippoRAGState, memory: Memory, question: str, normalizer: Normalizer, by_specificity: bool
+    state: HippoRAGState, memory: Memory, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool
 ) -> list[Link]:
-    """The phrases of the graph that stand in the question: its names or, where it names nothing known, its terms."""
+    """The phrases of the graph that stand in the question: its names or, where it names nothing known, its terms.
+
+    Parameters
+    ----------
+    by_terms : whether terms count; in a graph of names a term that reads as one is there by chance
+    """
     normal, known = partial(normalise, mode=normalizer), _Known(state, memory)
     links = []
-    for phrase, start, end in mentions(question, known, normal) or _known_terms(question, known, normal):
+    found = mentions(question, known, normal)
+    for phrase, start, end in found or (_known_terms(question, known, normal) if by_terms else ()):
         row = int(state.rows_of_phrases([phrase])[0])
         links.append(Link(question[start:end], phrase, row, 1.0, specificity(memory, row, by_specificity)))
     return links

@@ -155,6 +155,7 @@ class HippoRAGRetriever(AskingRetriever[HippoRAGIndex, Found | None, HippoRAGExp
             self.options,
             question_entities,
             index._rules.normalizer,
+            index._has_terms,
             embed=lambda texts: embed_texts(index.embed_model, texts),
             ask=self._complete,
         )
