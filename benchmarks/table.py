@@ -107,7 +107,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         "metric": "metric",
         "dense": "dense",
         "bm25": "BM25",
-        "own": "method",
+        "own": "its score",
         "off": "its structure off",
         "fusion": "fusion of dense, BM25, method",
         "own_dense": "method - dense",
