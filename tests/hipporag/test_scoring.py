@@ -9,9 +9,9 @@ from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.scoring import (
     best,
     geometric_mean,
+    hearing,
     min_max,
     nearness,
-    passage_scores,
     rescored,
     share_of_best,
 )
@@ -27,13 +27,20 @@ def memory() -> Memory:
 
 
 def test_three_ways_to_count():
-    nodes, scores = np.array([0, 1, 2]), np.array([0.5, 0.25, 0.125])
+    scores = np.array([0.5, 0.25, 0.125, 0.0])
     counts = {"contains": [0.75, 0.375, 0.0], "mentions": [4 * 0.5 + 2 * 0.25, 0.25 + 2 * 0.125, 0.0]}
     counts["facts"] = [0.75, 0.25 + 2 * 0.125, 0.0]
     for counted, wanted in counts.items():
-        np.testing.assert_allclose(passage_scores(memory(), nodes, scores, counted), wanted)
-    halved = passage_scores(memory(), nodes, scores, "contains", length_normalization=1.0)
+        np.testing.assert_allclose(hearing(memory(), counted) @ scores, wanted)
+    halved = hearing(memory(), "contains", length_normalization=1.0) @ scores
     np.testing.assert_allclose(halved, [0.75 / 2, 0.375 / 3, 0.0])
+
+
+def test_passages_that_are_nodes_have_their_own_scores():
+    scores = np.array([9.0, 9.0, 9.0, 9.0, 0.5, 0.25, 0.125])  # 4 phrases, 3 passages
+    np.testing.assert_allclose(hearing(memory(), passage_nodes=True) @ scores, [0.5, 0.25, 0.125])
+    halved = hearing(memory(), length_normalization=0.5, passage_nodes=True) @ scores
+    np.testing.assert_allclose(halved, [0.5 / 2**0.5, 0.25 / 3**0.5, 0.125])
 
 
 def test_a_geometric_mean_asks_for_all_and_is_not_decided_by_a_zero():

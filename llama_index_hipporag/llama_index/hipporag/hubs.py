@@ -17,22 +17,21 @@ _ROUNDS = 40  # the series of returns shrinks by the damping each time, and by m
 
 
 class Hubs(NamedTuple):
-    """The strongest nodes of an undirected graph and the probabilities of walking between them.
+    """The strongest nodes of an undirected graph, its first h ones, and the probabilities of walking between them.
 
     Attributes
     ----------
-    nodes : (h,) int64, ascending
     direct : (h, h), the probability of stepping from hub to hub
     through : (h, h), that of getting from hub to hub in two steps by way of a node that is no hub
-    entering : (h, n) sparse, that of stepping from node to hub; 0 for hubs
-    strength : sum of the strengths of the hubs
+    entering : (h, n - h) sparse, column w - h is that of stepping from ordinary node w to each hub
     """
 
-    nodes: np.ndarray
     direct: np.ndarray
     through: np.ndarray
     entering: sp.csr_matrix
-    strength: float
+
+    def __len__(self) -> int:
+        return len(self.direct)
 
     def visits(self, arriving: np.ndarray, damping: float) -> np.ndarray:
         """How much mass visits each hub, returns in one and two steps included, where `arriving`, (h,), comes first.
@@ -51,13 +50,11 @@ class Hubs(NamedTuple):
 
 
 def hubs_of(outward: sp.csr_matrix, strength: np.ndarray) -> Hubs:
-    """The `MOST_HUBS` strongest nodes of an undirected graph; O(edges of the hubs)."""
-    count = min(MOST_HUBS, len(strength))
-    nodes = np.sort(np.argpartition(-strength, count - 1)[:count]) if count else np.empty(0, dtype=np.int64)
+    """The first `MOST_HUBS` nodes of an undirected graph whose nodes come by falling strength; O(edges of the hubs)."""
+    h = min(MOST_HUBS, int((strength > 0).sum()))
     per_weight = np.divide(1.0, strength, out=np.zeros(len(strength)), where=strength > 0)
-    rows = outward[nodes]
-    leaving = sp.diags(per_weight[nodes]) @ rows
-    per_weight[nodes] = 0.0
-    entering = sp.csr_matrix(rows @ sp.diags(per_weight))
-    through = (leaving @ entering.T).toarray()
-    return Hubs(nodes, leaving.tocsc()[:, nodes].toarray(), through, entering, float(strength[nodes].sum()))
+    rows = outward[:h]
+    leaving = (sp.diags(per_weight[:h]) @ rows).tocsc()
+    entering = sp.csr_matrix(rows.tocsc()[:, h:] @ sp.diags(per_weight[h:]))
+    through = (leaving[:, h:] @ entering.T).toarray()
+    return Hubs(leaving[:, :h].toarray(), through, entering)

@@ -5,10 +5,10 @@ is a sum over passages, so that taking a passage away is exact subtraction. Rows
 passages, in the order of the chunks' rows; columns are phrases and facts, in the order of theirs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ __all__ = ["Edges", "Memory", "sparse_rows"]
 
 Rows = NDArray[np.int64]
 Edges = Literal["added", "published"]
+T = TypeVar("T")
 
 
 def sparse_rows(rows: Sequence[dict[int, int]], columns: int) -> csr_matrix:
@@ -210,17 +211,25 @@ class Memory:
         subject_weight : with passages as nodes n, n + 1, ..., joined to their phrases by edges of weight 1,
             and of this weight to the phrases that they are about; None for phrases alone
         """
-        key = (edges, synonyms, subject_weight)
-        if key not in self._walks:
+
+        def make() -> Walk:
             graph = self.adjacency(edges, synonyms)
             if subject_weight is not None:
                 bridge = (self.contains + (subject_weight - 1.0) * self.about).tocsr()
                 graph = vstack([hstack([graph, bridge.T]), hstack([bridge, csr_matrix((self.shape[0],) * 2)])]).tocsr()
-            self._walks[key] = Walk.of(graph)
-        return self._walks[key]
+            return Walk.of(graph)
+
+        return self.once((edges, synonyms, subject_weight), make)
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What follows from this memory for some options; it is made when it is first asked for, and kept."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
 
     @cached_property
-    def _walks(self) -> dict[tuple[Any, ...], Walk]:
+    def _made(self) -> dict[tuple[Any, ...], Any]:
         return {}
 
 

@@ -12,7 +12,7 @@ calls 0.5 the restart probability, which is 1 - d; the two agree at 0.5 only.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from llama_index.hipporag.hubs import Hubs, hubs_of
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["Walk", "check_damping", "check_reset", "pagerank"]
+__all__ = ["Ordered", "Walk", "check_damping", "check_reset", "pagerank"]
 
 _MOST_VALUES = 1 << 24  # of nodes times queries that are walked at once: 128 MB an array
 
@@ -76,22 +76,43 @@ class Walk:
         return self.inward is self.outward
 
     @cached_property
-    def hubs(self) -> Hubs:
-        """The hubs of an undirected graph and the walk between them; made at first use."""
-        return hubs_of(self.outward, self.strength)
+    def ordered(self) -> "Ordered":
+        """The same graph with its nodes renumbered for walks of many steps; made at first use."""
+        order = np.argsort(-self.strength, kind="stable")
+        place = np.empty(len(self), np.int64)
+        place[order] = np.arange(len(self))
+        outward = self.outward[order][:, order]
+        outward.sort_indices()
+        inward = outward if self.undirected else outward.T.tocsr()
+        strength = self.strength[order]
+        per_weight = np.divide(1.0, strength, out=np.zeros(len(self)), where=strength > 0)
+        data = (inward.data * per_weight[inward.indices]).astype(np.float32)
+        step = sp.csr_matrix((data, inward.indices, inward.indptr), shape=inward.shape)
+        hubs = hubs_of(outward, strength) if self.undirected else None
+        return Ordered(Walk(outward, inward, strength), order, place, step, hubs, float(strength.sum()))
 
-    @cached_property
-    def ordinary(self) -> np.ndarray:
-        """The strength of each node, 0 for the hubs of an undirected graph; made at first use."""
-        strength: np.ndarray = self.strength.copy()
-        if self.undirected:
-            strength[self.hubs.nodes] = 0.0
-        return strength
 
-    @cached_property
-    def total_strength(self) -> float:
-        """The sum of `strength`."""
-        return float(self.strength.sum())
+class Ordered(NamedTuple):
+    """A graph whose nodes come by falling strength.
+
+    Half of all edges end at few nodes. Where these lie side by side a processor keeps them at hand, and a step over the
+    whole graph takes little more than half the time.
+
+    Attributes
+    ----------
+    walk : the graph
+    order, place : (n,) int64, node i is node ``order[i]`` of the old graph, whose node i is node ``place[i]``
+    step : (n, n), ``step @ mass`` is where mass lies after a step: column j is row j of the weights over its sum
+    hubs : its first nodes; None for a directed graph
+    total_strength : the sum of all strengths
+    """
+
+    walk: Walk
+    order: np.ndarray
+    place: np.ndarray
+    step: sp.csr_matrix
+    hubs: Hubs | None
+    total_strength: float
 
 
 def pagerank(

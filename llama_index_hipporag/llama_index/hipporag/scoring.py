@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.pagerank import pagerank
@@ -14,11 +14,10 @@ from llama_index.hipporag.ranking import SUBJECT_WEIGHT
 __all__ = [
     "Counted",
     "best",
-    "by_length",
     "geometric_mean",
+    "hearing",
     "min_max",
     "nearness",
-    "passage_scores",
     "rescored",
     "share_of_best",
 ]
@@ -31,46 +30,31 @@ _LEAST = 1e-6  # share of a passage that a walk did not reach
 _DECIMALS = 10  # of scores: hides what the order of the rows changes in a sum
 
 
-def counts_of(memory: Memory, counted: Counted) -> csr_matrix:
-    """(p, n), how much a passage takes from the score of a phrase."""
-    if counted == "contains":
-        return memory.contains
-    return memory.mentions if counted == "mentions" else memory.facts_with_phrase
-
-
-def passage_scores(
-    memory: Memory,
-    nodes: NDArray[np.int64],
-    scores: Floats,
-    counted: Counted,
-    length_normalization: float = 0.0,
-    rows: NDArray[np.int64] | None = None,
-) -> Floats:
-    """Scores of passages, shape (p,): the scores of their phrases, added up.
+def hearing(
+    memory: Memory, counted: Counted = "contains", length_normalization: float = 0.0, *, passage_nodes: bool = False
+) -> csr_matrix:
+    """How a walk is heard in the passages, shape (p, n), or (p, n + p) with passage nodes: times the nodes' scores.
 
     Parameters
     ----------
-    nodes, scores : the phrases that a walk reached, and their scores
     counted : "contains" takes each phrase of a passage once (this package's default), "mentions" as often as
         the passage mentions it (the paper, section 2.3), "facts" once for each different fact that has it
         (the published code)
     length_normalization : a in [0, 1]; the sum is divided by (phrases of the passage) ** a, so that long
         lists do not come first for their length
-    rows : the passages that are asked for; None for all
+    passage_nodes : a passage has the score of its own node instead, which comes after those of the phrases
     """
-    counts = counts_of(memory, counted)
-    heard = np.zeros(counts.shape[1])
-    heard[nodes] = scores
-    return by_length(memory, (counts if rows is None else counts[rows]) @ heard, length_normalization, rows)
-
-
-def by_length(memory: Memory, scores: Floats, exponent: float, rows: NDArray[np.int64] | None = None) -> Floats:
-    """Scores of passages, all or those in `rows`, divided by the number of their phrases to a power."""
-    if not exponent:
-        return scores
+    p, n, _ = memory.shape
+    if passage_nodes:
+        counts = csr_matrix((np.ones(p), np.arange(n, n + p), np.arange(p + 1)), shape=(p, n + p))
+    elif counted == "contains":
+        counts = memory.contains
+    else:
+        counts = memory.mentions if counted == "mentions" else memory.facts_with_phrase
+    if not length_normalization:
+        return counts
     lengths = np.maximum(np.diff(memory.contains.indptr), 1)
-    found: Floats = scores / (lengths if rows is None else lengths[rows]) ** exponent
-    return found
+    return csr_matrix(diags(lengths**-length_normalization) @ counts)
 
 
 def share_of_best(scores: Floats, allowed: Mask | None = None) -> Floats:

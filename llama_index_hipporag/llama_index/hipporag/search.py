@@ -6,22 +6,15 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.linking import Cue
-from llama_index.hipporag.local_push import PUSH_FROM, Pushed, refinements, settled
+from llama_index.hipporag.local_push import PUSH_FROM, Estimate, refinements, settled
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.options import Options
 from llama_index.hipporag.pagerank import Walk, pagerank
 from llama_index.hipporag.ranking import combine, passage_seeds
-from llama_index.hipporag.scoring import (
-    best,
-    by_length,
-    geometric_mean,
-    min_max,
-    nearness,
-    passage_scores,
-    share_of_best,
-)
+from llama_index.hipporag.scoring import best, geometric_mean, hearing, min_max, nearness, share_of_best
 from llama_index.hipporag.state import HippoRAGState
 
 __all__ = ["Found", "needs_dense", "search_many"]
@@ -32,6 +25,7 @@ Mask = NDArray[np.bool_]
 Reset = tuple[Ints, Floats]
 
 _WALKS_AT_ONCE = 32  # bounds the memory of many questions over a large graph
+_LEAST_ACTIVE = 1e-7  # share of a walk that a phrase must have to be told of: all are reached, most by next to nothing
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class Found:
     state, memory : what was asked: all, and the part that the filters let pass
     allowed : (p,), passages that may be returned; None for all
     cue : what the walk started from
-    nodes, active : phrases that the walk reached (rows), and their probabilities; empty after a fallback
+    nodes, active : phrases that the walk woke (rows), and their probabilities; empty after a fallback
     walked : (p,), what the walk gave each passage as a share of the best, in [0, 1]; None after a fallback
     cosines : (p,), of question and passage; None where they were not needed
     scores : (p,), the final ones, in [0, 1]
@@ -87,54 +81,162 @@ def search_many(
     cosines : for each question the cosines of all passages, where the options ask for them or nothing links
     wanted : passages of each answer that must come in the right order
     """
-    score = partial(_score, state, memory, allowed, options)
+    nothing = np.empty(0, np.int64), np.empty(0), None
+    found = {
+        i: Found(state, memory, allowed, cue, *nothing, near, _by_nearness(memory, near))
+        for i, (cue, near) in enumerate(zip(cues, cosines, strict=True))
+        if cue.reason
+    }
     walking = [i for i, cue in enumerate(cues) if not cue.reason]
-    found = {i: score(cue, cosines[i], None, None) for i, cue in enumerate(cues) if cue.reason}
     if walking:
-        weight = options.subject_weight if options.passage_nodes else None
-        walk = memory.walk(options.edges, options.synonyms, weight)
-        resets = [_reset(memory, allowed, cues[i], cosines[i], options) for i in walking]
-        shared = {i: _shared(memory, walk, allowed, cues[i], options) for i in walking}
-        if len(walk) < PUSH_FROM:
-            for i, reached in zip(walking, _walk_all(walk, resets, options.damping), strict=True):
-                found[i] = score(cues[i], cosines[i], reached, shared[i])
-        else:
-            for i, (nodes, weights) in zip(walking, resets, strict=True):
-                for pushed in refinements(walk, nodes, weights, damping=options.damping):
-                    found[i] = score(cues[i], cosines[i], (pushed.nodes, pushed.scores), shared[i])
-                    if settled(
-                        found[i].scores, wanted, partial(_doubts, memory, walk, pushed, options, found[i].scores)
-                    ):
-                        break
+        graph = _Graph.of(memory, allowed, options)
+        questions = [graph.question(cues[i], cosines[i]) for i in walking]
+        asked = [graph.near(question, wanted) for question in questions] if graph.large else graph.exactly(questions)
+        for i, (nodes, active, walked, scores) in zip(walking, asked, strict=True):
+            found[i] = Found(state, memory, allowed, cues[i], nodes, active, walked, cosines[i], scores)
     return [found[i] for i in range(len(cues))]
 
 
-def _shared(memory: Memory, walk: Walk, allowed: Mask | None, cue: Cue, options: Options) -> Floats | None:
-    """How well each passage, shape (p,), is reached from every linked phrase; None where it is not asked for."""
-    if not options.conjunction or len(cue.weights) < 2:
-        return None
-    starts = [(np.array([row], np.int64), np.ones(1)) for row in cue.weights]
-    shares = [
-        share_of_best(_heard(memory, reached, options), allowed) for reached in _walk_all(walk, starts, options.damping)
-    ]
-    return share_of_best(geometric_mean(shares), allowed)
+def _by_nearness(memory: Memory, cosines: Floats | None) -> Floats:
+    return np.zeros(memory.shape[0]) if cosines is None else nearness(cosines)
 
 
-def _walk_all(walk: Walk, resets: Sequence[Reset], damping: float) -> Iterator[Reset]:
-    """The nodes that each walk reaches and their probabilities: exactly, or roughly in a large graph."""
-    if len(walk) >= PUSH_FROM:
-        for nodes, weights in resets:
-            pushed = next(refinements(walk, nodes, weights, damping=damping))
-            yield pushed.nodes, pushed.scores
-        return
-    for start in range(0, len(resets), _WALKS_AT_ONCE):
-        block = resets[start : start + _WALKS_AT_ONCE]
-        dense = np.zeros((len(block), len(walk)))
-        for row, (nodes, weights) in zip(dense, block, strict=True):
-            row[nodes] = weights
-        for scores in pagerank(walk, dense, damping=damping):
-            nodes = np.flatnonzero(scores).astype(np.int64)
-            yield nodes, scores[nodes]
+@dataclass(frozen=True)
+class _Question:
+    """Where a walk starts, and what its outcome is combined with.
+
+    Attributes
+    ----------
+    reset : nodes and weights
+    cosines : (p,), those that take part in the scores; None where the walk alone decides
+    averaged : whether the two are averaged, and not multiplied
+    shared : (p,), how well each passage is reached from every linked phrase; None where it is not asked for
+    """
+
+    reset: Reset
+    cosines: Floats | None
+    averaged: bool
+    shared: Floats | None
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """What is walked, and how a walk is heard in the passages.
+
+    Attributes
+    ----------
+    ear : (p, nodes), in the order of the nodes that walks have: by strength in a large graph
+    """
+
+    memory: Memory
+    allowed: Mask | None
+    options: Options
+    walk: Walk
+    ear: csr_matrix
+
+    @classmethod
+    def of(cls, memory: Memory, allowed: Mask | None, options: Options) -> "_Graph":
+        """The graph that some options ask for."""
+        weight = options.subject_weight if options.passage_nodes else None
+        walk = memory.walk(options.edges, options.synonyms, weight)
+
+        def ear() -> csr_matrix:
+            found = hearing(memory, options.counted, options.length_normalization, passage_nodes=options.passage_nodes)
+            if len(walk) < PUSH_FROM:
+                return found
+            return csr_matrix((found.data, walk.ordered.place[found.indices], found.indptr), shape=found.shape)
+
+        key = (
+            options.edges,
+            options.synonyms,
+            weight,
+            len(walk) < PUSH_FROM,
+            options.counted,
+            options.length_normalization,
+            options.passage_nodes,
+        )
+        return cls(memory, allowed, options, walk, memory.once(key, ear))
+
+    @property
+    def large(self) -> bool:
+        """Whether walks stay near where they start."""
+        return len(self.walk) >= PUSH_FROM
+
+    def question(self, cue: Cue, cosines: Floats | None) -> _Question:
+        """A question made ready."""
+        options = self.options
+        averaged = options.ensemble == "average" or (
+            options.ensemble == "uncertainty" and cue.weakest <= options.recognition_threshold
+        )
+        reset = _reset(self.memory, self.allowed, cue, cosines, options)
+        combined = cosines if averaged or options.ensemble == "product" else None
+        return _Question(reset, combined, averaged, self._shared(cue))
+
+    def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, Floats, Floats]]:
+        """For each question: phrases that the walk reached, their probabilities, what passages heard, scores."""
+        n = self.memory.shape[1]
+        resets = [question.reset for question in questions]
+        for question, scores in zip(questions, self._walks(resets), strict=True):
+            nodes = np.flatnonzero(scores[:n])
+            yield nodes, scores[nodes], *self._scores(question, self.ear @ scores)
+
+    def near(self, question: _Question, wanted: int) -> tuple[Ints, Floats, Floats, Floats]:
+        """The same of a question to a large graph, as near as the order of the best passages needs."""
+        for estimate in refinements(self.walk, *question.reset, damping=self.options.damping):
+            heard = self.ear @ estimate.scores
+            walked, scores = self._scores(question, heard)
+            gains = partial(self._gains, question, estimate, heard, walked, scores)
+            if settled(scores, wanted, gains, estimate.doubt):
+                break
+        order, n = self.walk.ordered.order, self.memory.shape[1]
+        woken = np.flatnonzero(estimate.scores > _LEAST_ACTIVE)
+        woken = woken[order[woken] < n]
+        return order[woken], estimate.scores[woken], walked, scores
+
+    def _walks(self, resets: Sequence[Reset]) -> Iterator[Floats]:
+        """The probability of every node for each walk: exactly, or nearly in a large graph."""
+        if self.large:
+            for nodes, weights in resets:
+                yield next(refinements(self.walk, nodes, weights, damping=self.options.damping)).scores
+            return
+        for start in range(0, len(resets), _WALKS_AT_ONCE):
+            block = resets[start : start + _WALKS_AT_ONCE]
+            dense = np.zeros((len(block), len(self.walk)))
+            for row, (nodes, weights) in zip(dense, block, strict=True):
+                row[nodes] = weights
+            yield from pagerank(self.walk, dense, damping=self.options.damping)
+
+    def _shared(self, cue: Cue) -> Floats | None:
+        if not self.options.conjunction or len(cue.weights) < 2:
+            return None
+        walks = self._walks([(np.array([row], np.int64), np.ones(1)) for row in cue.weights])
+        shares = [share_of_best(self.ear @ scores, self.allowed) for scores in walks]
+        return share_of_best(geometric_mean(shares), self.allowed)
+
+    def _scores(self, question: _Question, heard: Floats) -> tuple[Floats, Floats]:
+        """What the walk brought the passages as a share of the best, and their scores."""
+        if question.shared is not None:
+            part = self.options.conjunction
+            heard = share_of_best(heard, self.allowed) ** (1 - part) * question.shared**part
+        walked = share_of_best(heard, self.allowed)
+        if question.cosines is None:
+            return walked, walked
+        if not question.averaged:
+            return walked, combine(question.cosines, walked, self.options.walk_share)
+        parts = min_max(heard, self.allowed), min_max(question.cosines, self.allowed)
+        return walked, self.options.walk_share * parts[0] + (1 - self.options.walk_share) * parts[1]
+
+    def _gains(
+        self, question: _Question, estimate: Estimate, heard: Floats, walked: Floats, scores: Floats, rows: Ints
+    ) -> Floats:
+        """What the last step of a walk added to the scores of passages, to first order."""
+        now, gained = heard[rows], estimate.gain(self.ear, heard, rows)
+        grown: Floats = np.divide(gained, now, out=np.zeros_like(now), where=now > 0)
+        if question.shared is not None:
+            grown *= 1 - self.options.conjunction
+        if question.cosines is None:
+            return grown * walked[rows]
+        return self.options.walk_share * grown * (walked if question.averaged else scores)[rows]
 
 
 def _reset(memory: Memory, allowed: Mask | None, cue: Cue, cosines: Floats | None, options: Options) -> Reset:
@@ -151,57 +253,6 @@ def _reset(memory: Memory, allowed: Mask | None, cue: Cue, cosines: Floats | Non
         places, near = passage_seeds(cosines[chosen])
         rows, near = chosen[places], near * options.passage_seed_weight
     return np.concatenate([nodes, rows + n]), np.concatenate([weights, near])
-
-
-def _score(
-    state: HippoRAGState,
-    memory: Memory,
-    allowed: Mask | None,
-    options: Options,
-    cue: Cue,
-    cosines: Floats | None,
-    reached: Reset | None,
-    shared: Floats | None,
-) -> Found:
-    """The answer from where a walk got to; without a walk by nearness alone."""
-    p, n, _ = memory.shape
-    if reached is None:
-        scores = np.zeros(p) if cosines is None else nearness(cosines)
-        return Found(state, memory, allowed, cue, np.empty(0, np.int64), np.empty(0), None, cosines, scores)
-    nodes, values = reached
-    passages = nodes >= n
-    raw = _heard(memory, reached, options)
-    if shared is not None:
-        raw = share_of_best(raw, allowed) ** (1 - options.conjunction) * shared**options.conjunction
-    scores = walked = share_of_best(raw, allowed)
-    if cosines is not None and options.ensemble == "product":
-        scores = combine(cosines, walked, options.walk_share)
-    elif cosines is not None and (
-        options.ensemble == "average"
-        or (options.ensemble == "uncertainty" and cue.weakest <= options.recognition_threshold)
-    ):
-        parts = min_max(raw, allowed), min_max(cosines, allowed)
-        scores = options.walk_share * parts[0] + (1 - options.walk_share) * parts[1]
-    return Found(state, memory, allowed, cue, nodes[~passages], values[~passages], walked, cosines, scores)
-
-
-def _heard(memory: Memory, reached: Reset, options: Options, rows: Ints | None = None) -> Floats:
-    """What a walk brings each passage, or those in `rows`: as a node of the graph, or by way of its phrases."""
-    nodes, values = reached
-    p, n, _ = memory.shape
-    if not options.passage_nodes:
-        return passage_scores(memory, nodes, values, options.counted, options.length_normalization, rows)
-    raw = np.zeros(p)
-    raw[nodes[nodes >= n] - n] = values[nodes >= n]
-    return by_length(memory, raw if rows is None else raw[rows], options.length_normalization, rows)
-
-
-def _doubts(memory: Memory, walk: Walk, pushed: Pushed, options: Options, scores: Floats, rows: Ints) -> Floats:
-    """By how much the scores of passages are likely to be wrong after a walk that was not the finest."""
-    everywhere = np.arange(len(walk)), pushed.doubt * walk.ordinary
-    heard, doubts = (_heard(memory, reached, options, rows) for reached in (pushed[:2], everywhere))
-    shares = np.divide(doubts, heard, out=np.zeros_like(heard), where=heard > 0)
-    return scores[rows] * shares * (options.walk_share if options.ensemble == "product" else 1.0)  # of a power: less
 
 
 def needs_dense(cue: Cue, options: Options) -> bool:
