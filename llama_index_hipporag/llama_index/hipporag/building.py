@@ -18,7 +18,7 @@ from llama_index.hipporag.near_phrases import SIMILAR, Grown, load_lists, search
 from llama_index.hipporag.normalising import Normalizer, normalise
 from llama_index.hipporag.params import Rules
 from llama_index.hipporag.passage import Fact, Passage, read_record
-from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_of, fact_text, phrase_id
+from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, facts_of, phrase_id
 from llama_index.ragkit.driver import Steps, offload
 from llama_index.ragkit.parts import Parts
 from llama_index.ragkit.spaces import Rows
@@ -161,8 +161,9 @@ class GraphWriter:
         orphans = [row.id for row in phrase_space.store.snapshot().records if row.key not in wanted]
         yield from phrase_space.remove(orphans)
         yield from self._parts.records.delete(SIMILAR, orphans)
-        facts = fact_space.store.snapshot().records
-        yield from fact_space.remove([row.id for row in facts if fact_of(row.key) not in embedded])
+        rows = fact_space.store.snapshot().records
+        facts = facts_of(row.key for row in rows)
+        yield from fact_space.remove([row.id for row, fact in zip(rows, facts, strict=True) if fact not in embedded])
         state = self._snapshots(HippoRAGState())
         similar = yield from load_lists(self._parts.records, state.phrases, self._rules)
         row_of = {record.key: row for row, record in enumerate(state.phrases.records)}

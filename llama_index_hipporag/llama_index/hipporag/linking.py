@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.normalising import Normalizer, normalise
 from llama_index.hipporag.passage import Fact
-from llama_index.hipporag.state import HippoRAGState, fact_of
+from llama_index.hipporag.state import HippoRAGState, fact_of, facts_of
 from llama_index.hipporag.terms import terms
 from llama_index.ragkit.mentions import mentions
 
@@ -149,7 +149,7 @@ def linked_facts(state: HippoRAGState, memory: Memory, vector: Floats, most: int
     """The facts nearest to a question, with their cosines scaled to [0, 1] over all facts; best first."""
     rows = state.fact_vectors
     stated = memory.stated
-    facts = [fact_of(record.key) for record in rows.records] if not stated.all() else None
+    facts = facts_of(record.key for record in rows.records) if not stated.all() else None
     allowed = None if facts is None else np.array([bool(stated[state.facts[fact]]) for fact in facts], np.bool_)
     cosines = rows.cosines([vector])[:, 0]
     if allowed is not None:

@@ -24,6 +24,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.cache import ExtractionCache
 from llama_index.ragkit.checks import OnError
+from llama_index.ragkit.collecting import no_collection
 from llama_index.ragkit.driver import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.extraction import NodeExtractor
 from llama_index.ragkit.lock import WriterLock
@@ -107,8 +108,9 @@ class DerivedIndex(BaseIndex[S], Telling[State], PromptMixin):
         self._lock = WriterLock()
         self._mirror = find_mirror(context, self.method, vector_store)
         if index_struct is not None:
-            self._parts = run_steps(Parts.open(context, self.method, index_struct, self._mirror))
-            self._state = run_steps(self._read_state())
+            with no_collection():
+                self._parts = run_steps(Parts.open(context, self.method, index_struct, self._mirror))
+                self._state = run_steps(self._read_state())
         super().__init__(
             nodes=None if nodes is None else list(nodes),
             objects=objects,
