@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from llama_index.hipporag.names import names
 from llama_index.hipporag.normalising import normalise
 from llama_index.hipporag.noun_phrases import noun_phrases, read_question, read_text, subject_of
-from llama_index.hipporag.terms import terms
+from llama_index.hipporag.terms import shared_heads, terms
 
 
 def texts(found):
@@ -131,11 +131,41 @@ def test_terms_in_lower_case(text, expected):
 
 @given(st.text(max_size=200) | st.text("ab Cd3-,'. ", max_size=60))
 def test_every_term_stands_where_it_says_and_is_short(text):
-    found = terms(text)
+    shared = set(shared_heads(text))
+    found = [term for term in terms(text) if term not in shared]
+    assert len(found) + len(shared) == len(terms(text))
     assert [(term.start, -term.end) for term in found] == sorted({(term.start, -term.end) for term in found})
     for term in found:
         assert text[term.start : term.end] == term.text
         assert 1 <= len(term.text.split()) <= 4
+    for term in shared:
+        begin, _, head = term.text.rpartition(" ")
+        assert text[term.start : term.end] == begin
+        assert head in text[term.end :]
+        assert 2 <= len(term.text.split()) <= 4
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("of B and T cells", []),  # a capital may begin a name
+        ("helper or killer cells", ["helper cells"]),
+        ("the science fiction, crime and historical drama genres", ["science fiction genres", "crime genres"]),
+        ("science fiction, crime, and drama genres", ["science fiction genres", "crime genres"]),
+        ("research and development expenses, and a house", ["research expenses"]),
+        ("cats and wild birds", []),  # a plural stands for itself
+        ("land and a house", []),  # one thing of each kind
+        ("land, wild horses", []),  # nothing says that the list ends
+        ("land and horses", []),  # a head with nothing before it is shared by nobody
+        ("glass and grass roofs of oak and pine woods", ["glass roofs", "oak woods"]),
+        ("land and grass or pine woods", ["grass woods"]),  # two lists
+        ("one two three four and five big dogs", []),  # too long with a head
+        ("", []),
+    ],
+)
+def test_terms_that_share_a_head(text, expected):
+    assert texts(shared_heads(text)) == expected
+    assert set(expected) <= set(texts(terms(text)))
 
 
 def test_terms_are_entities_without_facts_where_they_are_asked_for():

@@ -346,6 +346,13 @@ def test_a_question_that_names_nothing_known_is_linked_by_its_terms():
     assert {link.phrase for found in by_name for link in found.linked} == {"rome"}
 
 
+def test_a_question_whose_terms_share_a_head_finds_each():
+    nodes = [TextNode(id_="a", text="It is of the crime genres."), TextNode(id_="b", text="A tale of horror genres.")]
+    asked = HippoRAGIndex(nodes=nodes, extractor=NounPhraseExtractor(terms=True), embed_model=HashEmbedding(dim=64))
+    (found,) = asked.as_retriever(similarity_top_k=1).explain("which of the crime and horror genres")
+    assert {(link.asked, link.phrase) for link in found.linked} == {("crime", "crime genres"), ("horror genres",) * 2}
+
+
 @pytest.mark.parametrize("terms", [True, False])
 def test_in_a_graph_of_names_no_term_is_linked(terms: bool):
     """There a term that reads as a phrase of the graph, such as a heading, is there by chance."""

@@ -12,7 +12,7 @@ from llama_index.hipporag.memory import Memory
 from llama_index.hipporag.normalising import Normalizer, normalise
 from llama_index.hipporag.passage import Fact
 from llama_index.hipporag.state import HippoRAGState, fact_of, facts_of
-from llama_index.hipporag.terms import terms
+from llama_index.hipporag.terms import shared_heads, terms
 from llama_index.ragkit.mentions import mentions
 
 __all__ = [
@@ -130,7 +130,11 @@ def links_of_text(
     normal, known = partial(normalise, mode=normalizer), _Known(state, memory)
     links = []
     found = mentions(question, known, normal)
-    for phrase, start, end in found or (_known_terms(question, known, normal) if by_terms else ()):
+    if by_terms:
+        found = found or _known_terms(question, known, normal)
+        shared = ((normal(term.text), term.start, term.end) for term in shared_heads(question))
+        found += [term for term in shared if term[0] in known]
+    for phrase, start, end in found:
         row = int(state.rows_of_phrases([phrase])[0])
         links.append(Link(question[start:end], phrase, row, 1.0, specificity(memory, row, by_specificity)))
     return links

@@ -4,6 +4,9 @@ What stands between two function words, verbs or marks is one, if it has 2 to 4 
 and more, since the last word is the head: "lymphocytic leukemia". A single word is one if it mixes letters and digits,
 "p53"; other single words are too common to lead anywhere. Verbs and adverbs are told by a list of the commonest in
 English and by their endings, which no tagger is needed for; in other languages terms come out longer and rarer.
+
+Terms that share a head say it once, at the end: "B and T cells". Each is read with its head, "B cells", where the head
+is a plural and what stands before it is none: "cats and wild birds" are no cat birds.
 """
 
 import re
@@ -11,7 +14,7 @@ import re
 from llama_index.hipporag.names import WORD, Mention
 from llama_index.ragkit.mentions import FUNCTION_WORDS
 
-__all__ = ["terms"]
+__all__ = ["shared_heads", "terms"]
 
 _MOST_WORDS = 4
 _ENDINGS = re.compile(r".{3,}ed|.{4,}ing|.{2,}ly")
@@ -27,6 +30,9 @@ five many much often early later neither next due
 """
 _PARTING = FUNCTION_WORDS | frozenset(_PARTING_TEXT.split())
 
+_BETWEEN = re.compile(r",\s+|,?\s+(and|or)\s+")
+_PLURAL = re.compile(r".+[^s]s")
+
 
 def terms(text: str) -> list[Mention]:
     """The terms of a text in order of place, the longer first where two begin together.
@@ -38,19 +44,51 @@ def terms(text: str) -> list[Mention]:
     >>> terms("He was born in Rome."), terms("北京大学在北京。")
     ([], [])
     """
-    spans: set[tuple[int, int]] = set()
-    run: list[re.Match[str]] = []
+    runs = _runs(text)
+    spans = sorted({span for run in runs for span in _readings(run)}, key=lambda span: (span[0], -span[1]))
+    found = [Mention(text[start:end], start, end) for start, end in spans]
+    return sorted([*found, *_shared(text, runs)], key=lambda mention: mention.start)
+
+
+def shared_heads(text: str) -> list[Mention]:
+    """The terms of a text that share the head of a later one, each with that head, at their own places.
+
+    >>> [term.text for term in shared_heads("best known for the science fiction, crime and historical drama genres")]
+    ['science fiction genres', 'crime genres']
+    >>> shared_heads("cats and wild birds"), shared_heads("a film and a book")
+    ([], [])
+    """
+    return _shared(text, _runs(text))
+
+
+def _runs(text: str) -> list[list[re.Match[str]]]:
+    """Words that stand together and may be a term, in order of place."""
+    runs: list[list[re.Match[str]]] = [[]]
     for word in WORD.finditer(text):
+        run = runs[-1]
         if run and (text[run[-1].end() : word.start()].strip() or _begins_name(run[-1].group(), word.group())):
-            spans |= _readings(run)
-            run = []
-        if _parts(word.group()):
-            spans |= _readings(run)
-            run = []
-        else:
-            run.append(word)
-    spans |= _readings(run)
-    return [Mention(text[start:end], start, end) for start, end in sorted(spans, key=lambda span: (span[0], -span[1]))]
+            runs.append([])
+        if not _parts(word.group()):
+            runs[-1].append(word)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _shared(text: str, runs: list[list[re.Match[str]]]) -> list[Mention]:
+    """From the end: "and" or "or" begins a list at the head that is said, commas go on with it."""
+    found = []
+    head = ""
+    for run, after in zip(runs[-2::-1], runs[:0:-1], strict=True):
+        between = _BETWEEN.fullmatch(text, run[-1].end(), after[0].start())
+        if between and between.group(1):
+            head = after[-1].group() if len(after) > 1 and _PLURAL.fullmatch(after[-1].group()) else ""
+        if not between or run[-1].group()[0].isupper() or len(run) >= _MOST_WORDS or _PLURAL.fullmatch(run[-1].group()):
+            head = ""
+        if head:
+            start, end = run[0].start(), run[-1].end()
+            found.append(Mention(f"{text[start:end]} {head}", start, end))
+    return found[::-1]
 
 
 def _parts(word: str) -> bool:
