@@ -9,7 +9,8 @@ assert server.answered == [...]
 import json
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -53,14 +54,14 @@ class LLMServer:
     Attributes
     ----------
     asked : every request, in the order of arrival
-    answered : prompts whose answer was sent to its end with status 200
+    answered : prompts whose answer was sent to its end with status 200; a client that has its answer finds it there
     most_at_once : requests under way at the same time, at most
     """
 
     def __init__(self, script: Callable[[Asked], Reply | str]) -> None:
         self.script = script
         self.asked: list[Asked] = []
-        self.answered: list[str] = []
+        self._answered: list[str] = []
         self.most_at_once = 0
         self._running = 0
         self._lock = threading.Lock()
@@ -106,11 +107,22 @@ class LLMServer:
             return Reply(f"the script raised {error!r}", status=400)
         return Reply(reply) if isinstance(reply, str) else reply
 
-    def end(self, asked: Asked, answered: bool) -> None:
+    @property
+    def answered(self) -> list[str]:
+        with self._lock:
+            return list(self._answered)
+
+    @contextmanager
+    def last_bytes(self, asked: Asked, reply: Reply) -> Iterator[None]:
+        """Sends and notes at once, so that nobody who has the answer can look before it is noted."""
+        with self._lock:
+            yield
+            if reply.status == 200:
+                self._answered.append(asked.prompt)
+
+    def end(self) -> None:
         with self._lock:
             self._running -= 1
-            if answered:
-                self.answered.append(asked.prompt)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -125,7 +137,6 @@ class _Handler(BaseHTTPRequestHandler):
         messages = body.get("messages", [])
         prompt = body["prompt"] if "prompt" in body else "\n".join(_text(message["content"]) for message in messages)
         asked = Asked(self.path, body, dict(self.headers), prompt)
-        sent = False
         reply = self.owner.begin(asked)
         try:
             self.owner.pause(reply.delay)
@@ -133,9 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(asked, reply)
             else:
                 self._send(asked, reply)
-            sent = reply.status == 200 and not reply.cut
         finally:
-            self.owner.end(asked, sent)
+            self.owner.end()
 
     def _send(self, asked: Asked, reply: Reply) -> None:
         data = reply.body if reply.body is not None else json.dumps(_response(asked, reply)).encode()
@@ -150,10 +160,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
-        for piece in pieces:
+        for piece in pieces[:-1]:
             self.wfile.write(piece)
             self.wfile.flush()
             self.owner.pause(reply.drip)
+        with self.owner.last_bytes(asked, reply):
+            self.wfile.write(b"".join(pieces[-1:]))
+            self.wfile.flush()
 
     def _stream(self, asked: Asked, reply: Reply) -> None:
         self.send_response(200)
@@ -167,7 +180,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
             self.owner.pause(reply.drip)
-        self.wfile.write(b"data: [DONE]\n\n")
+        with self.owner.last_bytes(asked, reply):
+            self.wfile.write(b"data: [DONE]\n\n")
+            self.wfile.flush()
         self.close_connection = True
 
 
