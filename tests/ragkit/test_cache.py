@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,20 @@ def test_processes_that_start_together_on_one_new_file_lose_nothing(tmp_path: Pa
     assert store.get("count") == {"n": 60}
     (entry,) = store.get_all("ragkit_extractions").values()
     assert sorted(entry["users"]) == ["0-stays", "1-stays", "2-stays"]
+
+
+def test_threads_that_open_a_new_file_at_once_all_can(tmp_path: Path) -> None:
+    """SQLite refuses all but one of those who change a new file to a write-ahead log at once; one file in forty."""
+    for n in range(60):
+        path, together = tmp_path / f"{n}.db", threading.Barrier(8)
+
+        def write(i: int, path: Path = path, together: threading.Barrier = together) -> None:
+            together.wait()
+            SQLiteKVStore(path).put(str(i), {"by": i})
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(8)))  # raises what a thread raised
+        assert len(SQLiteKVStore(path).get_all()) == 8
 
 
 def test_what_is_released_is_gone_from_the_bytes_of_every_file(tmp_path: Path, drive: Any) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -205,7 +206,8 @@ class SQLiteKVStore(BaseKVStore):
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+        _write_ahead(connection)
+        for pragma in ("synchronous=FULL", "secure_delete=ON"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         connection.execute(
             "CREATE TABLE IF NOT EXISTS entries (collection TEXT NOT NULL, key TEXT NOT NULL, "
@@ -215,6 +217,19 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log; those who change a new file to that at once are refused by SQLite without a wait."""
+    end = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _read(connection: sqlite3.Connection, key: str, collection: str) -> Entry | None:
