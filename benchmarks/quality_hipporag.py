@@ -33,9 +33,10 @@ def extractor_of(corpus: Corpus, rules: bool = False, terms: bool = False) -> No
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **kwargs: Any) -> HippoRAGIndex:
-    """The index with its defaults."""
+    """The index with its defaults, but for vectors of facts: the default ranking looks at none, the presets do."""
     extractor = extractor_of(corpus, options.rules, options.terms)
-    return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor, **kwargs)
+    given: dict[str, Any] = {"extractor": extractor, "fact_vectors": bool(options.presets), **kwargs}
+    return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, **given)
 
 
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
@@ -51,8 +52,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         return rank
 
     depth = node_depth(corpus)
-    # The default ranking looks at no fact: their vectors would only cost time here.
-    index = make_index(corpus, embed_model, options, fact_vectors=bool(options.presets))
+    index = make_index(corpus, embed_model, options)
     no_graph = HippoRAGRetriever(index, linking="entities", question_entities={}, similarity_top_k=depth)
     own = index.as_retriever(similarity_top_k=depth, conjunction=options.conjunction)
     systems = {"hipporag": system(own), "hipporag-off": system(no_graph)}
