@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
@@ -33,16 +34,22 @@ def delete_from_docstore(
         entry = yield from call(kv.get, kv.aget, node_id, collection=tables.metadata)
         if entry and entry.get("ref_doc_id"):
             touched[entry["ref_doc_id"]].add(node_id)
+    left: dict[str, dict[str, Any]] = {}
     for ref_doc_id in dict.fromkeys([*touched, *whole]):
         entry = yield from call(kv.get, kv.aget, ref_doc_id, collection=tables.ref_docs)
         of_document = list(entry.get("node_ids", [])) if entry else []
-        left = [] if ref_doc_id in whole else [i for i in of_document if i not in touched[ref_doc_id]]
-        if left and entry:
-            new = {**entry, "node_ids": left}
-            yield from call(kv.put, kv.aput, ref_doc_id, new, collection=tables.ref_docs)
+        others = [] if ref_doc_id in whole else [i for i in of_document if i not in touched[ref_doc_id]]
+        if others and entry:
+            left[ref_doc_id] = {**entry, "node_ids": others}
         else:
             doomed.update(dict.fromkeys([*of_document, ref_doc_id]))
-            yield from call(kv.delete, kv.adelete, ref_doc_id, collection=tables.ref_docs)
+    # The entry of a document, which names its nodes, goes last, so that a delete that was killed can be repeated.
     for node_id in doomed:
         yield from call(kv.delete, kv.adelete, node_id, collection=tables.nodes)
+    for ref_doc_id in dict.fromkeys([*touched, *whole]):
+        if ref_doc_id in left:
+            yield from call(kv.put, kv.aput, ref_doc_id, left[ref_doc_id], collection=tables.ref_docs)
+        else:
+            yield from call(kv.delete, kv.adelete, ref_doc_id, collection=tables.ref_docs)
+    for node_id in doomed:
         yield from call(kv.delete, kv.adelete, node_id, collection=tables.metadata)

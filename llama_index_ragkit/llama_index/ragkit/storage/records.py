@@ -18,13 +18,19 @@ Record = dict[str, Any]
 
 
 class Records:
-    """Named collections of JSON records, `<namespace>/<collection>` in the docstore's key-value store."""
+    """Named collections of JSON records, `<namespace>/<collection>` in the docstore's key-value store.
+
+    Attributes
+    ----------
+    paused : whether changes are not written, as in an index that was opened while another process writes to it
+    """
 
     def __init__(self, docstore: BaseDocumentStore, namespace: str) -> None:
         tables = docstore_tables(docstore)
         self._kv = tables.kvstore
         self._batch_size = tables.batch_size
         self._namespace = namespace
+        self.paused = False
 
     @property
     def outlives_the_process(self) -> bool:
@@ -37,7 +43,7 @@ class Records:
 
     def put(self, collection: str, pairs: Sequence[tuple[str, Record]]) -> Steps[None]:
         """Write records, replacing those of the same key."""
-        if pairs:
+        if pairs and not self.paused:
             kv = self._kv
             yield from call(
                 kv.put_all, kv.aput_all, list(pairs), collection=self._name(collection), batch_size=self._batch_size
@@ -53,5 +59,5 @@ class Records:
 
     def delete(self, collection: str, keys: Iterable[str]) -> Steps[None]:
         """Delete records; unknown keys are ignored."""
-        for key in keys:
+        for key in () if self.paused else keys:
             yield from call(self._kv.delete, self._kv.adelete, key, collection=self._name(collection))
