@@ -19,6 +19,7 @@ __all__ = ["Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfin
 _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
+_DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "counters")  # of the struct
 
 _writing: set[str] = set()  # the writes of this process that are neither committed nor ended by an error
 
@@ -166,7 +167,8 @@ class Commits:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
 
     def _put_commit(self, generation: int, token: str, writer: Record | None) -> Steps[None]:
-        record: dict[str, Any] = {"generation": generation, "token": token, "writer": writer}
+        struct = {name: getattr(self._struct, name) for name in _DESCRIPTION}
+        record: dict[str, Any] = {"generation": generation, "token": token, "writer": writer, "struct": struct}
         yield from self._records.put(_META, [(_COMMIT, record)])
 
     def _put_unfinished(self, left: Unfinished) -> Steps[None]:

@@ -10,7 +10,7 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
-from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.commits import read_commit, read_unfinished
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest
@@ -25,7 +25,6 @@ __all__ = ["CHUNKS", "find_external_store", "new_spaces", "new_uid", "open_recor
 logger = logging.getLogger(__name__)
 
 CHUNKS = "chunks"
-_ATTEMPTS = 5
 
 
 def new_uid() -> str:
@@ -104,7 +103,7 @@ def open_spaces(
             f"The index was written in format {struct.format_version}; this version reads format {FORMAT_VERSION}. "
             "Build it again, or install the version that wrote it."
         )
-    trusted = yield from _check_commit(context, struct, records)
+    trusted = yield from _check_commit(struct, records)
     spaces = {}
     for name, namespace in struct.spaces.items():
         spaces[name] = yield from open_space(
@@ -120,21 +119,17 @@ def open_spaces(
     return spaces
 
 
-def _check_commit(context: StorageContext, struct: DerivedStruct, records: Records) -> Steps[bool]:
+def _check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
     """Compare the struct with the last commit; returns whether all parts must be of one generation.
 
     A write that was killed has stored some parts and not others: the last commit counts, and loading repairs the rest.
+    On a server the commit counts in any case, since core stores the struct again whenever an index is loaded, and may
+    so replace the one that another process has stored meanwhile.
     """
-    for attempt in range(_ATTEMPTS):
-        if attempt:  # another process may have committed between the two reads
-            store = context.index_store
-            fresh = yield from call(store.get_index_struct, store.aget_index_struct, struct.index_id)
-            vars(struct).update(vars(fresh))
-        stored = yield from read_commit(records)
-        same = (stored["generation"], stored.get("token", "")) == (struct.generation, struct.token)
-        if same or struct.building:
-            break
-    else:
+    stored = yield from read_commit(records)
+    if records.outlives_the_process and stored["generation"] >= struct.generation:
+        vars(struct).update(stored.get("struct", {}))
+    elif not struct.building and (stored["generation"], stored.get("token", "")) != (struct.generation, struct.token):
         raise HalfWrittenError(
             f"The index store holds generation {struct.generation} of index {struct.index_id!r}, the document store "
             f"{stored['generation']} (tokens {struct.token!r} and {stored.get('token', '')!r}): the storage context "
