@@ -7,6 +7,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.storage.bulk_delete import clean, delete_keys
 
 __all__ = ["delete_from_docstore"]
 
@@ -33,6 +34,7 @@ def delete_from_docstore(
         entry = yield from call(kv.get, kv.aget, node_id, collection=tables.metadata)
         if entry and entry.get("ref_doc_id"):
             touched[entry["ref_doc_id"]].add(node_id)
+    documents = []
     for ref_doc_id in dict.fromkeys([*touched, *whole]):
         entry = yield from call(kv.get, kv.aget, ref_doc_id, collection=tables.ref_docs)
         of_document = list(entry.get("node_ids", [])) if entry else []
@@ -42,7 +44,6 @@ def delete_from_docstore(
             yield from call(kv.put, kv.aput, ref_doc_id, new, collection=tables.ref_docs)
         else:
             doomed.update(dict.fromkeys([*of_document, ref_doc_id]))
-            yield from call(kv.delete, kv.adelete, ref_doc_id, collection=tables.ref_docs)
-    for node_id in doomed:
-        yield from call(kv.delete, kv.adelete, node_id, collection=tables.nodes)
-        yield from call(kv.delete, kv.adelete, node_id, collection=tables.metadata)
+            documents.append(ref_doc_id)
+    yield from delete_keys(kv, {tables.nodes: list(doomed), tables.metadata: list(doomed), tables.ref_docs: documents})
+    yield from clean(kv)
