@@ -228,7 +228,7 @@ class IndexWriter(Generic[State]):
                 vectors = yield from self._embed(todo, rows, plan.repeated)
                 # Extractions of an incomplete write are reused.
                 entries = {**(yield from self._extract([node_of[i] for i in plan.read], given)), **plan.reused}
-                yield from self._store(nodes, documents, plan, entries, vectors)
+                yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
                 yield from claims.keep()
             if is_build:
                 yield from self._sweep()
@@ -280,17 +280,27 @@ class IndexWriter(Generic[State]):
             yield from self._recover()
             entries = yield from storage.manifest.entries_of(node_ids)
             yield from self._check_delete(entries)
-            with self._committing():
-                yield from storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
-                yield from storage.remove_chunks(entries)
-                yield from self._finish(
-                    Change(removed=list(entries)),
-                    removed=entries,
-                    nodes=node_ids,
-                    whole=ref_doc_ids,
-                    from_docstore=list(node_ids) if from_docstore else None,
-                )
+            yield from storage.records.cleaned_once(self._remove(node_ids, entries, ref_doc_ids, from_docstore))
             yield from self._sweep()
+
+    def _remove(
+        self,
+        node_ids: Sequence[str],
+        entries: Mapping[str, NodeEntry],
+        ref_doc_ids: Sequence[str],
+        from_docstore: bool,
+    ) -> Steps[None]:
+        """Carry out a delete, from begin to commit."""
+        with self._committing():
+            yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
+            yield from self._storage.remove_chunks(entries)
+            yield from self._finish(
+                Change(removed=list(entries)),
+                removed=entries,
+                nodes=node_ids,
+                whole=ref_doc_ids,
+                from_docstore=list(node_ids) if from_docstore else None,
+            )
 
     def delete_document(self, ref_doc_id: str, *, from_docstore: bool) -> Steps[None]:
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""
@@ -308,19 +318,23 @@ class IndexWriter(Generic[State]):
         with (yield from self._lock.acquire()):
             yield from self._check_write()
             yield from self.check_embed_model()
-            failure: Exception | None = None
-            with self._resources.claims(self._storage.cache_user("")) as claims, self._committing():
+            with self._resources.claims(self._storage.cache_user("")) as claims:
                 yield from claims.begin()
-                yield from self._storage.begin()
-                try:
-                    self._state = yield from work(self._state)
-                except Exception as error:
-                    failure = error
-                    self._state = yield from self._builder.load()
-                yield from self._storage.commit()
+                yield from self._storage.records.cleaned_once(self._revise(work))
                 yield from claims.keep()
-            if failure is not None:
-                raise failure
+
+    def _revise(self, work: Callable[[State], Steps[State]]) -> Steps[None]:
+        failure: Exception | None = None
+        with self._committing():
+            yield from self._storage.begin()
+            try:
+                self._state = yield from work(self._state)
+            except Exception as error:
+                failure = error
+                self._state = yield from self._builder.load()
+            yield from self._storage.commit()
+        if failure is not None:
+            raise failure
 
     def forget_cache(self) -> Steps[None]:
         """Store that the cache of the build no longer exists, so that deletes do not ask for it."""

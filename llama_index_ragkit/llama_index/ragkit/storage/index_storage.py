@@ -15,6 +15,7 @@ from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
+from llama_index.ragkit.storage.persisted_states import remember
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import SpaceRows, VectorSpace
@@ -71,6 +72,7 @@ class IndexStorage:
         """The storage of a stored index, after a check that its parts belong together."""
         records = open_records(context, method, struct)
         spaces = yield from open_spaces(context, struct, records, external)
+        remember(context, {struct.index_id: struct.token})
         records.paused = yield from may_be_writing(records)  # what a write has done so far must not be repaired
         manifest = Manifest(records)
         commits = Commits(context, records, manifest, struct)
