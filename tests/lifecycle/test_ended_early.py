@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime
-import gc
 from typing import Any
 
 import numpy as np
@@ -54,15 +53,14 @@ def test_a_script_that_is_run_again_resumes_its_build(case: Case, kind: str):
     assert "number 1" not in str(store.data)
 
 
-def test_a_script_with_other_documents_or_parameters_is_told_of_the_incomplete_index():
+def test_a_script_with_other_documents_or_parameters_is_told_of_the_incomplete_index(monkeypatch):
     case = next(case for case in CASES if case.name == "raptor")
     store = FaultyKVStore({}, Fault())
     index = case.from_documents(DOCUMENTS[:2], storage_context=faulty_context(store))
     store.fault = OnceItIsKnown(store, "D2")
     with pytest.raises(InjectedError):
         index.insert(DOCUMENTS[2])
-    del index
-    gc.collect()  # an index that is in use is not resumed by another
+    monkeypatch.setattr("llama_index.ragkit.index.resuming._held", {})  # as in a new process: in this one it is in use
     assert case.load(faulty_context(store)).unfinished == ["D2"]
     with pytest.raises(ConfigurationError, match="'D2'"):
         case.from_documents([DOCUMENTS[0], DOCUMENTS[3]], storage_context=faulty_context(store))

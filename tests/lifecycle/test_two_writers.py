@@ -78,7 +78,7 @@ def test_a_write_that_another_has_overtaken_says_so():
     class Overtaken(Fault):
         def step(self) -> None:
             super().step()
-            if '"process"' in store.data[meta]["state"]:
+            if '"process"' in store.data[meta]["state"] and '"done": false' in str(store.data):
                 mine, another = '"writer": {"token": "', '"writer": {"token": "x'
                 store.data[meta]["state"] = store.data[meta]["state"].replace(mine, another)
 

@@ -323,7 +323,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         `from_documents` with the same documents and the same stores.
         """
         index = cls([], None, None, storage_context, callback_manager, transformations, show_progress, **kwargs)
-        run_steps(index._build_from_documents(documents))
+        run_steps(resumable(index.index_struct.uid, index._build_from_documents(documents)))
         return index
 
     @classmethod
@@ -338,14 +338,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     ) -> "Self":
         """As :meth:`from_documents`."""
         index = cls([], None, None, storage_context, callback_manager, transformations, show_progress, **kwargs)
-        await arun_steps(index._build_from_documents(documents))
+        await arun_steps(resumable(index.index_struct.uid, index._build_from_documents(documents)))
         return index
 
     def _build_from_documents(self, documents: Sequence[Document]) -> Steps[None]:
         if self._resumed:
             yield from check_resumed(self._storage, documents={document.id_ for document in documents})
-        build = self._update_documents(documents) if self._resumed else self._insert_documents(documents)
-        yield from resumable(self._index_struct.uid, build)
+            yield from self._update_documents(documents)
+        else:
+            yield from self._insert_documents(documents)
 
     # -- inserting ------------------------------------------------------------------------------------------
 

@@ -113,13 +113,24 @@ class Commits:
             )
 
     def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
-        """Store that a write of documents and nodes begins; until it is finished they count as unfinished."""
+        """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
+
+        Raises
+        ------
+        ConcurrentWriteError
+            If another process has begun one just before.
+        """
+        yield from self.check()
         left = yield from self.unfinished()
         self._token = uuid4().hex[:8]
         _writing.add(self._token)
         yield from self._put_unfinished(left.including(documents, nodes))
         writer = {"token": self._token, "process": this_process()}
         yield from self._put_commit(self._struct.generation, self._struct.token, writer)
+        yield from self._check_own(
+            "Another process began to write to index {index} at the same moment. Wait until that write has ended, "
+            "open the index again with load_index_from_storage(), and repeat yours. Nothing was changed."
+        )
         self._struct.building = True
         yield from self._store_struct()
 
@@ -131,13 +142,10 @@ class Commits:
         ConcurrentWriteError
             If another process has written at the same time.
         """
-        stored = yield from read_commit(self._records)
-        if (stored.get("writer") or {}).get("token") != self._token:
-            raise ConcurrentWriteError(
-                f"Another process has written to index {self._struct.index_id!r} at the same time, and one may have "
-                "overwritten what the other wrote. Open the index again with load_index_from_storage(), and refresh "
-                "the documents of both."
-            )
+        yield from self._check_own(
+            "Another process has written to index {index} at the same time, and one may have overwritten what the "
+            "other wrote. Open the index again with load_index_from_storage(), and refresh the documents of both."
+        )
         left = (yield from self.unfinished()).without(documents, nodes)
         generation = self._struct.generation + 1
         yield from self._put_unfinished(left)
@@ -162,6 +170,11 @@ class Commits:
     def unfinished(self) -> Steps[Unfinished]:
         """What incomplete writes left."""
         return (yield from read_unfinished(self._records, self._manifest))
+
+    def _check_own(self, message: str) -> Steps[None]:
+        stored = yield from read_commit(self._records)
+        if (stored.get("writer") or {}).get("token") != self._token:
+            raise ConcurrentWriteError(message.format(index=repr(self._struct.index_id)))
 
     def _take_up(self, generation: int, token: str, left: Unfinished) -> None:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)

@@ -1,6 +1,6 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,7 +145,7 @@ class IndexStorage:
         )
         yield from self.chunks.put(rows, nodes)
 
-    def remove_chunks(self, entries: dict[str, NodeEntry]) -> Steps[None]:
+    def remove_chunks(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Delete rows of the space of the chunks."""
         documents = sorted({entry.ref_doc_id or "None" for entry in entries.values()})
         stay: list[BaseNode] = []

@@ -47,9 +47,9 @@ def refuse_newer(context: StorageContext, folder: Path) -> None:
     for index_id, token in saved.items():
         if token and index_id in own and token not in (own[index_id], read.get(index_id)):
             raise ConcurrentWriteError(
-                f"Another process has saved index {index_id!r} to {folder} since it was read here, and would lose what it "
-                "wrote. Load the folder again and repeat the writes, or persist to another folder. The folder was not "
-                "changed."
+                f"Another process has saved index {index_id!r} to {folder} since it was read here, and would lose "
+                "what it wrote. Load the folder again and repeat the writes, or persist to another folder. The folder "
+                "was not changed."
             )
 
 
