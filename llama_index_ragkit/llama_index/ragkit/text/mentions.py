@@ -5,27 +5,18 @@ import unicodedata
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
-__all__ = ["FUNCTION_WORDS", "is_name", "mentions", "normalise"]
+__all__ = ["is_name", "mentions", "normalise"]
 
 # Marks are part of letters in many scripts (Devanagari vowels, Arabic points); the underscore is neither.
 _WORD_CATEGORIES = frozenset("LMN")
 _ASCII_TABLE = {code: " " for code in range(128) if not chr(code).isalnum()}
 
-# Words that begin sentences without being part of a name, in languages of Latin script.
-_FUNCTION_TEXT = """
-the a an this that these those he she it they we you i his her its their our my your in on at by for from to of with as
-and or but if when while where who whom whose which what why how after before during since until upon although though
-because so then there here however also both each some many most several all no not one two is are was were be been am
-do does did has have had can could may might will would should shall must let der die das ein eine el la los las le les
-un une il lo
-"""
-FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
-
 _LONGEST = 14  # maximum units of a phrase
 # A word; or one character of a script without spaces, where any run of characters may be a word.
-_UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}]+")
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}](?:[^\\W_{UNSPACED}]|[{MARKS}])*")
 
 
 class _Unit(NamedTuple):
