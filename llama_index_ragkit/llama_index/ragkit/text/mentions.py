@@ -52,7 +52,11 @@ def is_name(phrase: str) -> bool:
 
 
 def mentions(
-    text: str, known: Container[str], normal: Callable[[str], str] = normalise, longest: int = _LONGEST
+    text: str,
+    known: Container[str],
+    normal: Callable[[str], str] = normalise,
+    longest: int = _LONGEST,
+    lower_case: bool = False,
 ) -> list[tuple[str, int, int]]:
     """The known phrases that occur in a text: (normalised phrase, start, end in the text), by position.
 
@@ -64,6 +68,7 @@ def mentions(
     known : normalised phrases
     normal : the normalisation of `known`
     longest : maximum words of a phrase; characters in a script without spaces
+    lower_case : whether a phrase without a capital matches too in a text that marks names by capitals
 
     >>> known = {"the glass wall", "maxwell shane", "film", "wall"}
     >>> mentions("Is Maxwell Shane's film The Glass Wall?", known)
@@ -79,7 +84,9 @@ def mentions(
     for length in range(min(longest, len(units)), 0, -1):
         for first in range(len(units) - length + 1):
             last = first + length - 1
-            if any(taken[first : last + 1]) or not any(unit.strong for unit in units[first : last + 1]):
+            if any(taken[first : last + 1]):
+                continue
+            if not lower_case and not any(unit.strong for unit in units[first : last + 1]):
                 continue
             start, end = units[first].start, units[last].end
             phrase = normal(text[start:end])

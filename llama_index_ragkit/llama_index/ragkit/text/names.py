@@ -41,6 +41,10 @@ is was has had ist war hat hatte wurde wird est était fut es era fue è fu foi 
 был была было является находится родился родилась основан основана основано расположен расположена расположено
 """
 _VERBS = frozenset(_VERB_TEXT.split())
+# A word before the year of an event, not of a name ("the 2018 Winter Games").
+_DATING_TEXT = "in since until by im seit bis en depuis desde nel dal em sedan siden w od в с до"
+_DATING = frozenset(_DATING_TEXT.split())
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _BRACKET = re.compile(r"\s*\(")
 
 # Small words in names, in languages of Latin script.
@@ -73,6 +77,8 @@ def names(text: str) -> list[Mention]:
             k += 1
             continue
         first = _skip_openers(words, openers, small, k, last)
+        if 0 < first < last and _YEAR.fullmatch(words[first].group()):
+            first += words[first - 1].group().casefold() in _DATING
         if first < last or (first == last and (first not in openers or _counts(text, words, first, inner))):
             found.update(_readings(words, first, last))
         k = last + 1
