@@ -141,18 +141,19 @@ def links_of_text(
         links.extend(Link(question[start:end], state.phrase(row), row, 1.0, weight) for row in rows)
 
     names = known.find(question, seen)
-    for name in names:
-        if not name.lower_case:
-            add(name.start, name.end, name.rows)
-        elif graph.mentioned[list(name.rows)].all() and (not by_terms or " " in question[name.start : name.end]):
+    certain = [name for name in names if not name.lower_case]
+    found = _known_terms(question, known, seen, normal) if by_terms and not certain else []
+    for name in certain:
+        add(name.start, name.end, name.rows)
+    for name in names if not found else ():
+        is_single = " " not in question[name.start : name.end]
+        if name.lower_case and graph.mentioned[list(name.rows)].all() and not (by_terms and is_single):
             add(name.start, name.end, name.rows, _LOWER_CASE)
-    if by_terms:
-        found = [] if links else _known_terms(question, known, seen, normal)
-        shared = ((normal(term.text), term.start, term.end) for term in shared_heads(question))
-        for phrase, start, end in [*found, *shared]:
-            row = known.number(phrase, seen)
-            if row is not None:
-                add(start, end, [row])
+    shared = ((normal(term.text), term.start, term.end) for term in shared_heads(question)) if by_terms else ()
+    for phrase, start, end in [*found, *shared]:
+        row = known.number(phrase, seen)
+        if row is not None:
+            add(start, end, [row])
     return links
 
 
