@@ -48,6 +48,13 @@ def test_twice_the_text_is_twice_the_work(monkeypatch, unit):
     assert all(more <= 2.2 * less + 100 for less, more in zip(once, twice, strict=True))
 
 
+@pytest.mark.parametrize("character", ["#", " ", "\t", "x"])
+def test_a_long_first_line_is_matched_once(character):
+    """With backtracking, these would take hours."""
+    line = "# x " + character * 1_000_000 + "y"
+    assert passages.read_passage(f"{line}\n\nText.").body == "Text."
+
+
 def test_a_name_has_no_more_than_twenty_words():
     found = names(f"It was {'Bob and ' * 100}Bob.")
     assert found

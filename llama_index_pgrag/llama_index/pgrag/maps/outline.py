@@ -15,7 +15,7 @@ from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["outline"]
 
-_MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$")
+_MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LONGEST_TOPIC = 160
 _TOPIC_PHRASES, _ROUTE_PHRASES = 3, 8
 
@@ -63,7 +63,7 @@ def _sections(text: str) -> list[tuple[Path, str]]:
             lines.append(line)
             continue
         close()
-        depth, name = len(marked[1]), " ".join(marked[2].split())
+        depth, name = len(marked[1]), " ".join(marked[2].rstrip("# \t").split())
         while open_ and open_[-1][0] >= depth:
             open_.pop()
         if name:

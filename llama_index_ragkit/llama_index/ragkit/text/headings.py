@@ -30,7 +30,7 @@ _MOST_PLAIN_WORDS = 7  # of one whose words are not all capitalised
 _PARAGRAPH = 120  # characters; a longer line was not wrapped
 _READ = 2_000  # characters that are read of what follows
 
-_MARKDOWN = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*")
+_MARKDOWN = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
 _UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t]*")
 _EMPHASIS = re.compile(r"[*_`]+")
 _OPEN_END = re.compile(r"[.,;:。，；：、…/&–—-][\"'”’»)\]]*$|[(\[{（【]$")
@@ -60,8 +60,8 @@ def split_heading(text: str, is_chunk: bool = False) -> tuple[str, str]:
     """
     first, _, rest = text.strip().partition("\n")
     marked = _MARKDOWN.fullmatch(first.rstrip())
-    if marked and marked[1]:
-        return _plain(marked[1]), rest
+    if marked and marked[1].rstrip("# \t"):
+        return _plain(marked[1].rstrip("# \t")), rest
     if len(first) > 2 * _LONGEST:
         return "", text
     heading = _plain(first)
