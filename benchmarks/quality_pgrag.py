@@ -21,6 +21,7 @@ from benchmarks.systems import Dense, Ranking, System, node_depth
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.outline import outline
+from llama_index.ragkit.text.passages import read_passage
 
 __all__ = ["add_arguments", "build", "describe", "make_index", "map_of_triples", "questions_of_facts"]
 
@@ -120,7 +121,7 @@ def describe(index: PGRAGIndex, corpus: Corpus) -> dict[str, Any]:
 def questions_of_facts(texts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """One question a document: a fact of its outline without its weightiest phrase, which is the answer."""
     for name, text in texts.items():
-        facts = [path[-1] for path in outline(text)[1] if 15 <= len(path[-1]) <= 200]
+        facts = [path[-1] for path in outline(read_passage(text))[1] if 15 <= len(path[-1]) <= 200]
         facts = [fact for fact in facts if _phrase(fact, text)]
         if facts:
             fact = facts[zlib.crc32(name.encode()) % len(facts)]

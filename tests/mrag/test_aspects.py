@@ -4,12 +4,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.mrag.text.aspects import cut_aspects, cut_clauses
+from llama_index.mrag.text.aspects import cut_aspects, cut_clauses, cut_items
 
 
 @pytest.mark.parametrize("question", ["Who kept the light?", "lamp", "", "   ", "?!", "漢字", "Who, me?"])
 def test_a_question_of_one_clause_is_its_only_aspect(question):
     assert cut_aspects(question) == [question]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "items"),
+    [
+        ("cats and dogs and ships and swords", ["cats", "dogs", "ships", "swords"]),
+        ("The cats, the old dogs, ships and swords?", ["The cats", "the old dogs", "ships", "swords"]),
+        ("Katzen und Hunde oder Schiffe", ["Katzen", "Hunde", "Schiffe"]),
+        ("猫、狗和船", ["猫", "狗", "船"]),
+        ("cats and dogs", []),
+        ("Who, in 1852, rang it and why?", []),
+        ("Which cats and dogs and ships were seen in the harbour?", []),
+        ("Ada, Bob, Eve", []),
+    ],
+)
+def test_an_enumeration_has_the_aspects_that_it_enumerates(sentence, items):
+    assert cut_items(sentence) == items
+    assert cut_aspects(sentence) == [sentence, *items]
 
 
 def test_sentences_and_the_clauses_of_those_with_several():

@@ -4,10 +4,15 @@ import pytest
 
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import nested, path_text, read_mind_map, root_of
-from llama_index.pgrag.maps.outline import outline, split_heading
+from llama_index.pgrag.maps.outline import outline as outline_of
 from llama_index.pgrag.search.context import ContextPath, context_text
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.llm.json.output import parse_pairs
+from llama_index.ragkit.text.passages import read_passage
+
+
+def outline(text, title=""):
+    return outline_of(read_passage(text, title))
 
 
 def read(text, topic="T", **kwargs):
@@ -82,13 +87,6 @@ def test_headings_are_topic_and_routes():
         ("Keepers", "Later", "Nobody did."),
         ("Tower", "It is tall."),
     ]
-
-
-def test_a_first_line_is_a_heading_unless_it_goes_on():
-    assert split_heading("Marl Head\nThe tower is tall.") == ("Marl Head", "The tower is tall.")
-    assert split_heading("The tower that stands\non the head is tall.")[0] == ""
-    assert split_heading("The tower is tall.\nIt is.")[0] == ""
-    assert split_heading("Marl Head")[0] == ""
 
 
 def test_without_a_heading_key_phrases_are_the_topic_and_shared_ones_routes():

@@ -29,7 +29,7 @@ def held(name):
     return {c for c in characters if in_class.match(c) and unicodedata.category(c)[0] in "LM"}
 
 
-@pytest.mark.parametrize("name", scripts.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_class_holds_letters_of_its_scripts_only(name):
     others = {unicodedata.name(c) for c in held(name) if not unicodedata.name(c).startswith(NAMES[name])}
     assert others == set()
@@ -46,3 +46,15 @@ def test_every_letter_of_scripts_without_spaces_is_in_the_table():
 
 def test_letters_of_scripts_with_spaces_are_not_in_the_table():
     assert not held("UNSPACED") & {*"aéßжאबგአ한ꦲ"}
+
+
+def test_scripts_without_capitals_have_spaces_and_no_case():
+    letters = held("CASELESS")
+    assert all(c.lower() == c.upper() or unicodedata.name(c).startswith("GEORGIAN") for c in letters)
+    assert not letters & held("UNSPACED")
+    assert re.fullmatch(f"[{scripts.CASELESS}]+", "אبगেგአ")
+
+
+def test_marks_are_no_letters():
+    assert {unicodedata.category(c)[0] for c in held("MARKS")} == {"M"}
+    assert re.fullmatch(rf"(?:\w[{scripts.MARKS}]*)+", "गंगा")

@@ -3,14 +3,16 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
+from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["HippoRAGState", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
@@ -81,6 +83,17 @@ class HippoRAGState:
     def fact_list(self) -> list[Fact]:
         """The fact of each column."""
         return list(self.facts)
+
+    def known_names(self, normalizer: Normalizer) -> KnownNames:
+        """The phrases, to be found in questions; their numbers are rows."""
+        if normalizer not in self._known_names:
+            phrases = [record.key for record in self.phrases.records]
+            self._known_names[normalizer] = KnownNames(phrases, partial(normalise, mode=normalizer))
+        return self._known_names[normalizer]
+
+    @cached_property
+    def _known_names(self) -> dict[Normalizer, KnownNames]:
+        return {}
 
     def visible(self, allowed: Mask | None) -> KnowledgeGraph:
         """The graph of the allowed passages alone."""

@@ -105,7 +105,8 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     """Builds questions from the key phrases of a node's most informative sentences; needs no language model.
 
     One question per sentence: its phrases, without the words between them ("Ada Byron, Charles Babbage, London?"). See
-    :mod:`llama_index.gemrag.extraction.keyphrases`.
+    :mod:`llama_index.gemrag.extraction.keyphrases`. Lines that repeat over the chunks of a document that are written
+    together (headers, footers, legal lines) are ignored.
 
     Parameters
     ----------
@@ -125,5 +126,6 @@ class KeyphraseQuestionExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""
-        questions = yield from offload(key_questions, plain_text(node), self.num_questions, self.language)
+        passage = yield from context.passage(node, None)
+        questions = yield from offload(key_questions, passage.body, self.num_questions, self.language)
         return {"questions": questions}

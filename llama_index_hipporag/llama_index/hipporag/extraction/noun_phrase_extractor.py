@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from llama_index.core.schema import BaseNode
 
-from llama_index.hipporag.text.noun_phrases import read_text
-from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, offload, plain_text, title_of
+from llama_index.hipporag.text.noun_phrases import read_passage
+from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, offload
 
 __all__ = ["NounPhraseExtractor"]
 
@@ -14,12 +14,13 @@ class NounPhraseExtractor(NodeExtractor):
     """Extracts names and noun phrases from a passage by rules, in scripts with and without spaces.
 
     It needs no LLM: indexing is free and offline. The record is that of :class:`OpenIEExtractor`; its
-    triples connect the title (or the subject of a sentence) with the phrases of a sentence.
+    triples connect the title (or the subject of a sentence) with the phrases of a sentence. Lines that repeat over the
+    chunks of a document that are written together (headers, footers, legal lines) are ignored.
 
     Parameters
     ----------
-    title_key : the metadata key of a title; without one, the first line of a text is its title if it looks like one.
-        None uses the first line only
+    title_key : the metadata key of a title; for a node without one, a heading at the beginning of its text is the title
+        (:mod:`llama_index.ragkit.text.headings`). None for no titles at all
     terms : whether noun phrases in lower case are entities too ("chronic lymphocytic leukemia"), in scripts with
         capitals. Useful for prose with few names, such as reports and papers; it multiplies the number of phrases
     """
@@ -31,6 +32,7 @@ class NounPhraseExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node, without an LLM call."""
-        reading = yield from offload(read_text, plain_text(node), title_of(node, self.title_key) or None, self.terms)
+        passage = yield from context.passage(node, self.title_key)
+        reading = yield from offload(read_passage, passage, self.terms)
         triples = [list(triple) for triple in reading.triples]
         return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}

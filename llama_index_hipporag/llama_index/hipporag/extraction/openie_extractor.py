@@ -9,7 +9,7 @@ from llama_index.core.schema import BaseNode
 from pydantic import BaseModel, Field, field_validator
 
 from llama_index.hipporag.prompts import ENTITIES_PROMPT, TRIPLES_PROMPT
-from llama_index.hipporag.text.noun_phrases import subject_of
+from llama_index.hipporag.text.noun_phrases import subject_names
 from llama_index.ragkit import (
     Estimate,
     ExtractionContext,
@@ -64,7 +64,8 @@ class OpenIEExtractor(NodeExtractor):
 
     Parameters
     ----------
-    title_key : the metadata key of a title, which is put before the text; None for no title
+    title_key : the metadata key of a title, which is put before the text; for a node without one, a heading at the
+        beginning of its text is the title (:mod:`llama_index.ragkit.text.headings`). None for no titles at all
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
     """
 
@@ -77,7 +78,7 @@ class OpenIEExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node with two consecutive calls; other passages are processed in between."""
-        title, text = title_of(node, self.title_key) or None, plain_text(node)
+        title, text = title_of(node, self.title_key), plain_text(node)
         passage = fence([f"{title}\n{text}" if title else text], "text")
         first = yield from context.complete(
             self.prompt("entities"), parse=partial(parse_model, model=Entities), output_cls=Entities, text=passage
@@ -90,7 +91,8 @@ class OpenIEExtractor(NodeExtractor):
             text=passage,
             entities=fence([names], "entities"),
         )
-        return {"entities": first.named_entities, "triples": second.triples, "subject": subject_of(text, title)}
+        subject = subject_names((yield from context.passage(node, self.title_key)).title)
+        return {"entities": first.named_entities, "triples": second.triples, "subject": subject}
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """Two calls; the entities go into the second prompt, and triples are about twice as long as entities."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
 
-from llama_index.hipporag.text.noun_phrases import subject_of
+from llama_index.hipporag.text.noun_phrases import subject_names
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, plain_text, title_of
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 
@@ -26,7 +26,8 @@ class RecordedExtractor(NodeExtractor):
     Parameters
     ----------
     records : node id or text -> {"entities": [...], "triples": [[head, relation, tail], ...]}
-    title_key : the metadata key of a title
+    title_key : the metadata key of a title; for a node without one, a heading at the beginning of its text is the title
+        (:mod:`llama_index.ragkit.text.headings`). None for no titles except those in the records
 
     Raises
     ------
@@ -94,13 +95,13 @@ class RecordedExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Look up one node."""
-        title, text = title_of(node, self.title_key) or None, plain_text(node)
+        title, text = title_of(node, self.title_key), plain_text(node)
         for key in (node.node_id, text, f"{title}\n{text}"):
             record = self._records.get(_squeezed(key))
             if record is not None:
-                return {"subject": subject_of(text, title), **record}
+                passage = yield from context.passage(node, self.title_key)
+                return {"subject": subject_names(passage.title), **record}
         raise ExtractionError(f"There is no record for node {node.node_id!r}, by its id or its text.")
-        yield
 
 
 def _squeezed(text: str) -> str:

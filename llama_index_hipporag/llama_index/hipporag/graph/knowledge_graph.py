@@ -132,6 +132,14 @@ class KnowledgeGraph:
     # -- derived matrices -------------------------------------------------------------------------------
 
     @cached_property
+    def mentioned(self) -> Mask:
+        """(n,), whether a passage names a phrase as an entity, without being about it."""
+        named = self.named.sign()
+        counts = (named - named.multiply(self.about.sign())).sum(axis=0)
+        used: Mask = np.asarray(counts).ravel() > 0
+        return used
+
+    @cached_property
     def fact_phrases(self) -> csr_matrix:
         """(f, n), 1 where a phrase is an end of a fact."""
         f = len(self.heads)

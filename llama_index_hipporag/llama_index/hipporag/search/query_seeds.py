@@ -13,7 +13,7 @@ from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.state import HippoRAGState, fact_of, facts_of
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
-from llama_index.ragkit.text.mentions import mentions
+from llama_index.ragkit.text.known_names import KnownNames
 
 __all__ = [
     "FactFilter",
@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float32]
+
+# Relative weight of a name in lower case where the question marks names by capitals: it may be a common word. Phrases
+# that no passage lists as an entity do not count; nor do single words in a graph with terms.
+_LOWER_CASE = 0.01
 
 
 @dataclass(frozen=True)
@@ -106,18 +110,6 @@ def nearest_phrases(
     return links
 
 
-class _Known:
-    """The phrases that a question may be linked to, as a container."""
-
-    def __init__(self, state: HippoRAGState, graph: KnowledgeGraph) -> None:
-        self._state = state
-        self._seen = graph.frequency > 0
-
-    def __contains__(self, phrase: object) -> bool:
-        row = int(self._state.rows_of_phrases([str(phrase)])[0])
-        return row >= 0 and bool(self._seen[row])
-
-
 def links_of_text(
     state: HippoRAGState,
     graph: KnowledgeGraph,
@@ -126,32 +118,56 @@ def links_of_text(
     by_specificity: bool,
     by_terms: bool,
 ) -> list[Link]:
-    """The phrases of the graph that occur in the question: its names or, if none is known, its terms.
+    """The phrases of the graph that the question names, or, if none is known, its terms.
+
+    The phrases of one name (its forms, or the longer names with it) have the weight of a single phrase that all their
+    passages have.
 
     Parameters
     ----------
     by_terms : whether terms are matched; in a graph of names such matches are accidental
     """
-    normal, known = partial(normalise, mode=normalizer), _Known(state, graph)
-    links = []
-    found = mentions(question, known, normal)
-    if by_terms:
-        found = found or _known_terms(question, known, normal)
-        shared = ((normal(term.text), term.start, term.end) for term in shared_heads(question))
-        found += [term for term in shared if term[0] in known]
-    for phrase, start, end in found:
-        row = int(state.rows_of_phrases([phrase])[0])
-        links.append(Link(question[start:end], phrase, row, 1.0, specificity(graph, row, by_specificity)))
+    normal = partial(normalise, mode=normalizer)
+    known = state.known_names(normalizer)
+
+    def seen(row: int) -> bool:
+        return bool(graph.frequency[row] > 0)
+
+    links: list[Link] = []
+
+    def add(start: int, end: int, rows: Sequence[int], share: float = 1.0) -> None:
+        passages = float(graph.frequency[list(rows)].sum()) if by_specificity else len(rows)
+        weight = share / max(1.0, passages)
+        links.extend(Link(question[start:end], state.phrase(row), row, 1.0, weight) for row in rows)
+
+    names = known.find(question, seen)
+    certain = [name for name in names if not name.lower_case]
+    found = _known_terms(question, known, seen, normal) if by_terms and not certain else []
+    for name in certain:
+        add(name.start, name.end, name.rows)
+    for name in names if not found else ():
+        is_single = " " not in question[name.start : name.end]
+        if name.lower_case and graph.mentioned[list(name.rows)].all() and not (by_terms and is_single):
+            add(name.start, name.end, name.rows, _LOWER_CASE)
+    shared = ((normal(term.text), term.start, term.end) for term in shared_heads(question)) if by_terms else ()
+    for phrase, start, end in [*found, *shared]:
+        row = known.number(phrase, seen)
+        if row is not None:
+            add(start, end, [row])
     return links
 
 
-def _known_terms(question: str, known: _Known, normal: Callable[[str], str]) -> list[tuple[str, int, int]]:
+def _known_terms(
+    question: str, known: KnownNames, seen: Callable[[int], bool], normal: Callable[[str], str]
+) -> list[tuple[str, int, int]]:
     """The known terms of a question, (normalised phrase, start, end) by position; the longest ones, without nested
     ones.
     """
     found: list[tuple[str, int, int]] = []
     for text, start, end in sorted(terms(question), key=lambda term: (term.start - term.end, term.start)):
-        if (phrase := normal(text)) in known and all(end <= taken[1] or taken[2] <= start for taken in found):
+        phrase = normal(text)
+        is_free = all(end <= taken[1] or taken[2] <= start for taken in found)
+        if is_free and known.number(phrase, seen) is not None:
             found.append((phrase, start, end))
     return sorted(found, key=lambda term: term[1])
 

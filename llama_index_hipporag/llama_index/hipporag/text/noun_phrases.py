@@ -4,19 +4,17 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index.hipporag.text.names import Mention, names
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.hipporag.text.terms import terms
-from llama_index.hipporag.text.uncased import uncased_phrases
+from llama_index.ragkit.text.names import Mention, names
+from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.uncased import uncased_phrases
 
-__all__ = ["NounPhrases", "noun_phrases", "read_question", "read_text", "subject_of"]
+__all__ = ["NounPhrases", "noun_phrases", "read_passage", "read_question", "subject_names"]
 
-_LONGEST_TITLE = 120  # characters
 _LONGEST_RELATION = 12  # words
 _BRACKETED = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
-_HEADING = re.compile(r"^\s*#{1,6}\s+|[*_`]+")
-_ENDS = (".", ",", ";", ":", "。", "，", "；", "：", "…")
 
 
 class NounPhrases(NamedTuple):
@@ -34,20 +32,16 @@ class NounPhrases(NamedTuple):
     subject: list[str]
 
 
-def read_text(text: str, title: str | None = None, lower_case: bool = False) -> NounPhrases:
-    """Extract from a passage; `title` is its title if known, otherwise the first line may be one.
+def read_passage(passage: PassageText, lower_case: bool = False) -> NounPhrases:
+    """Extract from a passage; with `lower_case`, terms are entities too, but have no triples.
 
-    With `lower_case`, terms are entities too, but have no triples.
-
-    >>> read_text("Waking the Dead (film)\\nWaking the Dead is a drama directed by Keith Gordon.").triples
-    [('Waking the Dead (film)', 'is a drama directed by', 'Keith Gordon')]
+    >>> read_passage(PassageText("Waking the Dead (film)", "Waking the Dead was directed by Keith Gordon.")).triples
+    [('Waking the Dead (film)', 'was directed by', 'Keith Gordon')]
     """
-    subject = subject_of(text, title)
-    first, _, rest = text.strip().partition("\n")
-    body = rest if subject and _plain(first) == subject[0] else text  # a title is not part of the first sentence
-    mentions = noun_phrases(body)
-    found = [*mentions, *(terms(body) if lower_case else ())]
-    return NounPhrases(_distinct([*subject, *(m.text for m in found)]), _triples(body, subject, mentions), subject)
+    subject, text = subject_names(passage.title), passage.body
+    mentions = noun_phrases(text)
+    found = [*mentions, *(terms(text) if lower_case else ())]
+    return NounPhrases(_distinct([*subject, *(m.text for m in found)]), _triples(text, subject, mentions), subject)
 
 
 def read_question(question: str) -> list[str]:
@@ -65,27 +59,13 @@ def noun_phrases(text: str) -> list[Mention]:
     return sorted(found, key=lambda mention: (mention.start, -mention.end))
 
 
-def subject_of(text: str, title: str | None = None) -> list[str]:
-    """The title, and the title without brackets at its end.
+def subject_names(title: str) -> list[str]:
+    """A title, and the title without brackets at its end; none for "".
 
-    Without `title`, the first line is one if more text follows it, it is short, and it does not end in a point, comma
-    or colon; a markdown heading always is.
-
-    >>> subject_of("Heat (1995 film)\\nHeat is a film."), subject_of("A line.\\nAnother one."), subject_of("One line")
-    (['Heat (1995 film)', 'Heat'], [], [])
+    >>> subject_names("Heat (1995 film)")
+    ['Heat (1995 film)', 'Heat']
     """
-    if title is None:
-        first, _, rest = text.strip().partition("\n")
-        heading = first.lstrip().startswith("#")
-        is_title = rest.strip() and len(first) <= _LONGEST_TITLE and (heading or not first.rstrip().endswith(_ENDS))
-        title = first if is_title else ""
-    title = _plain(title)
     return _distinct([title, _BRACKETED.sub("", title)])
-
-
-def _plain(title: str) -> str:
-    """A title without markdown."""
-    return " ".join(_HEADING.sub("", title).split())
 
 
 def _distinct(phrases: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 The single vector of a long question averages all of its subjects. Its sentences and clauses have few subjects each, so
 each finds the documents on these. Both are used: a sentence may still have several subjects, and a short clause may
-mean little out of context.
+mean little out of context. A sentence that is only an enumeration ("cats and dogs and ships") has the aspects that it
+enumerates.
 
 Not in the paper, which embeds the question as a whole.
 """
@@ -10,10 +11,11 @@ Not in the paper, which embeds the question as a whole.
 import re
 from collections.abc import Sequence
 
+from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.scripts import HANGUL, UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
 
-__all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses"]
+__all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items"]
 
 MOST_ASPECTS = 256
 _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
@@ -23,6 +25,14 @@ _CUTS = re.compile(r"(?<=[;)\]”»—–、，；：）])\s*|(?<=[,:])\s+|\s+(?
 # In scripts without spaces a word is about two characters; so, with Hangul, is one of Korean.
 _WIDE = re.compile(f"[{UNSPACED}{HANGUL}]")
 _WORD = re.compile(r"\w+")
+_PUNCTUATION = " \t\n.?!:;…。？！؟"
+_LEAST_ITEMS, _MOST_ITEM_WORDS = 3, 3  # of an enumeration
+_ARTICLE_TEXT = "the a an der die das le la les el los las il lo gli i o os as de het"
+_ARTICLES = frozenset(_ARTICLE_TEXT.split())
+_AND_TEXT = "and or und oder et ou y e o u en och eller og i lub и или або та ve veya और या و أو"
+_AND = "|".join(_AND_TEXT.split())
+_ITEM_BREAK = re.compile(rf"\s*[,،、，;]\s*(?:(?:{_AND})\s+)?|\s+(?:{_AND})\s+|[和与與及或]")
+_LAST_BREAK = re.compile(rf"(?:\s(?:{_AND})\s+|[和与與及或、])")
 
 
 def cut_clauses(sentence: str) -> list[str]:
@@ -45,8 +55,22 @@ def cut_clauses(sentence: str) -> list[str]:
     return clauses
 
 
+def cut_items(sentence: str) -> list[str]:
+    """The items of a sentence that is only an enumeration of three or more, of up to three words each; else none.
+
+    >>> cut_items("Cats and dogs and ships and swords?"), cut_items("Cats, who sleep, eat fish.")
+    (['Cats', 'dogs', 'ships', 'swords'], [])
+    """
+    items = [item for item in _ITEM_BREAK.split(sentence.strip(_PUNCTUATION)) if item.strip()]
+    small = function_words(written_language(sentence)) - _ARTICLES
+    is_list = len(items) >= _LEAST_ITEMS and all(0 < _words(item) <= _MOST_ITEM_WORDS for item in items)
+    if is_list and _LAST_BREAK.search(sentence) and not any(item.split()[0].casefold() in small for item in items):
+        return items
+    return []
+
+
 def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
-    """The sentences of a question, and the clauses of those with several, each once, in the order of reading.
+    """The sentences of a question, and the clauses or enumerated items of those with several, each once, in order.
 
     A question of one clause is its own only aspect. Pieces without a letter or digit are omitted, unless there are no
     others. If there are more than `most` pieces, neighbouring sentences are joined and clauses omitted.
@@ -63,7 +87,7 @@ def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
         return [question]
     pieces: list[str] = []
     for sentence in sentences:
-        clauses = cut_clauses(sentence)
+        clauses = cut_items(sentence) or cut_clauses(sentence)
         pieces += [sentence, *(clause for clause in clauses if len(clauses) > 1 and _WORD.search(clause))]
     pieces = list(dict.fromkeys(pieces))
     return pieces if len(pieces) <= most else _joined(list(dict.fromkeys(sentences)), most)

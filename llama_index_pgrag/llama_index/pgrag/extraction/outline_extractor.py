@@ -16,8 +16,6 @@ from llama_index.ragkit import (
     Steps,
     offload,
     parse_pairs,
-    plain_text,
-    title_of,
 )
 from llama_index.ragkit.errors import ExtractionError
 
@@ -27,11 +25,13 @@ __all__ = ["GivenMindMaps", "OutlineExtractor"]
 class OutlineExtractor(NodeExtractor):
     """Extracts a mind map without a model, from headings, key phrases and sentences; the sentences are its facts.
 
-    Deterministic; see :func:`llama_index.pgrag.maps.outline.outline`.
+    Deterministic; see :func:`llama_index.pgrag.maps.outline.outline`. Lines that repeat over the chunks of a
+    document that are written together (headers, footers, legal lines) are ignored.
 
     Parameters
     ----------
-    title_key : metadata key whose value is used as the topic of a node, if present; None to use the text only
+    title_key : the metadata key of the topic of a node; for a node without it, a heading at the beginning of its text
+        is the topic (:mod:`llama_index.ragkit.text.headings`), else its key phrases. None for key phrases only
     language : ISO 639-1 code for the sentence rules; None to choose them by the script of each text
     """
 
@@ -42,7 +42,8 @@ class OutlineExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""
-        topic, paths = yield from offload(outline, plain_text(node), title_of(node, self.title_key), self.language)
+        passage = yield from context.passage(node, self.title_key)
+        topic, paths = yield from offload(outline, passage, self.language)
         return to_record(topic, paths)
 
 

@@ -4,8 +4,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from llama_index.ragkit.text.mentions import mentions, normalise
+from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["CellNames"]
 
@@ -32,8 +34,19 @@ class CellNames:
         return CellNames(cells)
 
     def named_in(self, text: str) -> list[Ids]:
-        """The cells that a text mentions, grouped by phrase, in the order of the text."""
-        return [self.cells[phrase] for phrase, _, _ in mentions(text, self.cells)]
+        """The cells that a text names, grouped by name, in the order of the text; names in lower case do not count in a
+        text that marks names by capitals.
+        """
+        found = [name.rows for name in self._known.find(text) if not name.lower_case]
+        return [frozenset().union(*(self.cells[self._phrases[row]] for row in rows)) for rows in found]
+
+    @cached_property
+    def _phrases(self) -> list[str]:
+        return sorted(self.cells)
+
+    @cached_property
+    def _known(self) -> KnownNames:
+        return KnownNames(self._phrases)
 
 
 def _by_name(cells: Iterable[Named]) -> defaultdict[str, set[str]]:

@@ -1,6 +1,6 @@
 """Mind maps from headings, key phrases and sentences, without a language model.
 
-The topic is the title passed by the caller, else the heading at the beginning of the text, else its key phrases. The
+The topic is the title of the passage, given or its heading, else its key phrases. The
 facts are its sentences, each under the headings above it and under the key phrase that it shares with another sentence
 of its section, so that sentences on one subject form a branch.
 """
@@ -10,85 +10,66 @@ from collections import Counter
 
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
+from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.sentences import split_sentences
 
-__all__ = ["outline", "split_heading"]
+__all__ = ["outline"]
 
-_MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$")
-_ENDS = ".!?。！？…,，;；:：、"
-_LONGEST_HEADING = 80  # characters; a longer unmarked first line is body text
+_MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LONGEST_TOPIC = 160
 _TOPIC_PHRASES, _ROUTE_PHRASES = 3, 8
 
 
-def outline(text: str, title: str = "", language: str | None = None) -> tuple[str, list[Path]]:
-    """The topic of a text and its fact paths, in the order of the text, each once.
+def outline(passage: PassageText, language: str | None = None) -> tuple[str, list[Path]]:
+    """The topic of a passage and its fact paths, in the order of the text, each once.
 
     Parameters
     ----------
-    title : the topic, if known
     language : ISO 639-1 code for the sentence rules; None to choose them by the script
 
     Returns
     -------
-    topic, paths : every path begins with the topic. A text without a letter or digit has no paths
+    topic, paths : every path begins with the topic. A passage without a letter or digit has no paths
 
-    >>> outline("# The lamp\\nIt burned oil. Ada lit it.")
+    >>> outline(PassageText("The lamp", "It burned oil. Ada lit it."))
     ('The lamp', [('The lamp', 'It burned oil.'), ('The lamp', 'Ada lit it.')])
     """
-    heading, sections = _sections(text, bool(title.strip()))
-    facts = [(routes, sentence) for routes, body in sections for sentence in _facts(body, language)]
-    if not facts and heading:
-        facts = [((), heading)]
+    title, text = passage
+    facts = [(routes, sentence) for routes, body in _sections(text) for sentence in _facts(body, language)]
+    if not facts and any(character.isalnum() for character in title):
+        facts = [((), title)]
     if not facts:
         return title, []
-    topic = " ".join(title.split()) or heading or ", ".join(key_phrases(text, _TOPIC_PHRASES)) or facts[0][1]
-    topic = topic[:_LONGEST_TOPIC]
+    topic = (title or ", ".join(key_phrases(text, _TOPIC_PHRASES)) or facts[0][1])[:_LONGEST_TOPIC]
     branches = _branches(facts, [p for p in key_phrases(text, _ROUTE_PHRASES) if p.casefold() not in topic.casefold()])
     paths = [(topic, *routes, *branch, fact) for (routes, fact), branch in zip(facts, branches, strict=True)]
     return topic, list(dict.fromkeys(paths))
 
 
-def split_heading(text: str) -> tuple[str, str]:
-    """The heading at the beginning of a text, "" if there is none, and the rest.
-
-    A heading is a first line marked as a Markdown heading, or one of up to 80 characters that does not end in
-    punctuation and is followed by text that does not continue its sentence.
-    """
-    first, _, rest = text.strip().partition("\n")
-    marked = _MARKDOWN.fullmatch(first.strip())
-    if marked:
-        return " ".join(marked[2].split()), rest
-    line, below = first.strip(), rest.lstrip()
-    plain = line and len(line) <= _LONGEST_HEADING and line[-1] not in _ENDS and below and not below[0].islower()
-    return (" ".join(line.split()), rest) if plain and any(c.isalnum() for c in line) else ("", text)
-
-
-def _sections(text: str, titled: bool) -> tuple[str, list[tuple[Path, str]]]:
-    """The heading of the text, and its sections with the headings above each."""
-    heading, rest = split_heading(text)
+def _sections(text: str) -> list[tuple[Path, str]]:
+    """The sections of a text with the headings above each."""
     open_: list[tuple[int, str]] = []
     sections: list[tuple[Path, str]] = []
     lines: list[str] = []
 
     def close() -> None:
-        if any(line.strip() for line in lines):
+        if any(character.isalnum() for line in lines for character in line):
             sections.append((tuple(name for _, name in open_), "\n".join(lines)))
         lines.clear()
 
-    for line in rest.splitlines():
+    for line in text.splitlines():
         marked = _MARKDOWN.fullmatch(line)
         if marked is None:
             lines.append(line)
             continue
         close()
-        depth, name = len(marked[1]), " ".join(marked[2].split())
+        depth, name = len(marked[1]), " ".join(marked[2].rstrip("# \t").split())
         while open_ and open_[-1][0] >= depth:
             open_.pop()
         if name:
             open_.append((depth, name))
     close()
-    return heading, sections
+    return sections
 
 
 def _facts(body: str, language: str | None) -> list[str]:

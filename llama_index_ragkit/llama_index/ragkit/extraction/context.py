@@ -8,14 +8,18 @@ from typing import Any, TypeVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.schema import BaseNode, NodeRelationship
 from llama_index.core.settings import Settings
 from pydantic import BaseModel
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
 from llama_index.ragkit.llm.completion import Mode, RetryPolicy, ask, model_identity
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.passages import PassageText, read_passage
 
 __all__ = ["Estimate", "Extraction", "ExtractionContext", "Record"]
 
@@ -32,6 +36,7 @@ class ExtractionContext:
     user : the user of the cache entries
     retry, mode : see :func:`llama_index.ragkit.llm.completion.complete`
     embed_model : returns the embedding model; default that of `Settings`
+    lines : the repeated lines of the documents
 
     Attributes
     ----------
@@ -46,6 +51,7 @@ class ExtractionContext:
         retry: RetryPolicy,
         mode: Mode = "text",
         embed_model: Callable[[], BaseEmbedding] | None = None,
+        lines: DocumentLines | None = None,
     ) -> None:
         self._llm = llm
         self._cache = cache
@@ -53,12 +59,32 @@ class ExtractionContext:
         self._retry = retry
         self._mode = mode
         self._embed_model = embed_model
+        self._lines = DocumentLines(()) if lines is None else lines
         self.cache_keys: list[str] = []
 
     @property
     def embed_model(self) -> BaseEmbedding:
         """The embedding model of the index, or else that of `Settings`."""
         return Settings.embed_model if self._embed_model is None else self._embed_model()
+
+    def passage(self, node: BaseNode, title_key: str | None) -> Steps[PassageText]:
+        """The title of a node, and its text without hard line breaks and without the repeated lines of its document.
+
+        Parameters
+        ----------
+        title_key : the metadata key of a title; for a node without one, a heading at the beginning of its text is the
+            title (:mod:`llama_index.ragkit.text.headings`). None for no title at all
+        """
+        return (yield from offload(self._passage, node, title_key))
+
+    def _passage(self, node: BaseNode, title_key: str | None) -> PassageText:
+        return read_passage(
+            plain_text(node),
+            title_of(node, title_key),
+            headings=title_key is not None,
+            repeated=self._lines.of(node),
+            is_chunk=NodeRelationship.PREVIOUS in node.relationships,
+        )
 
     def complete(
         self,

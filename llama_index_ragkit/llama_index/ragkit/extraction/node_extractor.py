@@ -25,6 +25,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, StorageError
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
+from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import Mode, RetryPolicy, model_identity
@@ -111,6 +112,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         self,
         nodes: Sequence[BaseNode],
         *,
+        siblings: Sequence[BaseNode] = (),
         cache: ExtractionCache | None = None,
         user_prefix: str = "",
         llm: LLM | None = None,
@@ -126,6 +128,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
         Parameters
         ----------
+        siblings : other chunks of the same documents, used only to find the lines that a document repeats
         cache : its entries get the user `user_prefix` + node id
         llm : for an extractor without an LLM of its own
         embed_model : returns the embedding model, for an extractor that needs one and has none of its own
@@ -146,8 +149,11 @@ class NodeExtractor(RecordTransform, PromptHolder):
         todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
         model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None
         cache = self.cache if cache is None else cache
+        lines = DocumentLines([*siblings, *nodes])
         contexts = {
-            i: ExtractionContext(model, cache, user_prefix + nodes[i].node_id, self.retry, self.mode, embed_model)
+            i: ExtractionContext(
+                model, cache, user_prefix + nodes[i].node_id, self.retry, self.mode, embed_model, lines
+            )
             for i in todo
         }
         ends_all = Exception if on_error == "raise" else (ConfigurationError, StorageError)

@@ -127,17 +127,21 @@ class Resources:
         """The vector of a question; see :func:`~llama_index.ragkit.llm.embeddings.embed_query`."""
         return (yield from embed_query(self.embed_model, query, dimension))
 
-    def extract(self, nodes: Sequence[BaseNode], cache_user: Callable[[str], str]) -> Steps[list[Extraction]]:
+    def extract(
+        self, nodes: Sequence[BaseNode], cache_user: Callable[[str], str], siblings: Sequence[BaseNode] = ()
+    ) -> Steps[list[Extraction]]:
         """The results of the extractor for nodes, in their order; empty ones without an extractor.
 
         Parameters
         ----------
         cache_user : node id -> the node's user name in the cache
+        siblings : see :meth:`NodeExtractor.extract`
         """
         if self.extractor is None:
             return [Extraction(node.node_id, {}) for node in nodes]
         found = yield from self.extractor.extract(
             nodes,
+            siblings=siblings,
             cache=self.cache,
             user_prefix=cache_user(""),
             llm=self.given_llm,

@@ -227,7 +227,7 @@ class IndexWriter(Generic[State]):
                 yield from claims.begin()
                 vectors = yield from self._embed(todo, rows, plan.repeated)
                 # Extractions of an incomplete write are reused.
-                entries = {**(yield from self._extract([node_of[i] for i in plan.read], given)), **plan.reused}
+                entries = {**(yield from self._extract([node_of[i] for i in plan.read], given, nodes)), **plan.reused}
                 yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
                 yield from claims.keep()
             if is_build:
@@ -395,13 +395,20 @@ class IndexWriter(Generic[State]):
         matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])
         return {node.node_id: row for node, row in zip(with_text, matrix, strict=True)}
 
-    def _extract(self, nodes: Sequence[BaseNode], given: Mapping[str, Record]) -> Steps[dict[str, NodeEntry]]:
-        """Manifest entries by node id, with the results of the extractor."""
+    def _extract(
+        self, nodes: Sequence[BaseNode], given: Mapping[str, Record], written: Sequence[BaseNode]
+    ) -> Steps[dict[str, NodeEntry]]:
+        """Manifest entries by node id, with the results of the extractor.
+
+        Parameters
+        ----------
+        written : all nodes of the write, among them unchanged ones
+        """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
         if self._resources.extractor is None or not todo:
             return entries
-        for found in (yield from self._resources.extract(todo, self._storage.cache_user)):
+        for found in (yield from self._resources.extract(todo, self._storage.cache_user, written)):
             old = entries[found.node_id]
             entries[found.node_id] = NodeEntry(
                 old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys)

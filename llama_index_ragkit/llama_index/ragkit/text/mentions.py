@@ -5,27 +5,18 @@ import unicodedata
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
-__all__ = ["FUNCTION_WORDS", "is_name", "mentions", "normalise"]
+__all__ = ["is_name", "mentions", "normalise"]
 
 # Marks are part of letters in many scripts (Devanagari vowels, Arabic points); the underscore is neither.
 _WORD_CATEGORIES = frozenset("LMN")
 _ASCII_TABLE = {code: " " for code in range(128) if not chr(code).isalnum()}
 
-# Words that begin sentences without being part of a name, in languages of Latin script.
-_FUNCTION_TEXT = """
-the a an this that these those he she it they we you i his her its their our my your in on at by for from to of with as
-and or but if when while where who whom whose which what why how after before during since until upon although though
-because so then there here however also both each some many most several all no not one two is are was were be been am
-do does did has have had can could may might will would should shall must let der die das ein eine el la los las le les
-un une il lo
-"""
-FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
-
 _LONGEST = 14  # maximum units of a phrase
 # A word; or one character of a script without spaces, where any run of characters may be a word.
-_UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}]+")
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}](?:[^\\W_{UNSPACED}]|[{MARKS}])*")
 
 
 class _Unit(NamedTuple):
@@ -61,7 +52,11 @@ def is_name(phrase: str) -> bool:
 
 
 def mentions(
-    text: str, known: Container[str], normal: Callable[[str], str] = normalise, longest: int = _LONGEST
+    text: str,
+    known: Container[str],
+    normal: Callable[[str], str] = normalise,
+    longest: int = _LONGEST,
+    lower_case: bool = False,
 ) -> list[tuple[str, int, int]]:
     """The known phrases that occur in a text: (normalised phrase, start, end in the text), by position.
 
@@ -73,6 +68,7 @@ def mentions(
     known : normalised phrases
     normal : the normalisation of `known`
     longest : maximum words of a phrase; characters in a script without spaces
+    lower_case : whether a phrase without a capital matches too in a text that marks names by capitals
 
     >>> known = {"the glass wall", "maxwell shane", "film", "wall"}
     >>> mentions("Is Maxwell Shane's film The Glass Wall?", known)
@@ -88,7 +84,9 @@ def mentions(
     for length in range(min(longest, len(units)), 0, -1):
         for first in range(len(units) - length + 1):
             last = first + length - 1
-            if any(taken[first : last + 1]) or not any(unit.strong for unit in units[first : last + 1]):
+            if any(taken[first : last + 1]):
+                continue
+            if not lower_case and not any(unit.strong for unit in units[first : last + 1]):
                 continue
             start, end = units[first].start, units[last].end
             phrase = normal(text[start:end])

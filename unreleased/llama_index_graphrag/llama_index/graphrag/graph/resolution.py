@@ -13,7 +13,8 @@ names of one entity does not hold on its own recorded run.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from llama_index.ragkit.text.mentions import FUNCTION_WORDS, is_name
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.mentions import is_name
 
 __all__ = ["representative", "representatives", "short_forms"]
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from llama_index.ragkit.text.mentions import FUNCTION_WORDS
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import UNSPACED
 
 __all__ = ["CorpusTerms", "salient_terms", "term_counts"]

@@ -1,15 +1,17 @@
 """Names in a text of a script with capitals: runs of capitalised words, and text in quotation marks.
 
 Function words and numbers may occur inside a run ("Duke of Saxe-Eisenach", "Apollo 11", "2018 Winter Games"). The
-first word of a sentence is always capitalised: it counts if a name continues after it, or if the text has it
-capitalised elsewhere within a sentence, and never if it is a function word.
+first word of a sentence is always capitalised: it counts if a name continues after it, if the text has it capitalised
+elsewhere within a sentence, or if a singular verb of being or brackets follow ("Ulm is", "Ulm (in Swabia)"), and never
+if it is a function word of the language of the text.
 """
 
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index.ragkit.text.mentions import FUNCTION_WORDS, is_name
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
+from llama_index.ragkit.text.mentions import is_name
 from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA
 from llama_index.ragkit.text.sentences import sentence_spans
 
@@ -30,7 +32,20 @@ _QUOTED = re.compile(r"[\"“„«「『《]\s*([^\"“”„«»「」『』《
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
 _ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
+_MOST_WORDS = 20  # of a name
 _MOST_SMALL = 3  # "Prince of the House of", "Maria de los Angeles": no name has more consecutive small words
+
+# A verb of being in the singular, which follows a name at the beginning of a sentence.
+_VERB_TEXT = """
+is was has had ist war hat hatte wurde wird est était fut es era fue è fu foi é werd är var er blev ble był była jest
+был была было является находится родился родилась основан основана основано расположен расположена расположено
+"""
+_VERBS = frozenset(_VERB_TEXT.split())
+# A word before the year of an event, not of a name ("the 2018 Winter Games").
+_DATING_TEXT = "in since until by im seit bis en depuis desde nel dal em sedan siden w od в с до"
+_DATING = frozenset(_DATING_TEXT.split())
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_BRACKET = re.compile(r"\s*\(")
 
 # Small words in names, in languages of Latin script.
 _SMALL_TEXT = """
@@ -51,17 +66,20 @@ def names(text: str) -> list[Mention]:
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
     """
     words = list(WORD.finditer(text))
+    small = function_words(written_language(text)) | FUNCTION_WORDS
     openers = _openers(text, words)
     inner = {word.group() for k, word in enumerate(words) if k not in openers and _is_capital(word.group())}
     found: set[tuple[int, int]] = {match.span(1) for match in _QUOTED.finditer(text)}
     k = 0
     while k < len(words):
-        last = _run(text, words, openers, k)
+        last = _run(text, words, openers, small, k)
         if last is None:
             k += 1
             continue
-        first = _skip_openers(words, openers, k, last)
-        if first < last or (first == last and (first not in openers or _counts(words[first].group(), inner))):
+        first = _skip_openers(words, openers, small, k, last)
+        if 0 < first < last and _YEAR.fullmatch(words[first].group()):
+            first += words[first - 1].group().casefold() in _DATING
+        if first < last or (first == last and (first not in openers or _counts(text, words, first, inner))):
             found.update(_readings(words, first, last))
         k = last + 1
     trimmed = {(start, start + len(_GENITIVE.sub("", text[start:end]))) for start, end in found}
@@ -69,9 +87,12 @@ def names(text: str) -> list[Mention]:
     return [Mention(text[start:end], start, end) for start, end in order if is_name(text[start:end])]
 
 
-def _counts(word: str, inner: set[str]) -> bool:
+def _counts(text: str, words: Sequence[re.Match[str]], k: int, inner: set[str]) -> bool:
     """Whether a single capitalised word that begins a sentence is a name."""
-    return word in inner or _GENITIVE.search(word) is not None
+    word = words[k]
+    if word.group() in inner or _GENITIVE.search(word.group()) or _BRACKET.match(text, word.end()):
+        return True
+    return k + 1 < len(words) and words[k + 1].group() in _VERBS and text[word.end() : words[k + 1].start()].isspace()
 
 
 def _openers(text: str, words: Sequence[re.Match[str]]) -> set[int]:
@@ -90,30 +111,32 @@ def _is_capital(word: str) -> bool:
     return word[0].isupper() or word[0].istitle()
 
 
-def _joined(text: str, left: re.Match[str], right: re.Match[str]) -> bool:
+def _joined(text: str, left: re.Match[str], right: re.Match[str], small: frozenset[str]) -> bool:
     """Whether two words are separated only by a joint, or the point of an initial or an abbreviation."""
     gap = text[left.end() : right.start()]
     if gap in _JOINTS or (gap.isspace() and gap.count("\n") < 2):
         return True
     initial = len(left.group()) == 1 or left.group() in _ABBREVIATED
-    return initial and gap in (".", ". ") and right.group().casefold() not in FUNCTION_WORDS
+    return initial and gap in (".", ". ") and right.group().casefold() not in small
 
 
-def _run(text: str, words: Sequence[re.Match[str]], openers: set[int], first: int) -> int | None:
+def _run(
+    text: str, words: Sequence[re.Match[str]], openers: set[int], function: frozenset[str], first: int
+) -> int | None:
     """The last word of the name that begins with word `first`; None if none does."""
     if not _is_capital(words[first].group()) and not words[first].group()[0].isdigit():
         return None
     last, capitals = first, _is_capital(words[first].group())
-    while True:
+    while last - first < _MOST_WORDS:
         following, small = last + 1, 0
         while (
             following < len(words)
             and small < _MOST_SMALL
             and words[following].group() in _SMALL
-            and _joined(text, words[following - 1], words[following])
+            and _joined(text, words[following - 1], words[following], function)
         ):
             following, small = following + 1, small + 1
-        if following >= len(words) or not _joined(text, words[following - 1], words[following]):
+        if following >= len(words) or not _joined(text, words[following - 1], words[following], function):
             break
         word = words[following].group()
         initial = text[words[following - 1].end() : words[following].start()].startswith(".")
@@ -123,11 +146,13 @@ def _run(text: str, words: Sequence[re.Match[str]], openers: set[int], first: in
     return last if capitals else None
 
 
-def _skip_openers(words: Sequence[re.Match[str]], openers: set[int], first: int, last: int) -> int:
+def _skip_openers(
+    words: Sequence[re.Match[str]], openers: set[int], small: frozenset[str], first: int, last: int
+) -> int:
     """The start of the name without the function words that begin its sentence."""
     begin = first
     if first in openers:
-        while begin <= last and words[begin].group().casefold() in FUNCTION_WORDS:
+        while begin <= last and words[begin].group().casefold() in small:
             begin += 1
         while first < begin <= last and words[begin].group() in _SMALL:
             begin += 1

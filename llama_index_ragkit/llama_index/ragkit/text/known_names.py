@@ -1,0 +1,243 @@
+"""Known names in a text: the same words, the same words inflected, or a part of a longer name.
+
+"Москве" finds "Москва", "서울은" finds "서울"; "Planck", "Max Planck" find "Physiker Max Planck". A name is part of
+a known phrase if the phrase begins or ends with it; in scripts with spaces but without capitals, which do not show
+where a name begins, also if the phrase contains it. An unknown name is looked up again without its first words
+("Physiker Planck").
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import NamedTuple
+
+from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.mentions import is_name, mentions, normalise
+from llama_index.ragkit.text.names import WORD, Mention, names
+from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
+from llama_index.ragkit.text.stems import stems
+from llama_index.ragkit.text.uncased import uncased_phrases
+
+__all__ = ["KnownName", "KnownNames"]
+
+_MORE_WORDS, _MORE_CHARACTERS = 3, 6  # that a phrase may have in addition to a part of it
+_MOST_PHRASES = 50  # with a part; a part of more of them is not specific
+_MOST_WORDS = 4  # of a name in lower case
+_UNSPACED_KEY = 2  # characters at either end by which phrases without spaces are looked up
+_CASELESS = re.compile(f"[{CASELESS}]")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_TOKEN = re.compile(r"\S+")
+
+
+class KnownName(NamedTuple):
+    """A place in a text that names known phrases: ``text[start:end]``.
+
+    Attributes
+    ----------
+    rows : numbers of the phrases, ascending; never empty
+    lower_case : whether the name is in lower case in a text that marks names by capitals
+    """
+
+    start: int
+    end: int
+    rows: tuple[int, ...]
+    lower_case: bool = False
+
+
+def _all(row: int) -> bool:
+    return True
+
+
+class KnownNames:
+    """Phrases to be found in texts.
+
+    The look-up tables are built on first use, one for each language of a text. Instances can be shared by threads.
+
+    Parameters
+    ----------
+    phrases : normalised, distinct; the number of a phrase is its position
+    normal : the normalisation
+
+    >>> known = KnownNames(["physiker max planck", "москва", "서울"])
+    >>> [name.rows for name in known.find("Wo wurde Max Planck geboren?")]
+    [(0,)]
+    >>> [name.rows for text in ("Что стоит в Москве?", "서울은 어디인가?") for name in known.find(text)]
+    [(1,), (2,)]
+    """
+
+    def __init__(self, phrases: Sequence[str], normal: Callable[[str], str] = normalise) -> None:
+        self._phrases = phrases
+        self._normal = normal
+        self._tables: dict[str, _Table] = {}
+        self._lock = Lock()
+
+    def find(self, text: str, seen: Callable[[int], bool] = _all) -> list[KnownName]:
+        """The known phrases that a text names, by position, without overlaps.
+
+        Parameters
+        ----------
+        seen : whether a phrase may be found, by its number
+        """
+        language = written_language(text)
+        small = function_words(language)
+        finder = _Finder(self._numbers, seen, self._table(language), language)
+        read = [*names(text), *uncased_phrases(text)]
+        in_names = bytearray(len(text))
+        for name in read:
+            in_names[name.start : name.end] = b"x" * (name.end - name.start)
+        taken = bytearray(len(text))
+        found: list[KnownName] = []
+
+        def add(start: int, end: int, rows: tuple[int, ...], lower_case: bool = False) -> None:
+            if rows and not any(taken[start:end]) and text[start:end].casefold() not in small:
+                found.append(KnownName(start, end, rows, lower_case))
+                taken[start:end] = b"x" * (end - start)
+
+        for phrase, start, end in mentions(text, finder, self._normal):
+            # English names have no inflection: another form counts only for a word that is read as a name.
+            is_same = self.number(phrase, seen) is not None
+            if is_same or language != "en" or any(in_names[start:end]):
+                add(start, end, finder.rows(phrase))
+        for start, end, is_whole in _candidates(text, read, small):
+            add(start, end, finder.with_part(self._normal(text[start:end]), is_whole))
+        for phrase, start, end in mentions(text, finder, self._normal, lower_case=True):
+            if language != "en" or self.number(phrase, seen) is not None:
+                add(start, end, finder.rows(phrase), lower_case=True)
+        return sorted(found)
+
+    def number(self, phrase: str, seen: Callable[[int], bool] = _all) -> int | None:
+        """The number of a phrase; None if it is unknown or may not be found."""
+        row = self._numbers.get(phrase)
+        return row if row is not None and seen(row) else None
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {phrase: row for row, phrase in enumerate(self._phrases)}
+
+    def _table(self, language: str) -> "_Table":
+        with self._lock:
+            if language not in self._tables:
+                self._tables[language] = _table_of(self._phrases, language)
+            return self._tables[language]
+
+
+def _candidates(text: str, read: Sequence[Mention], small: frozenset[str]) -> list[tuple[int, int, bool]]:
+    """Places where names may stand, the longest first, and whether they include the first word of a name.
+
+    In scripts with spaces but without capitals, any words of a phrase may be a name.
+    """
+    spans: dict[tuple[int, int], bool] = {}
+    for _, start, end in read:
+        words = [match.span() for match in _TOKEN.finditer(text, start, end)]
+        anywhere = _CASELESS.match(text, start) is not None
+        for first in range(len(words)):
+            for last in range(first if anywhere else len(words) - 1, len(words)):
+                span = words[first][0], words[last][1]
+                if is_name(text[slice(*span)]):
+                    spans[span] = spans.get(span, False) or anywhere or first == 0
+    if text.islower():
+        spans.update(dict.fromkeys(_runs(text, small), True))
+    return sorted(((*span, whole) for span, whole in spans.items()), key=lambda span: (span[0] - span[1], span))
+
+
+def _runs(text: str, small: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Consecutive words of a text in lower case, without function words between them."""
+    run: list[tuple[int, int]] = []
+    for match in WORD.finditer(text):
+        if match.group() in small or (run and not text[run[-1][1] : match.start()].isspace()):
+            run = []
+        if match.group() not in small:
+            run = [*run[1 - _MOST_WORDS :], match.span()]
+            yield from ((start, match.end()) for start, _ in run[:-1])
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Phrases without inflection.
+
+    Attributes
+    ----------
+    keys : the stemmed words of each phrase
+    alike : key -> phrases
+    ends : first and last word of a key, in some scripts every word, or characters at either end -> phrases
+    """
+
+    keys: Sequence[str]
+    alike: dict[str, list[int]]
+    ends: dict[str, list[int]]
+
+
+def _table_of(phrases: Sequence[str], language: str) -> _Table:
+    split = [phrase.split() for phrase in phrases]
+    words = list(dict.fromkeys(word for parts in split for word in parts))
+    stem_of = dict(zip(words, stems(words, language), strict=True))
+    keys = [" ".join([stem_of[word] for word in parts]) for parts in split]
+    alike, ends = defaultdict(list), defaultdict(list)
+    for row, key in enumerate(keys):
+        alike[key].append(row)
+        for end in dict.fromkeys(_ends(key)):
+            ends[end].append(row)
+    return _Table(keys, dict(alike), dict(ends))
+
+
+def _ends(key: str) -> Sequence[str]:
+    """What phrases with a part are looked up by."""
+    if not key:
+        return ()
+    if _UNSPACED.search(key):
+        return key[:_UNSPACED_KEY], key[-_UNSPACED_KEY:]
+    words = key.split()
+    return words if _CASELESS.search(key) else (words[0], words[-1])
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Phrases, looked up by the words of a text in one language; a container of those that may be found."""
+
+    numbers: dict[str, int]
+    seen: Callable[[int], bool]
+    table: _Table
+    language: str
+    _stem_of: dict[str, str] = field(default_factory=dict)
+
+    def __contains__(self, phrase: object) -> bool:
+        return bool(self.rows(str(phrase)))
+
+    def rows(self, phrase: str) -> tuple[int, ...]:
+        """The phrase and its other forms; in English only one of both."""
+        row = self.numbers.get(phrase)
+        if self.language == "en" and row is not None and self.seen(row):
+            return (row,)
+        return tuple(row for row in self.table.alike.get(self._key(phrase), ()) if self.seen(row))
+
+    def with_part(self, phrase: str, at_start: bool) -> tuple[int, ...]:
+        """Phrases that end with a name, or begin with it if `at_start`; none if there are too many."""
+        key = self._key(phrase)
+        if not key:
+            return ()
+        ends = _ends(key)[:1] if _CASELESS.search(key) else _ends(key)
+        near = dict.fromkeys(row for end in ends for row in self.table.ends.get(end, ()))
+        found = [row for row in near if self.seen(row) and _has_part(self.table.keys[row], key, at_start)]
+        return tuple(sorted(found)) if len(found) <= _MOST_PHRASES else ()
+
+    def _key(self, phrase: str) -> str:
+        words = phrase.split()
+        new = [word for word in words if word not in self._stem_of]
+        self._stem_of.update(zip(new, stems(new, self.language), strict=True))
+        return " ".join(self._stem_of[word] for word in words)
+
+
+def _has_part(whole: str, part: str, at_start: bool) -> bool:
+    if _UNSPACED.search(part):
+        is_short = len(whole) - len(part) <= _MORE_CHARACTERS
+    else:
+        is_short = whole.count(" ") - part.count(" ") <= _MORE_WORDS
+        whole, part = f" {whole} ", f" {part} "
+    if not is_short:
+        return False
+    if _CASELESS.search(part) and part in whole:
+        return True
+    return whole.endswith(part) or (at_start and whole.startswith(part))

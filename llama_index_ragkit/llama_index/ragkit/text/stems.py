@@ -1,0 +1,57 @@
+"""Words without inflection, to compare them: "Москве" and "Москва", "서울은" and "서울의"."""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+
+from Stemmer import Stemmer
+
+from llama_index.ragkit.text.uncased import without_particles
+
+__all__ = ["stems"]
+
+# ISO 639-1 code -> name of the Snowball algorithm. Ukrainian has none; the Russian one removes most of its endings.
+_SNOWBALL = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
+    "fr": "french", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "it": "italian", "nl": "dutch",
+    "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil",
+    "tr": "turkish", "uk": "russian",
+}  # fmt: skip
+# First word of a letter's Unicode name -> the languages of its script, the most frequent first.
+_OF_SCRIPT = {
+    "LATIN": ("en", "cs", "da", "de", "es", "fi", "fr", "hu", "it", "nl", "no", "pl", "pt", "ro", "sv", "tr"),
+    "CYRILLIC": ("ru", "uk"),
+    "GREEK": ("el",),
+    "ARABIC": ("ar", "fa"),
+    "DEVANAGARI": ("hi",),
+    "TAMIL": ("ta",),
+    "ARMENIAN": ("hy",),
+}
+
+
+def stems(words: Sequence[str], language: str) -> list[str]:
+    """The stem of each word, by Snowball; a Korean word without its particles; other words as they are.
+
+    Parameters
+    ----------
+    words : in lower case
+    language : ISO 639-1 code; for words in another script, the most frequent language of that script is used
+
+    >>> stems(["москве", "москва", "einsteins", "서울은", "北京"], "de")
+    ['москв', 'москв', 'einstein', '서울', '北京']
+    """
+    found = list(words)
+    by_language: defaultdict[str, list[int]] = defaultdict(list)
+    for i, word in enumerate(words):
+        script = unicodedata.name(word[:1], "?").split(" ", 1)[0] if word else "?"
+        languages = _OF_SCRIPT.get(script, ())
+        if script == "HANGUL":
+            found[i] = without_particles(word)
+        elif languages:
+            by_language[language if language in languages else languages[0]].append(i)
+    for code, places in by_language.items():
+        if code in _SNOWBALL:  # one stemmer per call, since threads must not share its cache
+            stemmed = Stemmer(_SNOWBALL[code], 0).stemWords([words[i] for i in places])
+            for i, stem in zip(places, stemmed, strict=True):
+                found[i] = stem or words[i]
+    return found

@@ -1,0 +1,153 @@
+"""Removal of hard line breaks, so that a name may stand on both sides of one.
+
+Blank lines separate paragraphs. A single line break is a *wrap* if the text continues after it, decided in this order:
+
+1. Markup is never joined: a Markdown heading, table row, quotation or rule, a list item, a line that is indented more
+   than the one before.
+2. Rows of a table (columns, mostly numbers) are never joined.
+3. A second line that begins with a lower-case letter is a continuation, and so is one after a comma, a function word,
+   an opening bracket or a hyphen.
+4. Otherwise the first line must be full: the first word of the second line would have made it longer than the lines of
+   its block, and it is too long for a label.
+
+Scripts without spaces are joined without one, where the lines of a block are equally long.
+"""
+
+import re
+from collections.abc import Sequence
+
+from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.scripts import UNSPACED
+
+__all__ = ["LIST_ITEM", "is_table_row", "unwrap"]
+
+LIST_ITEM = re.compile(r"\s*(?:[-*+•·▪◦‣–]\s|(?:\d{1,3}|[a-z]|[ivx]{1,5})[.)]\s|[A-Z]\)\s|\([0-9a-zA-Z]{1,4}\)\s)")
+"""The start of a list item: a bullet, "1.", "a)", "(iv)"."""
+
+_FENCE = re.compile(r"\s*(```|~~~)")
+_MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
+_COLUMNS = re.compile(r"\S(?:\t| {3,})\S|\.{4,}|(?: \.){3,}")
+_NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
+_OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
+_SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]]*$")
+_SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
+_HYPHEN = re.compile(r"([^\W\d_]+)-$")
+_LETTERS = re.compile(r"[^\W\d_]*")
+_WIDE = re.compile(f"[{UNSPACED}，。、；：！？“”《》（）「」『』]")
+_LABEL = 25  # maximum characters of a label; half of that in scripts without spaces
+_BREAKS = str.maketrans({"\r": "\n", "\x0b": "\n", "\x0c": "\n", "\x85": "\n", "\u2028": "\n", "\u2029": "\n"})
+_SOFT_HYPHEN = "\u00ad"
+
+
+def unwrap(text: str) -> str:
+    """The text without wraps: every paragraph, list item, row and heading on one line, with blank lines between.
+
+    Fenced code is left unchanged. A hyphen at a wrap is removed if the text contains the word without it.
+
+    >>> unwrap("Otto Lindqvist founded the\\nBergslund Glassworks.\\n\\nIt stood at\\nLake Tovel.")
+    'Otto Lindqvist founded the Bergslund Glassworks.\\n\\nIt stood at Lake Tovel.'
+    >>> unwrap("Sales 12 14\\nCosts 10 11")
+    'Sales 12 14\\n\\nCosts 10 11'
+    """
+    text = text.replace("\r\n", "\n").translate(_BREAKS).replace(_SOFT_HYPHEN + "\n", "").replace(_SOFT_HYPHEN, "")
+    if "\n" not in text:
+        return text
+    small = function_words(written_language(text))
+    words = frozenset(_LETTERS.findall(text.casefold()))
+    paragraphs: list[str] = []
+    for block, is_code in _blocks(text):
+        paragraphs += ["\n".join(block)] if is_code else _paragraphs(block, small, words)
+    return "\n\n".join(paragraphs)
+
+
+def is_table_row(line: str) -> bool:
+    """Whether a line looks like a row of a table: columns, leaders, or mostly numbers.
+
+    >>> is_table_row("Net sales   1,234   1,100"), is_table_row("Sales 12 14"), is_table_row("It was founded in 1871.")
+    (True, True, False)
+    """
+    tokens = line.split()
+    numbers = sum(_NUMBER.fullmatch(token) is not None for token in tokens)
+    return _COLUMNS.search(line.strip()) is not None or (numbers >= 2 and 2 * numbers >= len(tokens))
+
+
+def _blocks(text: str) -> list[tuple[list[str], bool]]:
+    """Runs of lines without blank lines, and whether they are fenced code."""
+    blocks: list[tuple[list[str], bool]] = []
+    lines: list[str] = []
+    fence = ""
+
+    def close() -> None:
+        nonlocal lines
+        if lines:
+            blocks.append((lines, bool(fence)))
+        lines = []
+
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            lines.append(line)
+            if mark and mark[1] == fence:
+                close()
+                fence = ""
+        elif mark:
+            close()
+            lines, fence = [line], mark[1]
+        elif line.strip():
+            lines.append(line.rstrip())
+        else:
+            close()
+    close()
+    return blocks
+
+
+def _paragraphs(block: Sequence[str], small: frozenset[str], words: frozenset[str]) -> list[str]:
+    """The lines of a block, joined at wraps."""
+    width = sorted(map(len, block))[-1 - len(block) // 4]  # of the lines, except some longer ones
+    rows = [is_table_row(line) for line in block]
+    parts: list[list[str]] = [[block[0].strip()]]
+    for i in range(1, len(block)):
+        a, b = block[i - 1], block[i]
+        is_wrap = not (rows[i - 1] or rows[i] or _is_markup(a, b)) and (
+            _continues(a, b, small) or _is_full(a, b, width)
+        )
+        if is_wrap:
+            parts[-1] += [_joint(parts[-1], b.strip(), words), b.strip()]
+        else:
+            parts.append([b.strip()])
+    return ["".join(part) for part in parts]
+
+
+def _is_markup(a: str, b: str) -> bool:
+    if _MARKUP.match(a) or _MARKUP.match(b) or LIST_ITEM.match(b):
+        return True
+    return _indent(b) > _indent(a) + 1 and not LIST_ITEM.match(a)
+
+
+def _continues(a: str, b: str, small: frozenset[str]) -> bool:
+    last = a.rsplit(None, 1)[-1].casefold()
+    return b.lstrip()[0].islower() or last in small or _OPEN_END.search(a[-2:]) is not None
+
+
+def _is_full(a: str, b: str, width: int) -> bool:
+    ends = _SENTENCE_END.search(a[-5:]) is not None
+    if _WIDE.match(a[-1]) and _WIDE.match(b.lstrip()[0]):
+        return len(a) >= max(width - 2, _LABEL / 2) and not ends
+    if not ends and (a.lstrip()[0].islower() or _SENTENCE_WITHIN.search(a)):
+        return True  # prose that stops within a sentence
+    return len(a) >= _LABEL and len(a) + 1 + len(b.split(None, 1)[0]) > width
+
+
+def _joint(before: list[str], after: str, words: frozenset[str]) -> str:
+    """What stands between two joined lines; a hyphen that only marks the wrap is removed from the first."""
+    hyphen = _HYPHEN.search(before[-1][-100:])
+    if hyphen:
+        following = _LETTERS.match(after)
+        if after[0].islower() and following and (hyphen[1] + following.group()).casefold() in words:
+            before[-1] = before[-1][:-1]
+        return ""
+    return "" if _WIDE.match(before[-1][-1]) and _WIDE.match(after[0]) else " "
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

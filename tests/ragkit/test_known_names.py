@@ -1,0 +1,70 @@
+"""Known names in a text."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.stems import stems
+
+PHRASES = ["physiker max planck", "max planck institut", "москва", "города москвы", "paris", "new york city"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Wo wurde Max Planck geboren?", {"physiker max planck", "max planck institut"}),
+        ("Wo wohnte Planck?", {"physiker max planck"}),
+        ("Who was Max?", {"max planck institut"}),
+        ("Who was Planck Max?", set()),
+        ("Что стоит в Москве?", {"москва"}),
+        ("Is Paris in New York City?", {"paris", "new york city"}),
+        ("where is new york?", {"new york city"}),
+        ("Where is York?", set()),  # in the middle of a name
+        ("Who was it?", set()),
+    ],
+)
+def test_names_are_found(text, found):
+    names = KnownNames(PHRASES).find(text)
+    assert {PHRASES[row] for name in names for row in name.rows} == found
+
+
+def test_only_phrases_that_may_be_found_are():
+    known = KnownNames(PHRASES)
+    assert known.find("In Paris", lambda row: PHRASES[row] != "paris") == []
+    assert known.number("paris") == 4
+    assert known.number("paris", lambda row: False) is None
+    assert known.number("london") is None
+
+
+def test_a_part_of_many_phrases_is_not_specific():
+    phrases = [f"john {chr(97 + i)}{chr(97 + j)}x" for i in range(8) for j in range(8)]
+    assert KnownNames(phrases).find("Where did John live?") == []
+    assert KnownNames(phrases[:9]).find("Where did John live?")[0].rows == tuple(range(9))
+
+
+def test_names_in_lower_case_are_marked():
+    found = KnownNames(["marie curie", "paris"]).find("What did marie curie do in Paris?")
+    assert [(name.rows, name.lower_case) for name in found] == [((0,), True), ((1,), False)]
+
+
+@given(st.text(max_size=60), st.lists(st.text("aB Яя東", max_size=8), max_size=6))
+def test_places_are_in_order_without_overlaps(text, phrases):
+    known = list(dict.fromkeys(filter(None, map(normalise, phrases))))
+    found = KnownNames(known).find(text)
+    assert all(a.end <= b.start for a, b in pairwise(found))
+    assert all(name.rows == tuple(sorted(set(name.rows))) != () and name.start < name.end for name in found)
+
+
+WORDS = ["москве", "einsteins", "서울은", "北京", "القاهرة", "", "1", "दिल्ली", "x"]
+
+
+@given(st.lists(st.sampled_from(WORDS)), st.text("derux", max_size=2))
+def test_stems_of_words_in_any_script(words, language):
+    found = stems(words, language)
+    assert len(found) == len(words)
+    assert found == [stems([word], language)[0] for word in words]
+    assert all(stem for stem, word in zip(found, words, strict=True) if word)
