@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from llama_index.sprag.relevance.calibration import Calibration, check_calibration
-
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.sprag.relevance.calibration import Calibration, check_calibration
 
 __all__ = [
     "LENGTH_ADJUSTMENTS",
@@ -33,7 +32,7 @@ _DECAY_SHARE = 0.6
 
 @dataclass(frozen=True)
 class SegmentConfig:
-    """How relevant segments are extracted. The defaults fill a budget of tokens; everything else follows from it.
+    """How relevant segments are extracted. The defaults fill a budget of tokens, and all else follows from it.
 
     Attributes
     ----------
@@ -44,6 +43,8 @@ class SegmentConfig:
     minimum_value : value that a segment must have [0: whatever is worth more than it costs]
     irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
         not the limit: .05 for 20 to 50 chunks, .1 for 10 to 20, .2 for 4 to 10, .3 for 2 to 6, .4 for 1 to 3
+    neighbor_relevance : share of a hit's worth, before the penalty, that the chunks beside it have at least, in [0, 1]
+        [0.2; 0 as published]
     decay_rate : places of the ranking after which a chunk is worth 1/e as much [None: 0.6 of the number of chunks of
         the reference length that the overall length holds]
     top_k_for_document_selection : segments are taken from the documents of so many chunks of each query
@@ -53,6 +54,8 @@ class SegmentConfig:
         [None: the median of the retrieved chunks]
     calibration : what turns scores into relevance in [0, 1]: a name of
         :data:`~llama_index.sprag.relevance.calibration.CALIBRATIONS`, a function, or `"auto"` to go by the scores
+    fill : whether what the segments leave of the budget is filled with single chunks of the same documents, best ranks
+        first [True; False as published]
     selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
         :mod:`llama_index.sprag.segments.optimal` for why it carries fewer gaps
 
@@ -67,6 +70,7 @@ class SegmentConfig:
     overall_max_length_extension: int = 0
     minimum_value: float = 0.0
     irrelevant_chunk_penalty: float = 0.18
+    neighbor_relevance: float = 0.2
     decay_rate: float | None = None
     top_k_for_document_selection: int = 10
     length_unit: LengthUnit = "tokens"
@@ -74,6 +78,7 @@ class SegmentConfig:
     reference_length: float | None = None
     calibration: str | Calibration = "auto"
     selection: Selection = "greedy"
+    fill: bool = True
 
     def __post_init__(self) -> None:
         check_count("overall_max_length", self.overall_max_length, 1)
@@ -81,6 +86,7 @@ class SegmentConfig:
         check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
         check_number("minimum_value", self.minimum_value, 0)
         check_number("irrelevant_chunk_penalty", self.irrelevant_chunk_penalty, 0, 1)
+        check_number("neighbor_relevance", self.neighbor_relevance, 0, 1)
         if self.decay_rate is not None:
             check_number("decay_rate", self.decay_rate, 0, above=True)
         check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
@@ -111,6 +117,7 @@ _BALANCED = SegmentConfig(
     overall_max_length_extension=5,
     minimum_value=0.5,
     irrelevant_chunk_penalty=0.18,
+    neighbor_relevance=0.0,
     decay_rate=30.0,
     top_k_for_document_selection=10,
     length_unit="chunks",
@@ -118,6 +125,7 @@ _BALANCED = SegmentConfig(
     reference_length=700.0,
     calibration="auto",
     selection="greedy",
+    fill=False,
 )
 PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
     {

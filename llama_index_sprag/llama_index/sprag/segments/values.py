@@ -12,6 +12,9 @@ Then v is multiplied by a factor of the chunk's length l, with a reference lengt
     "unbounded"    l / L               (version 0.2.0: a short chunk counts little, for good or ill)
     "none"         1
 
+Ours, not in the published code: a chunk beside a hit is worth at least a share of what the hit is worth, before the
+penalty. What stands next to an answer is often part of it, and a gap beside good hits costs less.
+
 Deviations from version 0.2.0: chunks that were not retrieved have their true length there too, not a length of 0 that
 makes gaps cost nothing; documents are ordered by their best rank and not by a set; a document does not end at its last
 retrieved chunk (no segment could end behind that anyhow).
@@ -21,11 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from llama_index.sprag.config import LENGTH_ADJUSTMENTS
 from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.sprag.config import LENGTH_ADJUSTMENTS
 
 __all__ = [
     "ChunkRanking",
@@ -108,6 +111,7 @@ def lay_out(
     *,
     decay_rate: float,
     irrelevant_chunk_penalty: float,
+    neighbor_relevance: float,
     length_adjustment: str,
     reference_length: float,
 ) -> MetaDocument:
@@ -120,6 +124,7 @@ def lay_out(
     lengths : for each document the lengths of all its chunks in order, in any one unit
     decay_rate : places after which a chunk is worth 1/e as much, above 0
     irrelevant_chunk_penalty : price of an irrelevant chunk, in [0, 1]
+    neighbor_relevance : share of a hit's worth that the chunks beside it have at least, in [0, 1]
     length_adjustment : `"bounded"`, `"unbounded"` or `"none"`
     reference_length : in the unit of `lengths`, above 0
 
@@ -130,6 +135,7 @@ def lay_out(
     """
     check_number("decay_rate", decay_rate, 0, above=True)
     check_number("irrelevant_chunk_penalty", irrelevant_chunk_penalty, 0, 1)
+    check_number("neighbor_relevance", neighbor_relevance, 0, 1)
     per_document = [np.asarray(given, dtype=np.int64).reshape(-1) for given in lengths]
     starts = np.concatenate([[0], np.cumsum([len(given) for given in per_document], dtype=np.int64)])
     all_lengths = np.concatenate([np.empty(0, dtype=np.int64), *per_document])
@@ -147,9 +153,14 @@ def lay_out(
                 )
             position = first[document] + chunk
             values[row, position] = max(values[row, position], value)  # a chunk that comes twice counts once
+    laid_out = MetaDocument(tuple(documents), starts, values, all_lengths)
+    of_one_document = np.diff(laid_out.numbers) == 0
+    lent = neighbor_relevance * values
+    values[:, 1:] = np.maximum(values[:, 1:], lent[:, :-1] * of_one_document)
+    values[:, :-1] = np.maximum(values[:, :-1], lent[:, 1:] * of_one_document)
     values -= irrelevant_chunk_penalty
     values *= length_factors(all_lengths, reference_length, length_adjustment)
-    return MetaDocument(tuple(documents), starts, values, all_lengths)
+    return laid_out
 
 
 def reference_length_of(

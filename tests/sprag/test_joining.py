@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from llama_index.sprag.segments.joining import Piece, joined_text
 
 SOURCE = "First line.\n\nSecond  line;\tgoes on.   Third."

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.sprag.segments.values import (
     ChunkRanking,
     lay_out,
@@ -12,9 +14,13 @@ from llama_index.sprag.segments.values import (
     select_documents,
 )
 
-from llama_index.ragkit.errors import ConfigurationError
-
-PLAIN = {"decay_rate": 30, "irrelevant_chunk_penalty": 0.18, "length_adjustment": "none", "reference_length": 1.0}
+PLAIN = {
+    "decay_rate": 30,
+    "irrelevant_chunk_penalty": 0.18,
+    "neighbor_relevance": 0,
+    "length_adjustment": "none",
+    "reference_length": 1.0,
+}
 
 
 def ranking(*hits, relevance=None):
@@ -33,6 +39,14 @@ def test_a_retrieved_chunk_by_its_rank_and_relevance_and_every_other_at_the_pric
 def test_chunks_of_documents_that_are_not_considered_keep_their_places_in_the_ranking():
     found = lay_out([ranking(("x", 0), ("y", 4), ("a", 0))], ["a"], [[9]], **PLAIN)
     assert found.values[0, 0] == pytest.approx(math.exp(-2 / 30) - 0.18)
+
+
+def test_chunks_beside_a_hit_have_a_share_of_its_worth_but_not_across_documents_and_never_less_than_their_own():
+    hits = ranking(("a", 1), ("a", 2), ("b", 0), relevance=[0.5, 1.0, 0.8])
+    found = lay_out([hits], ["a", "b"], [[9, 9, 9], [9, 9, 9]], **{**PLAIN, "neighbor_relevance": 0.25})
+    first, second, third = 0.5, math.exp(-1 / 30), 0.8 * math.exp(-2 / 30)
+    expected = np.array([first / 4, first, second, third, third / 4, 0]) - 0.18
+    np.testing.assert_allclose(found.values, [expected], rtol=1e-12)
 
 
 def test_a_gap_costs_by_its_length_and_a_short_one_no_less():
@@ -82,6 +96,7 @@ def test_a_chunk_that_its_document_does_not_have_is_an_error():
     [
         {"decay_rate": 0},
         {"irrelevant_chunk_penalty": 1.1},
+        {"neighbor_relevance": -0.1},
         {"length_adjustment": "log"},
         {"length_adjustment": "bounded", "reference_length": 0},
     ],

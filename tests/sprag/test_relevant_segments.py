@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.sprag.slow_segments import slow_greedy
+
 from llama_index.sprag.config import SegmentConfig, published_config
 from llama_index.sprag.segments.relevant_segments import extract_segments
 from llama_index.sprag.segments.values import ChunkRanking, select_documents
-from tests.sprag.slow_segments import slow_greedy
 
 
 def ranking(*hits, relevance=1.0):
@@ -47,14 +48,26 @@ def test_a_budget_of_tokens_is_filled_and_never_exceeded():
     rng = np.random.default_rng(0)
     lengths = [rng.integers(20, 200, size=300) for _ in range(3)]
     hits = [("abc"[i % 3], int(c)) for i, c in enumerate(rng.permutation(200))]
-    for budget, share in ((300, 0.6), (2000, 0.9), (8000, 0.95)):
+    for budget, share in ((300, 0.85), (2000, 0.97), (8000, 0.99)):
         found = extract_segments([ranking(*hits)], ["a", "b", "c"], lengths, SegmentConfig(overall_max_length=budget))
         tokens = sum(int(lengths["abc".index(s.document)][s.start : s.end].sum()) for s in found.segments)
         assert share * budget < tokens <= budget
 
 
+def test_the_budget_is_filled_by_rank_with_chunks_of_the_same_documents_where_that_is_wished():
+    hits = ranking(("a", 0), ("x", 0), ("a", 5), ("a", 8))
+    config = published_config(fill=True, minimum_value=0.95, overall_max_length=2)
+    found = extract_segments([hits], ["a"], [[700] * 9], config)
+    assert spans(found) == [("a", 0, 1), ("a", 5, 6)]
+    assert found.segments[1].value == pytest.approx(np.exp(-2 / 30) - 0.18)
+    config = published_config(minimum_value=0.95, overall_max_length=2)
+    assert spans(extract_segments([hits], ["a"], [[700] * 9], config)) == []
+
+
 def test_each_further_query_extends_the_budget():
-    config = SegmentConfig(overall_max_length=2, overall_max_length_extension=1, length_unit="chunks", decay_rate=30)
+    config = SegmentConfig(
+        overall_max_length=2, overall_max_length_extension=1, length_unit="chunks", decay_rate=30, neighbor_relevance=0
+    )
     queries = [ranking(*[("a", 2 * i) for i in range(9)])] * 3
     chosen = extract_segments(queries, ["a"], [[1] * 30], config).segments
     assert sum(s.end - s.start for s in chosen) == 4
@@ -98,7 +111,9 @@ def test_the_whole_way_is_that_of_the_slow_reference():
 
 def test_the_optimum_is_chosen_where_it_is_asked_for():
     hits = ranking(("a", 0), ("a", 2), ("b", 0))
-    config = SegmentConfig(overall_max_length=3, length_unit="chunks", decay_rate=30, selection="optimal", max_length=3)
+    config = SegmentConfig(
+        overall_max_length=3, length_unit="chunks", decay_rate=30, selection="optimal", neighbor_relevance=0
+    )
     assert spans(extract_segments([hits], ["a", "b"], [[1] * 3, [1]], config)) == [
         ("a", 0, 1),
         ("a", 2, 3),

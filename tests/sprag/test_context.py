@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
-from llama_index.sprag.context.headings import Heading, headings_of, html_headings, markdown_headings, section_at
+from llama_index.sprag.context.headings import Heading, headings_of, html_headings, markdown_headings, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings, shortened
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
 from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
@@ -99,10 +100,10 @@ def test_a_title_comes_from_metadata_then_a_heading_then_the_file():
     text = "# Tides\n\nText.\n"
     headings = markdown_headings(text)
     metadata = {"title": "The Tide Table", "file_name": "tides-2018.md"}
-    assert document_title(metadata, headings, text) == "The Tide Table"
-    assert document_title({"file_name": "tides-2018.md"}, headings, text) == "Tides"
+    assert document_title(metadata, headings) == "The Tide Table"
+    assert document_title({"file_name": "tides-2018.md"}, headings) == "Tides"
     assert document_title({"file_name": "tides-2018.md"}) == "tides 2018"
-    assert document_title({}, [], "Tides\n\nText.") == ""  # a first line is no title
+    assert document_title({}) == ""
 
 
 def test_what_a_program_wrote_is_no_title():
@@ -112,15 +113,19 @@ def test_what_a_program_wrote_is_no_title():
     assert document_title({"title": 7, "file_name": None}) == ""
 
 
-def test_a_heading_further_down_or_below_a_higher_one_is_no_title():
-    text = "Some prose comes first.\n\n# Tides\n"
-    assert document_title({}, markdown_headings(text), text) == ""
-    text = "## Part\n\ntext\n\n# Tides\n"
-    assert document_title({}, markdown_headings(text), text) == ""
-    text = "---\nlang: en\n---\n<!-- made by hand -->\n# Tides\n"
-    assert document_title({}, markdown_headings(text), text) == "Tides"
-    text = "<html><head><style>h1 {x: y}</style></head><body><nav></nav><h1>Tides</h1>"
-    assert document_title({}, html_headings(text), text) == "Tides"
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Some prose comes first.\n\n# Tides\n\n## Spring\n", "Tides"),
+        ("# One part\n\ntext\n\n# Another\n", ""),
+        ("## A part\n\ntext\n\n# Higher\n", ""),
+        ("word " * 500 + "\n\n# References\n", ""),
+        ("# Untitled\n", ""),
+        ("plain text", ""),
+    ],
+)
+def test_a_heading_is_the_title_if_it_is_the_highest_alone_and_near_the_top(text, title):
+    assert document_title({}, markdown_headings(text)) == title
 
 
 @pytest.mark.parametrize(
@@ -171,16 +176,17 @@ def test_html_headings_without_tags_comments_and_scripts():
     assert headings_of("plain text") == []
 
 
-def test_the_section_of_each_place():
+def test_broken_html_hides_no_more_than_it_must():
+    assert html_headings("<h1>never closed <h2>Sub</h2>") == [Heading(17, 2, "Sub")]
+    assert html_headings("<h1>A</h2></h1>") == [Heading(0, 1, "A")]
+    assert html_headings("<!-- <script> --><h1>A</h1> -->") == [Heading(17, 1, "A")]
+    assert html_headings("<script>a < b; '<!--'</script><h1>A</h1>") == [Heading(30, 1, "A")]
+
+
+def test_a_section_ends_at_the_next_heading_of_its_level_or_a_higher_one():
     headings = [Heading(10, 1, "A"), Heading(20, 3, "a"), Heading(30, 2, "b"), Heading(40, 1, "B")]
-    assert [section_at(headings, at) for at in (0, 10, 25, 35, 99)] == [
-        (),
-        ("A",),
-        ("A", "a"),
-        ("A", "b"),
-        ("B",),
-    ]
-    assert section_at([], 5) == ()
+    assert section_paths(headings) == [("A",), ("A", "a"), ("A", "b"), ("B",)]
+    assert section_paths([]) == []
 
 
 @settings(max_examples=200, deadline=None)

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.sprag.evaluation import evidence_coverage, page_recall, within_tokens, word_coverage
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.sprag.evaluation import evidence_coverage, page_recall, within_tokens, word_coverage
 
 
 def test_words_count_as_often_as_the_text_has_them_whatever_their_case_and_order():

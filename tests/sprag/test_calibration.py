@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
+
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.sprag.relevance.beta_distribution import beta_cdf
 from llama_index.sprag.relevance.calibration import (
     CALIBRATIONS,
@@ -15,9 +18,6 @@ from llama_index.sprag.relevance.calibration import (
     automatic_calibration,
     calibration_of,
 )
-from scipy.stats import beta
-
-from llama_index.ragkit.errors import ConfigurationError
 
 UNIT = np.linspace(0, 1, 201)
 
@@ -69,14 +69,14 @@ def test_missing_scores_are_refused_where_they_are_read_and_not_elsewhere(bad):
 @pytest.mark.parametrize(
     ("scores", "reranked", "name"),
     [
-        ([0.61, 0.58], False, "constant"),  # cosines
-        ([21.0, 3.5], False, "constant"),  # BM25
+        ([0.61, 0.58], False, "rank"),  # cosines
+        ([21.0, 3.5], False, "rank"),  # BM25
         ([0.98, 0.02], True, "beta"),
         ([7.9, -10.2], True, "sigmoid"),
         ([9.0, 2.0], True, "min-max"),  # an LLM's marks
-        ([0.5, 0.5], True, "constant"),
-        ([0.5, float("nan")], True, "constant"),
-        ([], True, "constant"),
+        ([0.5, 0.5], True, "rank"),
+        ([0.5, float("nan")], True, "rank"),
+        ([], True, "rank"),
     ],
 )
 def test_the_automatic_choice(scores, reranked, name):

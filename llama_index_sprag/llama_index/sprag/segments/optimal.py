@@ -19,10 +19,10 @@ behind it.
 from itertools import pairwise
 
 import numpy as np
-from llama_index.sprag.segments.windows import Candidates, Problem, Segment, floating_point
 from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.sprag.segments.windows import Candidates, Problem, Segment, floating_point
 
 __all__ = ["select_optimal"]
 
@@ -48,9 +48,12 @@ def select_optimal(
     ConfigurationError
         As there; or if the table of best values would not fit into memory.
 
-    >>> values = [1, 1, 1, -3, 2, 2, -3, 2, 2]  # greedy with a budget of 4 would take the three ones last
-    >>> [s[:2] for s in select_optimal(values, [0] * 9, max_length=3, overall_max_length=4, minimum_value=1)]
-    [(4, 6), (7, 9)]
+    The greedy choice would begin with the first three chunks, worth 5, and reach 8:
+
+    >>> values = [2, 1, 2, -9, 3, -9, 3]
+    >>> found = select_optimal(values, [0] * 7, max_length=3, overall_max_length=4, minimum_value=1)
+    >>> [(segment.start, segment.end) for segment in found], sum(segment.value for segment in found)
+    ([(0, 1), (2, 3), (4, 5), (6, 7)], 10.0)
     """
     problem = Problem(values, documents, costs, max_length, overall_max_length, minimum_value)
     windows = _windows(problem)

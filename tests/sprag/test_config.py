@@ -3,9 +3,9 @@
 from dataclasses import fields, replace
 
 import pytest
-from llama_index.sprag.config import PUBLISHED, ContextConfig, SegmentConfig, published_config
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.sprag.config import PUBLISHED, ContextConfig, SegmentConfig, published_config
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,8 @@ def test_the_published_presets(preset, numbers):
         config.top_k_for_document_selection,
     )
     assert config.length_unit == "chunks"
+    assert not config.fill
+    assert config.neighbor_relevance == 0
     assert config.reference_length == 700
     assert config is not published_config("balanced") or preset == "balanced"
 
@@ -68,6 +70,7 @@ def test_length_and_decay_follow_from_the_budget_unless_they_are_given():
         {"minimum_value": -0.1},
         {"minimum_value": float("nan")},
         {"irrelevant_chunk_penalty": 1.5},
+        {"neighbor_relevance": 1.1},
         {"decay_rate": 0},
         {"top_k_for_document_selection": 0},
         {"length_unit": "words"},

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from llama_index.sprag.config import SegmentConfig
 from llama_index.sprag.segments.greedy import select_greedy
 from llama_index.sprag.segments.optimal import select_optimal
 from llama_index.sprag.segments.values import ChunkRanking, MetaDocument, lay_out, reference_length_of
-from numpy.typing import ArrayLike
+from llama_index.sprag.segments.windows import Segment
 
 __all__ = ["RelevantSegment", "RelevantSegments", "extract_segments"]
 
@@ -35,7 +38,8 @@ class RelevantSegments(NamedTuple):
 
     Attributes
     ----------
-    segments : in the order in which they were found; by position where the choice is optimal
+    segments : in the order in which they were found, by position where the choice is optimal; last those that only fill
+        the budget, of whatever value
     laid_out : the values of all chunks of the considered documents
     """
 
@@ -72,21 +76,25 @@ def extract_segments(
         lengths,
         decay_rate=config.decay_rate_for(reference),
         irrelevant_chunk_penalty=config.irrelevant_chunk_penalty,
+        neighbor_relevance=config.neighbor_relevance,
         length_adjustment=config.length_adjustment,
         reference_length=reference,
     )
+    costs = laid_out.lengths if config.length_unit == "tokens" else np.ones_like(laid_out.lengths)
+    budget = config.overall_max_length + config.overall_max_length_extension * max(0, len(rankings) - 1)
     select = select_optimal if config.selection == "optimal" else select_greedy
-    chosen = []
+    chosen: list[Segment] = []
     if rankings:
-        further = config.overall_max_length_extension * (len(rankings) - 1)
         chosen = select(
             laid_out.values,
             laid_out.numbers,
-            laid_out.lengths if config.length_unit == "tokens" else None,
+            costs,
             max_length=config.segment_length,
-            overall_max_length=config.overall_max_length + further,
+            overall_max_length=budget,
             minimum_value=config.minimum_value,
         )
+    if config.fill:
+        chosen += _fill(chosen, rankings, laid_out, costs, budget)
     found = []
     for segment in chosen:
         document, start = laid_out.locate(segment.start)
@@ -94,3 +102,31 @@ def extract_segments(
             RelevantSegment(document, start, start + segment.end - segment.start, segment.value, segment.query)
         )
     return RelevantSegments(found, laid_out)
+
+
+def _fill(
+    chosen: Sequence[Segment],
+    rankings: Sequence[ChunkRanking],
+    laid_out: MetaDocument,
+    costs: NDArray[np.int64],
+    budget: int,
+) -> list[Segment]:
+    """Retrieved chunks that are in no segment and fit what is left: the first of each query, then the second, ..."""
+    free = np.ones(len(costs), dtype=bool)
+    for segment in chosen:
+        free[segment.start : segment.end] = False
+    left = budget - int(costs[~free].sum())
+    first = dict(zip(laid_out.documents, laid_out.starts.tolist(), strict=False))
+    places = [
+        (rank, query, first[document] + chunk)
+        for query, ranking in enumerate(rankings)
+        for rank, (document, chunk) in enumerate(zip(ranking.documents, ranking.chunks, strict=True))
+        if document in first
+    ]
+    filling = []
+    for _, query, position in sorted(places):
+        if free[position] and costs[position] <= left:
+            free[position] = False
+            left -= int(costs[position])
+            filling.append(Segment(position, position + 1, float(laid_out.values[query, position]), query))
+    return filling

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
-from llama_index.sprag.relevance.beta_distribution import beta_cdf
 from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_number
+from llama_index.sprag.relevance.beta_distribution import beta_cdf
 
 __all__ = [
     "CALIBRATIONS",
@@ -165,9 +165,10 @@ def automatic_calibration(scores: ArrayLike, *, reranked: bool) -> Calibration:
     """What suits the scores of one query.
 
     Cosines, BM25 scores, sums of ranks and the like say little about absolute relevance: without a reranker the rank
-    decides, by the published constant. Of a reranker's scores, those within [0, 1] are taken as its probabilities
-    (`"beta"`), others with a negative one among them as logits (`"sigmoid"`), and those of any other scale relative to
-    each other (`"min-max"`). Rankings whose scores are missing or all equal are as without a reranker.
+    alone decides (`"rank"`; the published constant of .8 only makes every price a quarter higher). Of a reranker's
+    scores, those within [0, 1] are taken as its probabilities (`"beta"`), others with a negative one among them as
+    logits (`"sigmoid"`), and those of any other scale relative to each other (`"min-max"`). Rankings whose scores are
+    missing or all equal are as without a reranker.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def automatic_calibration(scores: ArrayLike, *, reranked: bool) -> Calibration:
     """
     given = np.asarray(scores, dtype=np.float64)
     if not reranked or not given.size or not np.isfinite(given).all() or given.max() == given.min():
-        return CALIBRATIONS["constant"]
+        return CALIBRATIONS["rank"]
     if given.min() < 0:
         return CALIBRATIONS["sigmoid"]
     return CALIBRATIONS["beta" if given.max() <= 1 else "min-max"]

@@ -12,9 +12,10 @@ maxima over the prefix sums. That takes O(n log L) once and O(n) for each segmen
 """
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from llama_index.sprag.segments.range_maximum import RangeMaximum
 from llama_index.sprag.segments.windows import Candidates, Problem, Segment, floating_point
-from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["select_greedy"]
 
@@ -84,7 +85,7 @@ class _Query:
         self._maximum = RangeMaximum(self._candidates.after, longest)
         self._end = np.full(len(places), -1)
         self._sum = np.full(len(places), _NONE)
-        self._look(places, self._last)
+        self._find_ends(places, self._last)
 
     def best(self) -> tuple[int, int, int]:
         """Start, end and fixed-point sum of the best window; the sum is less than any other if there is none."""
@@ -102,16 +103,16 @@ class _Query:
         self._sum[low:high] = _NONE
         before = np.flatnonzero((self._last[:low] >= low) & (self._sum[:low] > _NONE))
         self._last[:low] = np.minimum(self._last[:low], low - 1)
-        self._look(before, self._last[before])
+        self._find_ends(before, self._last[before])
 
     def fit(self, left: int) -> None:
         """No window may cost more than `left`."""
         candidates = self._candidates
         cost = candidates.cost_after[self._end] - candidates.cost_before
-        dear = np.flatnonzero((cost > left) & (self._sum > _NONE))
-        self._look(dear, np.minimum(self._last[dear], candidates.within(left, dear)))
+        too_long = np.flatnonzero((cost > left) & (self._sum > _NONE))
+        self._find_ends(too_long, np.minimum(self._last[too_long], candidates.within(left, too_long)))
 
-    def _look(self, places: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+    def _find_ends(self, places: NDArray[np.int64], last: NDArray[np.int64]) -> None:
         """Find the best ends of windows from `places`, up to `last`."""
         if not len(places):
             return

@@ -20,14 +20,16 @@ _EMPTY = re.compile(
 )
 _IDENTIFIER = re.compile(r"[0-9a-f]{8,}|[0-9a-f]{8}(?: [0-9a-f]{4}){3} [0-9a-f]{12}|tmp\w{6,}", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+_NEAR_TOP = 2000  # characters: below menus and front matter
 _LONGEST = 200  # characters: a longer one is a paragraph that was put into the wrong field
 
 
-def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] = (), text: str = "") -> str:
+def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] = ()) -> str:
     """The title of a document, `""` if it has none.
 
     1. A title in the metadata, if it is not what programs write where nobody gave one ("untitled", "Document1").
-    2. The first heading, if only white space, marks or metadata stand before it, and no heading is higher.
+    2. The first heading, if it stands near the top and no other is of its level or a higher one: several of them are
+       the titles of parts.
     3. The name of the file in the metadata, if it says something: no identifier, no "scan0001".
 
     The first line of a text is no title: in PDF files it is a header, an address or a stamp as often as not.
@@ -35,19 +37,17 @@ def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] =
     Parameters
     ----------
     headings : of the text, by offset
-    text : the text that the offsets of the headings refer to
 
     >>> document_title({"title": "untitled", "file_name": "annual_report-2018.pdf"})
     'annual report 2018'
     """
     for key in _KEYS:
         given = metadata.get(key)
-        if isinstance(given, str) and (title := _told(given)):
+        if isinstance(given, str) and (title := _written_title(given)):
             return title
-    if headings:
-        first = headings[0]
-        leads = first.level == min(heading.level for heading in headings)
-        if leads and not _prose(text[: first.offset]) and not _EMPTY.fullmatch(first.title):
+    if headings and headings[0].offset < _NEAR_TOP and not _EMPTY.fullmatch(headings[0].title):
+        first, *others = headings
+        if all(heading.level > first.level for heading in others):
             return first.title
     for key in _FILE_KEYS:
         given = metadata.get(key)
@@ -71,15 +71,9 @@ def title_of_file_name(name: str) -> str:
     return "" if letters < 2 or _EMPTY.fullmatch(title) or _IDENTIFIER.fullmatch(title) else title
 
 
-def _told(title: str) -> str:
+def _written_title(title: str) -> str:
     line = " ".join(title.split())
     if _BY_PROGRAM.match(line) or (_EXTENSION.search(line) and " " not in line):
         return title_of_file_name(_BY_PROGRAM.sub("", line))
     has_letters = any(character.isalpha() for character in line)
     return line if has_letters and len(line) <= _LONGEST and not _EMPTY.fullmatch(line) else ""
-
-
-def _prose(before: str) -> bool:
-    """Whether a text before a heading is more than a block of metadata, tags or comments."""
-    rest = re.sub(r"\A\s*---\n.*?\n---\n|<!--.*?-->|<head\b.*?</head\s*>|<[^>]+>", "", before, flags=re.DOTALL)
-    return any(character.isalnum() for character in rest)

@@ -1,10 +1,11 @@
 """A whole document read by rules, and the header that each of its chunks gets."""
 
+from tests.sprag.test_context import PAGES
+
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headers import header_text
 from llama_index.sprag.context.reading import document_context, read_document
 from llama_index.sprag.context.salient_terms import CorpusTerms
-from tests.sprag.test_context import PAGES
 
 CONFIG = ContextConfig(salient_terms=2, first_lines=20, page_opening=8)
 
@@ -58,7 +59,7 @@ def test_a_number_sign_here_and_there_does_not_make_a_long_plain_document_markdo
     pages = [f"On {letter}\nplain text about {letter}\n" for letter in "abcdefghijklmnopqrstuvwxyz"]
     pages[3] += "# denotes a variance of 100 percent\n"
     read = read_document(pages, {}, ContextConfig(page_opening=4))
-    assert not read.headings
+    assert not read.section_starts
     assert read.section(2, 0) == ("On c",)
 
 

@@ -1,12 +1,13 @@
 """A document read by rules: what can be said about it, and about the place of each chunk in it."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headers import DocumentContext
-from llama_index.sprag.context.headings import Heading, headings_of, section_at
+from llama_index.sprag.context.headings import headings_of, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings
 from llama_index.sprag.context.running_lines import running_lines
 from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
@@ -26,7 +27,8 @@ class ReadDocument:
     title : `""` if it has none
     opening : its first lines, `""` if it is empty
     terms : how often it has each term
-    headings : with offsets in the pages laid end to end; empty if the document has none
+    section_starts : where each section begins in the pages laid end to end; empty if the document has no headings
+    section_paths : titles of each section and those above it, from the highest
     page_starts : where each page begins there
     page_openings : how each page begins, where there are several pages and no headings; else empty
     """
@@ -34,7 +36,8 @@ class ReadDocument:
     title: str
     opening: str
     terms: Mapping[str, int]
-    headings: Sequence[Heading]
+    section_starts: Sequence[int]
+    section_paths: Sequence[tuple[str, ...]]
     page_starts: Sequence[int]
     page_openings: Sequence[str]
 
@@ -46,8 +49,9 @@ class ReadDocument:
         page : number of the page, from 0
         offset : place in the page, in characters
         """
-        if self.headings:
-            return section_at(self.headings, self.page_starts[page] + offset)
+        if self.section_starts:
+            number = bisect_right(self.section_starts, self.page_starts[page] + offset)
+            return self.section_paths[number - 1] if number else ()
         return tuple(opening for opening in self.page_openings[page : page + 1] if opening)
 
 
@@ -72,10 +76,11 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     if config.page_opening and not headings and len(pages) > 1:
         openings = page_openings(pages, length=config.page_opening, running=running)
     return ReadDocument(
-        title=document_title(metadata, headings, "\n".join(pages)),
+        title=document_title(metadata, headings),
         opening=first_lines(pages, length=config.first_lines, running=running) if config.first_lines else "",
         terms=term_counts("\n".join(pages)) if config.salient_terms else {},
-        headings=headings,
+        section_starts=[heading.offset for heading in headings],
+        section_paths=section_paths(headings),
         page_starts=starts,
         page_openings=openings,
     )
