@@ -13,16 +13,27 @@ __all__ = [
     "LENGTH_ADJUSTMENTS",
     "PUBLISHED",
     "ContextConfig",
+    "HeaderWording",
     "LengthAdjustment",
     "LengthUnit",
+    "Mode",
+    "Order",
+    "SearchConfig",
+    "Sections",
     "SegmentConfig",
     "Selection",
+    "SpRAGConfig",
     "published_config",
+    "published_search",
 ]
 
 LengthUnit = Literal["chunks", "tokens"]
 LengthAdjustment = Literal["bounded", "unbounded", "none"]
 Selection = Literal["greedy", "optimal"]
+HeaderWording = Literal["short", "published"]
+Sections = Literal["rules", "llm", "none"]
+Mode = Literal["segments", "chunks"]
+Order = Literal["value", "document"]
 LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 
 # Of the chunks that the budget holds. The published presets have 1. With .6 and the published penalty, about as many
@@ -185,6 +196,7 @@ class ContextConfig:
     first_lines : characters of how the document begins, at least 0
     page_opening : characters of how the page of a chunk begins, at least 0; for documents that have pages and no
         headings
+    sections : whether headings, or openings of pages, are read at all
 
     Raises
     ------
@@ -195,8 +207,83 @@ class ContextConfig:
     salient_terms: int = 10
     first_lines: int = 150
     page_opening: int = 150
+    sections: bool = True
 
     def __post_init__(self) -> None:
         check_count("salient_terms", self.salient_terms, 0)
         check_count("first_lines", self.first_lines, 0)
         check_count("page_opening", self.page_opening, 0)
+
+
+@dataclass(frozen=True)
+class SpRAGConfig:
+    """Parameters of the index, stored with it.
+
+    Attributes
+    ----------
+    header : wording of the header before a chunk: `"short"` has title, terms, summary and section, a line each;
+        `"published"` is that of dsRAG 0.2.0
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    header: HeaderWording = "short"
+
+    def __post_init__(self) -> None:
+        check_choice("header", self.header, get_args(HeaderWording))
+
+
+@dataclass(frozen=True)
+class SearchConfig(SegmentConfig):
+    """Parameters of a search: those of relevant segments, and how chunks are found and returned.
+
+    Attributes
+    ----------
+    mode : `"segments"`, or `"chunks"`: the ranking alone
+    candidates : chunks of each query that segments are made from [200, as published]
+    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.65;
+        published: 0]
+    context_weight : weight of the vector of header and chunk together, in [0, 1]; the rest is that of the chunk alone
+        [1, as published]
+    auto_query : whether a language model turns the question into several queries
+    max_queries : how many it writes at most [5, as published]
+    segment_headers : whether the text of a segment begins with the header of its document, as published
+    order : of the segments: by `"value"`, or as they stand in the `"document"`, documents by their best segment
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    mode: Mode = "segments"
+    candidates: int = 200
+    lexical_weight: float = 0.65
+    context_weight: float = 1.0
+    auto_query: bool = False
+    max_queries: int = 5
+    segment_headers: bool = False
+    order: Order = "value"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("mode", self.mode, get_args(Mode))
+        check_choice("order", self.order, get_args(Order))
+        check_count("candidates", self.candidates, 1)
+        check_count("max_queries", self.max_queries, 1)
+        check_number("lexical_weight", self.lexical_weight, 0, 1)
+        check_number("context_weight", self.context_weight, 0, 1)
+
+
+def published_search(preset: str = "balanced") -> dict[str, Any]:
+    """The search of the published code as keywords of the retriever.
+
+    Parameters
+    ----------
+    preset : see :func:`published_config`
+    """
+    search = {"candidates": 200, "lexical_weight": 0.0, "context_weight": 1.0, "segment_headers": True}
+    return {**vars(published_config(preset)), **search}

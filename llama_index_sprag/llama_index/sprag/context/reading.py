@@ -67,13 +67,13 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     headings = [
         heading._replace(offset=start + heading.offset)
         for start, page in zip(starts, pages, strict=True)
-        for heading in headings_of(page)
+        for heading in (headings_of(page) if config.sections else ())
     ]
     if len({heading.title for heading in headings}) < _HEADINGS_PER_PAGE * len(pages):
         headings = []
     running = running_lines(pages)
     openings: list[str] = []
-    if config.page_opening and not headings and len(pages) > 1:
+    if config.sections and config.page_opening and not headings and len(pages) > 1:
         openings = page_openings(pages, length=config.page_opening, running=running)
     return ReadDocument(
         title=document_title(metadata, headings),

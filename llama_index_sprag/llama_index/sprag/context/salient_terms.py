@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from llama_index.ragkit.text.mentions import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["CorpusTerms", "salient_terms", "term_counts"]
+__all__ = ["CorpusTerms", "salient_terms", "telling_terms", "term_counts"]
 
 # A year; or letters, marks and digits with a letter among them, so that "3M" is a word and "10" is none.
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -31,6 +31,19 @@ def term_counts(text: str) -> Counter[str]:
         elif word not in FUNCTION_WORDS and len(word) > 1 and (not word.isdigit() or _YEAR.fullmatch(word)):
             counts[word] += 1
     return counts
+
+
+def telling_terms(counts: Mapping[str, int]) -> dict[str, int]:
+    """The terms among these counts that may tell documents apart: no function words, letters, or numbers but years.
+
+    >>> telling_terms({"the": 3, "x": 1, "10": 2, "2018": 1, "tea": 2})
+    {'2018': 1, 'tea': 2}
+    """
+    return {
+        word: count
+        for word, count in counts.items()
+        if len(word) > 1 and word not in FUNCTION_WORDS and (not word.isdigit() or _YEAR.fullmatch(word))
+    }
 
 
 class CorpusTerms:

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from llama_index.sprag.context.headings import Heading
 
-__all__ = ["document_title", "title_of_file_name"]
+__all__ = ["document_title", "given_title", "title_of_file_name"]
 
 _KEYS = ("title", "document_title", "Title", "subject", "Subject")
 _FILE_KEYS = ("file_name", "filename", "file_path", "source", "url")
@@ -41,10 +41,8 @@ def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] =
     >>> document_title({"title": "untitled", "file_name": "annual_report-2018.pdf"})
     'annual report 2018'
     """
-    for key in _KEYS:
-        given = metadata.get(key)
-        if isinstance(given, str) and (title := _written_title(given)):
-            return title
+    if title := given_title(metadata):
+        return title
     if headings and headings[0].offset < _NEAR_TOP and not _EMPTY.fullmatch(headings[0].title):
         first, *others = headings
         if all(heading.level > first.level for heading in others):
@@ -52,6 +50,15 @@ def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] =
     for key in _FILE_KEYS:
         given = metadata.get(key)
         if isinstance(given, str) and (title := title_of_file_name(given)):
+            return title
+    return ""
+
+
+def given_title(metadata: Mapping[str, object]) -> str:
+    """A title in the metadata, `""` if there is none or it is what programs write where nobody gave one."""
+    for key in _KEYS:
+        given = metadata.get(key)
+        if isinstance(given, str) and (title := _written_title(given)):
             return title
     return ""
 

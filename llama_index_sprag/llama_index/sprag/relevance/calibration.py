@@ -9,7 +9,7 @@ where nothing is known; the others are ours.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 
+@runtime_checkable
 class Calibration(Protocol):
     """What turns the scores of one query into relevance."""
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 __all__ = ["Piece", "joined_text"]
 
 _PARAGRAPH = "\n\n"
+_LINE = "\n"
 
 
 class Piece(NamedTuple):
@@ -27,10 +28,11 @@ class Piece(NamedTuple):
 def joined_text(pieces: Sequence[Piece], sources: Mapping[str, str] | None = None) -> str:
     """The text that neighbouring chunks stand for.
 
-    Neighbours of one source are a slice of it, with the white space that a splitter strips and anything else that lies
-    between them, once where they overlap. That needs the source's text and offsets that fit it. Otherwise, the texts
-    follow each other: what is doubled by overlapping offsets is left out; texts that touch are joined as they are;
-    across a gap, across sources and where nothing is known, a blank line stands between them.
+    Between neighbours of one source stands the white space that the splitter stripped, if the source's text is known
+    and the offsets fit it; a line break, if it is not known and one character is missing. What is doubled by
+    overlapping offsets is left out; texts that touch are joined as they are. Across sources, across any other gap and
+    where nothing is known, a blank line stands between them: what lies in a gap may have been left out or deleted on
+    purpose.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def joined_text(pieces: Sequence[Piece], sources: Mapping[str, str] | None = Non
 
     >>> a, b = Piece("One.", "d", 0, 4), Piece("Two.", "d", 5, 9)
     >>> joined_text([a, b], {"d": "One. Two."}), joined_text([a, b])
-    ('One. Two.', 'One.\\n\\nTwo.')
+    ('One. Two.', 'One.\\nTwo.')
     """
     runs: list[list[Piece]] = []
     for piece in pieces:
@@ -63,8 +65,8 @@ def _follows(last: Piece, piece: Piece) -> bool:
 def _run(run: Sequence[Piece], sources: Mapping[str, str]) -> str:
     """The text of chunks of one source that have places in it, or of a single chunk."""
     source = sources.get(run[0].source) if run[0].source is not None else None
-    if source is not None and all(_fits(piece, source) for piece in run):
-        return source[run[0].start : max(piece.end or 0 for piece in run)]
+    if source is not None and any(source[piece.start : piece.end] != piece.text for piece in run):
+        source = None
     text = run[0].text
     reached = run[0].end or 0
     for piece in run[1:]:
@@ -73,10 +75,9 @@ def _run(run: Sequence[Piece], sources: Mapping[str, str]) -> str:
         if doubled >= 0 and text.endswith(piece.text[:doubled]):
             text += piece.text[doubled:]
         elif end > reached:  # a gap, or a text that is not what its source has there
-            text += _PARAGRAPH + piece.text
+            between = "" if source is None else source[reached:start]
+            if not between and doubled == -1:
+                between = _LINE  # a splitter stripped one character of white space
+            text += (between if between.isspace() else _PARAGRAPH) + piece.text
         reached = max(reached, end)
     return text
-
-
-def _fits(piece: Piece, source: str) -> bool:
-    return piece.start is not None and source[piece.start : piece.end] == piece.text
