@@ -86,7 +86,7 @@ def test_values_that_cannot_be_are_refused_by_name(wrong):
         SegmentConfig(**wrong)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(ContextConfig)])
+@pytest.mark.parametrize("name", [field.name for field in fields(ContextConfig) if field.type in (int, "int")])
 def test_a_part_of_the_context_may_be_left_out_but_not_be_negative(name):
     assert getattr(ContextConfig(**{name: 0}), name) == 0
     with pytest.raises(ConfigurationError, match=name):

@@ -17,7 +17,11 @@ def piece(start, end, source="d", text=None):
 
 
 def test_a_segment_is_a_slice_of_its_source_with_the_white_space_that_the_splitter_stripped():
-    assert joined_text([piece(0, 11), piece(13, 36), piece(39, 45)], {"d": SOURCE}) == SOURCE
+    assert joined_text([piece(0, 11), piece(13, 36), piece(38, 44)], {"d": SOURCE}) == SOURCE
+
+
+def test_what_lies_between_chunks_and_is_no_white_space_was_left_out_on_purpose():
+    assert joined_text([piece(0, 11), piece(38, 44)], {"d": SOURCE}) == "First line.\n\nThird."
 
 
 def test_overlapping_chunks_stand_once():

@@ -219,7 +219,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     def _results(self, found: SpRAGFound) -> Steps[list[NodeWithScore]]:
         if self.options.mode == "chunks":
             rank = partial(self._deeper, found)
-            return (yield from self._take_best(deepened(found.ranking, rank, len(found.ranking))))
+            return (yield from self._take_best(deepened(found.ranking, rank, max(1, len(found.ranking)))))
         return [result for _, result in (yield from self._segment_results(found))]
 
     def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
 
-__all__ = ["first_lines", "page_openings", "shortened"]
+__all__ = ["first_lines", "page_openings", "shortened", "without_title"]
 
 
 def page_openings(pages: Sequence[str], *, length: int, running: Collection[str] | None = None) -> list[str]:
@@ -34,6 +34,16 @@ def first_lines(pages: Sequence[str], *, length: int, running: Collection[str] |
         if found := page_openings([page], length=length, running=known)[0]:
             return found
     return ""
+
+
+def without_title(opening: str, title: str) -> str:
+    """An opening without the title that it begins with.
+
+    >>> without_title("# Tea Tea grows in hills.", "Tea")
+    'Tea grows in hills.'
+    """
+    bare = opening.lstrip("#= \t")
+    return bare[len(title) :].lstrip("#= \t") if title and bare.startswith(title) else opening
 
 
 def shortened(text: str, length: int) -> str:

@@ -10,6 +10,7 @@ from llama_index.ragkit import ExtractionContext, Record, Steps, offload, plain_
 from llama_index.ragkit.validation import count
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.chunks import read_chunks
+from llama_index.sprag.context.openings import without_title
 from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, telling_terms
 from llama_index.sprag.extraction.context_extractor import (
     ContextExtractor,
@@ -119,4 +120,4 @@ def read_by_rules(document: DocumentChunks, config: ContextConfig) -> tuple[str,
         document.nodes[0].metadata if document.nodes else {},
         config,
     )
-    return read.title, read.opening, [list(path) for path in sections]
+    return read.title, without_title(read.opening, read.title), [list(path) for path in sections]
