@@ -3,7 +3,7 @@
 from llama_index.core import Document
 from llama_index.core.node_parser import SentenceSplitter
 
-SPLIT = [SentenceSplitter(chunk_size=24, chunk_overlap=0)]
+SPLIT = [SentenceSplitter(chunk_size=12, chunk_overlap=0)]
 PAGES = [
     "Harbour report of 1931. The harbour was dredged in spring. Pilots came back to work in May. The quay was mended.",
     "Accounts. Dues rose to forty crowns. Wages fell by a tenth. The lamp used less paraffin than before.",

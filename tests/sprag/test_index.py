@@ -22,9 +22,9 @@ def headers(index):
 
 def test_pages_of_a_file_are_one_document_with_a_header_before_each_chunk():
     index = built([*report(), letter()])
-    assert sorted(len(document.chunks) for document in index.state.documents.values()) == [4, 12] or True
+    assert sorted(len(document.chunks) for document in index.state.documents.values()) == [4, 11]
     found = headers(index)
-    of_accounts = next(header for text, header in found.items() if text.startswith("Dues"))
+    of_accounts = next(header for text, header in found.items() if text.startswith("Wages"))
     assert of_accounts.splitlines()[0] == "harbour report"
     assert "Harbour report of 1931." in of_accounts
     assert of_accounts.splitlines()[-1].startswith("Accounts. Dues rose")
@@ -53,7 +53,7 @@ def test_group_by_names_the_document_of_a_chunk():
 def test_headers_are_embedded_and_searched_and_the_nodes_stay_as_they_are():
     model = HashEmbedding()
     index = built([*report(), letter()], embed_model=model)
-    accounts = next(text for text in model.texts if "Dues rose" in text and text.startswith("harbour report\n"))
+    accounts = next(text for text in model.texts if "Wages fell" in text and text.startswith("harbour report\n"))
     assert "\n\n" in accounts
     assert all("context_title" not in node.metadata for node in index.docstore.docs.values())
     found = index.as_retriever(mode="chunks", similarity_top_k=3).retrieve("harbour report: dues")
@@ -141,7 +141,7 @@ def test_salient_terms_are_chosen_again_by_rebuild():
 
 def test_as_a_transformation_the_context_is_for_the_embedding_model_and_not_for_the_llm():
     nodes = IngestionPipeline(transformations=[*SPLIT, RuleContext()]).run(documents=[*report(), letter()])
-    accounts = next(node for node in nodes if node.text.startswith("Dues"))
+    accounts = next(node for node in nodes if node.text.startswith("Wages"))
     assert accounts.metadata["context_title"] == "harbour report"
     assert "harbour report" in accounts.get_content(metadata_mode=MetadataMode.EMBED)
     assert accounts.get_content(metadata_mode=MetadataMode.LLM) == accounts.text
@@ -153,7 +153,7 @@ def test_as_a_transformation_the_context_is_for_the_embedding_model_and_not_for_
 
 def test_the_published_wording_of_headers():
     index = built([*report(), letter()], header="published")
-    accounts = next(header for text, header in headers(index).items() if text.startswith("Dues"))
+    accounts = next(header for text, header in headers(index).items() if text.startswith("Wages"))
     assert accounts.startswith("Document context: the following excerpt is from a document titled 'harbour report'.")
     assert "Section context: this excerpt is from the section titled 'Accounts." in accounts
     assert SpRAGIndex.paper()["header"] == "published"
@@ -168,7 +168,7 @@ def test_pages_are_drawn_with_and_without_a_question(tmp_path):
     assert empty.is_file()
     assert "harbour report" in plain
     assert "chosen segments" in asked
-    assert "chosen segments" not in plain
+    assert "Question:" not in plain
     assert "pilots" in chunks
 
 

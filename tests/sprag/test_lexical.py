@@ -12,7 +12,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.sprag.nearness.hybrid import hybrid_nearness, standardised
 from llama_index.sprag.nearness.lexical import LexicalIndex, lexical_terms
 
-words = st.lists(st.sampled_from("loom silk Lyon engine cards 漢字".split()), max_size=8).map(" ".join)
+words = st.lists(st.sampled_from(["loom", "silk", "Lyon", "engine", "cards", "漢字"]), max_size=8).map(" ".join)
 changes = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.none() | words), max_size=20)
 
 
