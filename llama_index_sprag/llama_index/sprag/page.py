@@ -16,7 +16,7 @@ from llama_index.sprag.state import SpRAGState
 __all__ = ["chunks_to_show", "page_of"]
 
 _DOCUMENTS = 12  # strips around a question; without one the longest documents
-_COLUMNS = 60  # longer documents have several chunks in a column
+_COLUMNS = 40  # longer documents have several chunks in a column
 _SNIPPET = 140
 
 
@@ -75,7 +75,7 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
             rows=rows,
             columns=columns,
             values=np.array(values) if values else np.zeros((0, width)),
-            label="value" if query is not None else "tokens",
+            label="relevance by rank" if query is not None else "tokens",
             groups=[
                 Group("document", "Document: what each chunk is worth" if query else "Document"),
                 Group("segment", "Its chosen segments"),
