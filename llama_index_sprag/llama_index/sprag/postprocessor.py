@@ -82,7 +82,8 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         parameters = {name: given.pop(name) for name in list(given) if name in _SEGMENT_PARAMETERS}
         if parameters or "config" not in given:
             given["config"] = SegmentConfig(**parameters)
-        super().__init__(index, **given)
+        owner: Any = index
+        super().__init__(owner, **given)
         self._docstore = docstore if docstore is not None else (None if index is None else index.docstore)
 
     @staticmethod
