@@ -12,6 +12,7 @@ from llama_index.mrag import MRAGIndex, MultiHeadEmbedding
 from llama_index.pgrag import OutlineExtractor, PGRAGIndex
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
+from llama_index.sprag import RuleContext, SpRAGIndex
 
 __all__ = ["METHODS", "Method"]
 
@@ -91,5 +92,15 @@ METHODS = (
         offline=dict,
         counts=lambda index: {"heads": index.num_heads},
         models=lambda: {"embed_model": MultiHeadEmbedding(minilm_folder(), max_length=256)},
+    ),
+    Method(
+        name="sprag",
+        title="spRAG: context for every chunk, and segments",
+        what="Each chunk is searched under a header about its document; neighbouring relevant chunks form one result.",
+        kind="fact",
+        cls=SpRAGIndex,
+        offline=lambda: {"extractor": RuleContext()},
+        counts=lambda index: {"chunks with a header": index.index_struct.counters["contexts"]},
+        passages={"mode": "chunks"},
     ),
 )

@@ -17,6 +17,7 @@ from llama_index.ragkit.testing import HashEmbedding, chunks
 from llama_index.ragkit.testing import texts_and_scores as told
 from llama_index.ragkit.testing.corpus import QUESTION, TEXTS
 from llama_index.raptor import RaptorIndex
+from llama_index.sprag import RuleContext, SpRAGIndex
 
 __all__ = ["CASES", "QUESTION", "TEXTS", "Case", "HashHeads", "ask", "chunks", "retriever", "told"]
 
@@ -62,12 +63,18 @@ CASES = [
     Case("mrag", MRAGIndex, embed_model=HashHeads),
     Case("pgrag", PGRAGIndex, lambda: {"extractor": OutlineExtractor()}),
     Case("raptor", RaptorIndex, summaries),
+    Case("sprag", SpRAGIndex, lambda: {"extractor": RuleContext()}),
 ]
 
 
 def retriever(index: Any, **kwargs: Any) -> Any:
-    """A retriever of chunks: PG-RAG gives facts unless told otherwise."""
-    return index.as_retriever(**({"return_source": True} if isinstance(index, PGRAGIndex) else {}), **kwargs)
+    """A retriever of chunks: PG-RAG gives facts, and spRAG segments, unless told otherwise."""
+    of_chunks: dict[str, Any] = {}
+    if isinstance(index, PGRAGIndex):
+        of_chunks = {"return_source": True}
+    elif isinstance(index, SpRAGIndex):
+        of_chunks = {"mode": "chunks"}
+    return index.as_retriever(**{**of_chunks, **kwargs})
 
 
 def ask(index: Any, question: str = QUESTION, top_k: int = 10, **kwargs: Any) -> list[tuple[str, float]]:

@@ -57,4 +57,8 @@ def every_index(nodes: Sequence[TextNode], context: StorageContext | None = None
 def chunk_retriever(index: Any, **kwargs: Any) -> Any:
     """A retriever that gives source nodes, for a method that gives what it derived unless told otherwise."""
     accepted = inspect.signature(type(index.as_retriever())).parameters
-    return index.as_retriever(**({"return_source": True} if "return_source" in accepted else {}), **kwargs)
+    if "return_source" in accepted:
+        kwargs["return_source"] = True
+    elif "segment_headers" in accepted:
+        kwargs["mode"] = "chunks"
+    return index.as_retriever(**kwargs)

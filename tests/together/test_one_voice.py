@@ -98,6 +98,7 @@ ASKING: dict[str, dict[str, Any]] = {
     "hipporag": {"linking": "entities", "question_entities": "llm"},
     "mrag": {"aspects": "llm"},
     "pgrag": {"key_points": "llm"},
+    "sprag": {"auto_query": True},
 }
 
 
@@ -149,7 +150,7 @@ def test_the_last_question_is_the_one_retrieved_for_until_something_is_deleted(c
 @each_method
 def test_nodes_that_another_index_deleted_do_not_shorten_an_answer(case: Case) -> None:
     index = case.build([*chunks("d", 6), *chunks("e", 6)])
-    options = {"return_source": True} if case.name == "pgrag" else {}
+    options = {"pgrag": {"return_source": True}, "sprag": {"mode": "chunks"}}.get(case.name, {})
     retriever = index.as_retriever(similarity_top_k=3, **options)
     gone = [result.node.node_id for result in retriever.retrieve(QUESTION)]
     for node_id in gone:

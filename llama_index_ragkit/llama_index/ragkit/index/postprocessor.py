@@ -34,10 +34,11 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     ----------
     method : the `method` of the index class
     keywords : the keywords of the constructor, a `TypedDict`
+    needs_index : whether it cannot do without an index
 
     Parameters
     ----------
-    index : the index to use; not part of the serialised postprocessor
+    index : the index to use; not part of the serialised postprocessor; None where `needs_index` is False
     top_n : maximum number of nodes to return; None for all [None]
     token_budget : maximum number of tokens of all nodes, with the metadata that the LLM sees; a node that does not fit
         is skipped; None for no limit [None]
@@ -54,6 +55,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
 
     method: ClassVar[str]
     keywords: ClassVar[type] = PostprocessorKeywords
+    needs_index: ClassVar[bool] = True
 
     top_n: Annotated[int | None, count(1, none_ok=True)] = Field(default=None, description="Maximum number of nodes.")
     token_budget: Annotated[int | None, count(1, none_ok=True)] = Field(
@@ -69,8 +71,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         super().__pydantic_init_subclass__(**kwargs)
         show_keywords(cls, {"__init__": cls.keywords}, {n: field.default for n, field in cls.model_fields.items()})
 
-    def __init__(self, index: DerivedIndex[Any, Any], **kwargs: Any) -> None:
-        check_method(type(self).__name__, self.method, index)
+    def __init__(self, index: DerivedIndex[Any, Any] | None = None, **kwargs: Any) -> None:
+        if index is not None or self.needs_index:
+            check_method(type(self).__name__, self.method, index)
         try:
             super().__init__(**kwargs)
         except ValidationError as error:

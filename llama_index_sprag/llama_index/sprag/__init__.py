@@ -1,0 +1,33 @@
+"""spRAG for LlamaIndex: context for every chunk, and relevant segments instead of chunks."""
+
+from llama_index.sprag.config import SegmentConfig, published_config
+from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
+from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.extraction.rule_context import RuleContext
+from llama_index.sprag.index import SpRAGIndex
+from llama_index.sprag.postprocessor import RelevantSegmentPostprocessor
+from llama_index.sprag.relevance.calibration import (
+    BetaCalibration,
+    ConstantCalibration,
+    MinMaxCalibration,
+    NoCalibration,
+    SigmoidCalibration,
+)
+from llama_index.sprag.retriever import SpRAGRetriever
+
+__all__ = [
+    "AutoContext",
+    "BetaCalibration",
+    "ChunkInSegment",
+    "ConstantCalibration",
+    "MinMaxCalibration",
+    "NoCalibration",
+    "RelevantSegmentPostprocessor",
+    "RuleContext",
+    "SegmentConfig",
+    "SigmoidCalibration",
+    "SpRAGExplanation",
+    "SpRAGIndex",
+    "SpRAGRetriever",
+    "published_config",
+]

@@ -1,0 +1,303 @@
+"""The builder of spRAG: describes the documents that a write changes, and embeds their chunks with headers."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+from llama_index.core.schema import BaseNode, MetadataMode
+
+from llama_index.ragkit import (
+    Builder,
+    Change,
+    IndexStorage,
+    Record,
+    Resources,
+    SpaceRows,
+    Steps,
+    content_id,
+    offload,
+    sort_key,
+)
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.sprag.config import SpRAGConfig
+from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
+from llama_index.sprag.context.salient_terms import CorpusTerms, telling_terms
+from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents.order import ChunkPlace, in_order
+from llama_index.sprag.extraction.context_extractor import ContextExtractor, Described, Description, DocumentChunks
+from llama_index.sprag.nearness.lexical import LexicalIndex, lexical_terms
+from llama_index.sprag.state import SpRAGState
+
+__all__ = ["CONTEXTS", "ContextBuilder"]
+
+CONTEXTS = "contexts"
+_HEADER = "header"
+
+
+class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
+    """Keeps the descriptions of documents and the vectors of chunks with their headers up to date.
+
+    Descriptions are records, by document; each row of the space "contexts" keeps its header. A delete calls no model:
+    what a description or header has from a deleted chunk is deleted with it, and written again by the next write to
+    the document or by `retry_failed()`.
+    """
+
+    def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
+        super().__init__(storage, resources, config)
+        if not isinstance(resources.extractor, ContextExtractor):
+            raise ConfigurationError(
+                f"extractor must be AutoContext() or RuleContext(), not {type(resources.extractor).__name__}."
+            )
+        self._extractor: ContextExtractor = resources.extractor
+
+    # -- the stored state -------------------------------------------------------------------------------
+
+    def load(self) -> Steps[SpRAGState]:
+        """Load the state from storage; rows that an interrupted write left behind are removed."""
+        chunks = self.storage.snapshot()
+        space = self.storage.spaces[CONTEXTS]
+        yield from space.remove([row for row in self.storage.snapshot(CONTEXTS).ids if row not in chunks])
+        entries = yield from self.storage.manifest.entries()
+        records = {node_id: (entries[node_id].record or {}) if node_id in entries else {} for node_id in chunks.ids}
+        described = yield from self.storage.records.get_all(CONTEXTS)
+        groups: dict[str, list[str]] = {}
+        for node_id, record in records.items():
+            groups.setdefault(_document_of(node_id, record), []).append(node_id)
+        documents = {key: self._entry(key, ids, records, described.get(key, {})) for key, ids in groups.items()}
+        lexical = yield from offload(self._lexical, LexicalIndex(), (), records)
+        return SpRAGState(chunks, self.storage.snapshot(CONTEXTS), documents, lexical)
+
+    def _entry(
+        self, key: str, ids: Iterable[str], records: Mapping[str, Record], described: Mapping[str, object]
+    ) -> DocumentEntry:
+        rows = self.storage.snapshot()
+        places = [
+            ChunkPlace(i, rows.record_of(i).ref_doc_id or "", str(records[i].get("page", "")), rows.record_of(i).key)
+            for i in ids
+        ]
+        ordered, goes_on = in_order(places)
+        tokens, characters = (
+            np.array([int(records[i].get(name, 1)) for i in ordered], np.int64) for name in ("tokens", "characters")
+        )
+        error = str(described.get("error", ""))
+        return DocumentEntry(key, tuple(ordered), tuple(goes_on), tokens, characters, described, error)
+
+    def _lexical(self, lexical: LexicalIndex, removed: Iterable[str], records: Mapping[str, Record]) -> LexicalIndex:
+        """The lexical index without some chunks, and with others under their stored headers."""
+        contexts = self.storage.snapshot(CONTEXTS)
+        terms_of: dict[str, Counter[str]] = {"": Counter()}
+        added: dict[str, Mapping[str, int]] = {}
+        for node_id in sorted(records):
+            header = contexts.metadata_of(node_id)[_HEADER] if node_id in contexts else ""
+            if header not in terms_of:
+                terms_of[header] = lexical_terms(header)
+            terms = records[node_id].get("terms", {})
+            added[node_id] = terms if not header else terms_of[header] + Counter(terms)
+        return lexical.changed(set(removed), added)
+
+    # -- a write ----------------------------------------------------------------------------------------
+
+    def apply(self, state: SpRAGState, change: Change) -> Steps[SpRAGState]:
+        """Describe the documents of the change, and embed the chunks whose headers changed."""
+        yield from self.storage.spaces[CONTEXTS].remove(change.removed)
+        stored = yield from self.storage.manifest.entries_of(change.removed)
+        touched = {
+            state.place_of[i][0] if i in state.place_of else _document_of(i, stored[i].record or {})
+            for i in change.removed
+            if i in state.place_of or i in stored
+        }
+        touched |= {_document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
+        return (yield from self._write(state, touched, change, may_call=bool(change.added)))
+
+    def rebuild(self, state: SpRAGState) -> Steps[SpRAGState]:
+        """Describe all documents again; those whose text is the same cost no LLM call."""
+        return (yield from self._write(state, set(state.documents), Change(), may_call=True))
+
+    def retry(self, state: SpRAGState) -> Steps[SpRAGState]:
+        """Describe the documents that were not."""
+        return (yield from self._write(state, set(state.undescribed), Change(), may_call=True))
+
+    def failures(self, state: SpRAGState) -> int:
+        """How many documents were not described."""
+        return len(state.undescribed)
+
+    def _write(self, state: SpRAGState, touched: set[str], change: Change, *, may_call: bool) -> Steps[SpRAGState]:
+        removed = set(change.removed)
+        new = {node.node_id: node for node in change.added}
+        members: dict[str, dict[str, None]] = {key: {} for key in sorted(touched)}
+        for key in members:
+            old = state.documents[key].chunks if key in state.documents else ()
+            members[key].update(dict.fromkeys(i for i in old if i not in removed))
+        for node_id in new:
+            members[_document_of(node_id, change.records.get(node_id, {}))][node_id] = None
+        records = yield from self._records([i for ids in members.values() for i in ids], change)
+        documents = dict(state.documents)
+        gone = [key for key, ids in members.items() if not ids]
+        for key in gone:
+            documents.pop(key, None)
+        entries = {key: self._entry(key, ids, records, {}) for key, ids in members.items() if ids}
+        read = {}
+        for key, entry in entries.items():
+            read[key] = yield from self._fetch(entry, new)
+        headers_before = {i: state.header(i) for ids in members.values() for i in ids}
+
+        described = yield from self._describe(read, may_call=False)
+        yield from self._forget([*gone, *(key for key, found in described.items() if found.description is None)])
+        yield from self._remove_stale(read, described)
+        if may_call:
+            todo = {key: read[key] for key, found in described.items() if found.description is None}
+            described.update((yield from self._describe(todo, may_call=True)) if todo else {})
+            yield from self._embed(read, described)
+        yield from self._store(described)
+
+        for key, found in described.items():
+            documents[key] = self._entry(key, members[key], records, _as_record(found))
+        contexts = self.storage.snapshot(CONTEXTS)
+        again = [
+            i
+            for i, before in headers_before.items()
+            if i in new or before != (contexts.metadata_of(i)[_HEADER] if i in contexts else "")
+        ]
+        lexical = yield from offload(self._lexical, state.lexical, removed, {i: records[i] for i in again})
+        after = SpRAGState(self.storage.snapshot(), contexts, documents, lexical)
+        self.storage.struct.counters.update(
+            documents=len(documents), contexts=len(contexts), failed=len(after.undescribed)
+        )
+        return after
+
+    def _records(self, node_ids: Sequence[str], change: Change) -> Steps[dict[str, Record]]:
+        """What is stored about chunks, or was extracted in this write."""
+        records = {i: change.records[i] for i in node_ids if i in change.records}
+        stored = yield from self.storage.manifest.entries_of(i for i in node_ids if i not in records)
+        records.update({i: entry.record or {} for i, entry in stored.items()})
+        return {i: records.get(i, {}) for i in node_ids}
+
+    def _fetch(self, entry: DocumentEntry, new: Mapping[str, BaseNode]) -> Steps[DocumentChunks]:
+        """The chunks of a document, without those that another index has deleted from the docstore."""
+        nodes, goes_on = [], []
+        for node_id, follows in zip(entry.chunks, entry.goes_on, strict=True):
+            node = new[node_id] if node_id in new else (yield from self.storage.get_node(node_id))
+            if node is not None:
+                nodes.append(node)
+                goes_on.append(follows)
+        return DocumentChunks(entry.key, nodes, goes_on)
+
+    def _describe(self, read: Mapping[str, DocumentChunks], *, may_call: bool) -> Steps[dict[str, Described]]:
+        known = {}
+        keys: dict[str, Sequence[str]] = {}
+        for key in read:
+            record = yield from self.storage.records.get(CONTEXTS, key)
+            if record is not None and not record.get("error"):
+                keys[key] = record.get("cache_keys", ())
+                names = ("title", "summary", "sections", "section_summaries", "source", "terms")
+                known[key] = Description(**{name: record[name] for name in names})
+        corpus = None
+        if self._extractor.needs_corpus:
+            corpus = CorpusTerms()
+            for entry in (yield from self.storage.manifest.entries()).values():
+                corpus.add(telling_terms((entry.record or {}).get("terms", {})))
+        resources = self.resources
+        found = yield from self._extractor.describe(
+            list(read.values()),
+            known,
+            may_call=may_call,
+            corpus=corpus,
+            cache=resources.cache,
+            user_prefix=self.storage.cache_user(""),
+            llm=resources.given_llm,
+            num_workers=resources.num_workers,
+            show_progress=resources.show_progress,
+            on_error=resources.on_error,
+        )
+        return {
+            key: Described(
+                each.description,
+                each.error,
+                (each.cache_keys or keys.get(key, ())) if resources.cache_given else (),
+            )
+            for key, each in zip(read, found, strict=True)
+        }
+
+    def _forget(self, keys: Sequence[str]) -> Steps[None]:
+        """Delete descriptions, and release what they use of the cache."""
+        uses = {}
+        for key in keys:
+            record = yield from self.storage.records.get(CONTEXTS, key)
+            if record is not None:
+                uses[self.storage.cache_user(key)] = list(record.get("cache_keys", ()))
+        yield from self.storage.records.delete(CONTEXTS, keys)
+        yield from self.resources.release(uses)
+
+    def _store(self, described: Mapping[str, Described]) -> Steps[None]:
+        yield from self.storage.records.put(CONTEXTS, [(key, _as_record(found)) for key, found in described.items()])
+
+    # -- headers ----------------------------------------------------------------------------------------
+
+    def _headers(self, document: DocumentChunks, found: Described) -> list[str]:
+        """The header of each chunk of a document."""
+        described = found.description
+        if described is None:
+            return [""] * len(document.nodes)
+        headers = []
+        for i, node in enumerate(document.nodes):
+            # What the metadata of the node already say to the embedding model is not repeated.
+            shown = node.get_metadata_str(mode=MetadataMode.EMBED)
+            title = "" if described.title and described.title in shown else described.title
+            context = DocumentContext(title, described.summary, described.terms)
+            section, summary = described.sections[i], described.section_summaries[i]
+            if self.config.header == "published":
+                headers.append(published_header_text(context, section, summary))
+            else:
+                headers.append("\n".join(part for part in (header_text(context, section), summary) if part))
+        return headers
+
+    def _remove_stale(self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]) -> Steps[None]:
+        """Delete the rows whose header or chunk is another now."""
+        rows = self.storage.snapshot(CONTEXTS)
+        stale = [
+            node.node_id
+            for key, document in read.items()
+            for node, header in zip(document.nodes, self._headers(document, described[key]), strict=True)
+            if node.node_id in rows and not self._is_current(node, header)
+        ]
+        yield from self.storage.spaces[CONTEXTS].remove(stale)
+
+    def _embed(self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]) -> Steps[None]:
+        """Embed the chunks that have a header, and no row of it."""
+        chunks = self.storage.snapshot()
+        todo = [
+            (node, header)
+            for key, document in read.items()
+            for node, header in zip(document.nodes, self._headers(document, described[key]), strict=True)
+            if header and node.node_id in chunks and not self._is_current(node, header)
+        ]
+        if not todo:
+            return
+        texts = [contextualised(header, node.get_content(metadata_mode=MetadataMode.EMBED)) for node, header in todo]
+        vectors = yield from self.resources.embed(texts)
+        ids = [node.node_id for node, _ in todo]
+        rows = SpaceRows(
+            ids=ids,
+            vectors=vectors,
+            keys=[sort_key(node) for node, _ in todo],
+            ref_doc_ids=ids,
+            metadatas=[{_HEADER: header} for _, header in todo],
+        )
+        yield from self.storage.spaces[CONTEXTS].put(rows)
+
+    def _is_current(self, node: BaseNode, header: str) -> bool:
+        rows = self.storage.snapshot(CONTEXTS)
+        if node.node_id not in rows:
+            return False
+        record = rows.record_of(node.node_id)
+        return record.key == sort_key(node) and rows.metadata_of(node.node_id)[_HEADER] == header
+
+
+def _document_of(node_id: str, record: Mapping[str, object]) -> str:
+    return str(record.get("document") or content_id("chunk", node_id))
+
+
+def _as_record(found: Described) -> Record:
+    description = Description() if found.description is None else found.description
+    return {**asdict(description), "error": found.error, "cache_keys": list(found.cache_keys)}

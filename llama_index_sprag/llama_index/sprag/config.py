@@ -1,0 +1,289 @@
+"""All parameters of the method, with the published values beside our defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.sprag.relevance.calibration import Calibration, check_calibration
+
+__all__ = [
+    "LENGTH_ADJUSTMENTS",
+    "PUBLISHED",
+    "ContextConfig",
+    "HeaderWording",
+    "LengthAdjustment",
+    "LengthUnit",
+    "Mode",
+    "Order",
+    "SearchConfig",
+    "Sections",
+    "SegmentConfig",
+    "Selection",
+    "SpRAGConfig",
+    "published_config",
+    "published_search",
+]
+
+LengthUnit = Literal["chunks", "tokens"]
+LengthAdjustment = Literal["bounded", "unbounded", "none"]
+Selection = Literal["greedy", "optimal"]
+HeaderWording = Literal["short", "published"]
+Sections = Literal["rules", "llm", "none"]
+Mode = Literal["segments", "chunks"]
+Order = Literal["value", "document"]
+LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
+
+# Of the chunks that the budget holds. The published presets have 1. With .6 and the published penalty, about as many
+# chunks have a positive value as the budget holds.
+_DECAY_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class SegmentConfig:
+    """How relevant segments are extracted. The defaults fill a budget of tokens, and all else follows from it.
+
+    Attributes
+    ----------
+    overall_max_length : length of all segments of one query at most, in `length_unit`
+    max_length : length of a segment at most; a single chunk may be longer [None: half of the overall length, as in the
+        published presets "balanced", "precision" and "first_generation"]
+    overall_max_length_extension : what each further query adds to the overall length
+    minimum_value : value that a segment must have [0: whatever is worth more than it costs]
+    irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
+        not the limit: .05 for 20 to 50 chunks, .1 for 10 to 20, .2 for 4 to 10, .3 for 2 to 6, .4 for 1 to 3
+    neighbor_relevance : share of a hit's worth, before the penalty, that the chunks beside it have at least, in [0, 1]
+        [0.2; 0 as published]
+    decay_rate : places of the ranking after which a chunk is worth 1/e as much [None: 0.6 of the number of chunks of
+        the reference length that the overall length holds]
+    top_k_for_document_selection : segments are taken from the documents of so many chunks of each query
+    length_unit : what lengths count: `"tokens"` or `"chunks"`
+    length_adjustment : how a chunk's length changes its value, see :mod:`llama_index.sprag.segments.values`
+    reference_length : length that leaves the value as it is, in tokens where `length_unit` is that, else in characters
+        [None: the median of the retrieved chunks]
+    calibration : what turns scores into relevance in [0, 1]: a name of
+        :data:`~llama_index.sprag.relevance.calibration.CALIBRATIONS`, a function, or `"auto"` to go by the scores
+    fill : whether what the segments leave of the budget is filled with single chunks of the same documents, best ranks
+        first [True; False as published]
+    selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
+        :mod:`llama_index.sprag.segments.optimal` for why it carries fewer gaps
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    overall_max_length: int = 4000
+    max_length: int | None = None
+    overall_max_length_extension: int = 0
+    minimum_value: float = 0.0
+    irrelevant_chunk_penalty: float = 0.18
+    neighbor_relevance: float = 0.2
+    decay_rate: float | None = None
+    top_k_for_document_selection: int = 10
+    length_unit: LengthUnit = "tokens"
+    length_adjustment: LengthAdjustment = "bounded"
+    reference_length: float | None = None
+    calibration: str | Calibration = "auto"
+    selection: Selection = "greedy"
+    fill: bool = True
+
+    def __post_init__(self) -> None:
+        check_count("overall_max_length", self.overall_max_length, 1)
+        check_count("max_length", self.max_length, 1, none_ok=True)
+        check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
+        check_number("minimum_value", self.minimum_value, 0)
+        check_number("irrelevant_chunk_penalty", self.irrelevant_chunk_penalty, 0, 1)
+        check_number("neighbor_relevance", self.neighbor_relevance, 0, 1)
+        if self.decay_rate is not None:
+            check_number("decay_rate", self.decay_rate, 0, above=True)
+        check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
+        check_choice("length_unit", self.length_unit, get_args(LengthUnit))
+        check_choice("length_adjustment", self.length_adjustment, LENGTH_ADJUSTMENTS)
+        if self.reference_length is not None:
+            check_number("reference_length", self.reference_length, 0, above=True)
+        check_calibration(self.calibration)
+        check_choice("selection", self.selection, get_args(Selection))
+
+    @property
+    def segment_length(self) -> int:
+        """`max_length`, or what stands for None."""
+        return max(1, self.overall_max_length // 2) if self.max_length is None else self.max_length
+
+    def decay_rate_for(self, reference_length: float) -> float:
+        """`decay_rate`, or what stands for None where chunks have the reference length."""
+        if self.decay_rate is not None:
+            return self.decay_rate
+        of_chunk = reference_length if self.length_unit == "tokens" else 1.0
+        return max(1.0, _DECAY_SHARE * self.overall_max_length / of_chunk)
+
+
+# dsRAG 0.2.0, with its later correction of lengths; "first_generation" is that of the article, without relevance.
+_BALANCED = SegmentConfig(
+    overall_max_length=30,
+    max_length=15,
+    overall_max_length_extension=5,
+    minimum_value=0.5,
+    irrelevant_chunk_penalty=0.18,
+    neighbor_relevance=0.0,
+    decay_rate=30.0,
+    top_k_for_document_selection=10,
+    length_unit="chunks",
+    length_adjustment="bounded",
+    reference_length=700.0,
+    calibration="auto",
+    selection="greedy",
+    fill=False,
+)
+PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
+    {
+        "balanced": _BALANCED,
+        "precision": replace(_BALANCED, minimum_value=0.7, irrelevant_chunk_penalty=0.2),
+        "find_all": replace(
+            _BALANCED,
+            max_length=40,
+            overall_max_length=200,
+            minimum_value=0.4,
+            overall_max_length_extension=0,
+            decay_rate=200.0,
+            top_k_for_document_selection=200,
+        ),
+        "first_generation": replace(
+            _BALANCED,
+            max_length=10,
+            overall_max_length=20,
+            minimum_value=0.7,
+            irrelevant_chunk_penalty=0.2,
+            decay_rate=20.0,
+            top_k_for_document_selection=7,
+            length_adjustment="none",
+            calibration="rank",
+        ),
+    }
+)
+
+
+def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
+    """A published preset, with changes if any; what is left out is that of the preset.
+
+    Parameters
+    ----------
+    preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+    changes : parameters of :class:`SegmentConfig`
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such preset or parameter, or a value is out of range.
+    """
+    known = sorted(vars(_BALANCED))
+    unknown = sorted(changes.keys() - set(known))
+    if unknown:
+        raise ConfigurationError(f"There is no parameter {unknown[0]!r}; there are {', '.join(known)}.")
+    return replace(PUBLISHED[check_choice("preset", preset, tuple(PUBLISHED))], **changes)
+
+
+@dataclass(frozen=True)
+class ContextConfig:
+    """What the rule-based context of a document says.
+
+    Attributes
+    ----------
+    salient_terms : how many words that set the document apart from the corpus, at least 0
+    first_lines : characters of how the document begins, at least 0
+    page_opening : characters of how the page of a chunk begins, at least 0; for documents that have pages and no
+        headings
+    sections : whether headings, or openings of pages, are read at all
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    salient_terms: int = 10
+    first_lines: int = 150
+    page_opening: int = 150
+    sections: bool = True
+
+    def __post_init__(self) -> None:
+        check_count("salient_terms", self.salient_terms, 0)
+        check_count("first_lines", self.first_lines, 0)
+        check_count("page_opening", self.page_opening, 0)
+
+
+@dataclass(frozen=True)
+class SpRAGConfig:
+    """Parameters of the index, stored with it.
+
+    Attributes
+    ----------
+    header : wording of the header before a chunk: `"short"` has title, terms, summary and section, a line each;
+        `"published"` is that of dsRAG 0.2.0
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    header: HeaderWording = "short"
+
+    def __post_init__(self) -> None:
+        check_choice("header", self.header, get_args(HeaderWording))
+
+
+@dataclass(frozen=True)
+class SearchConfig(SegmentConfig):
+    """Parameters of a search: those of relevant segments, and how chunks are found and returned.
+
+    Attributes
+    ----------
+    mode : `"segments"`, or `"chunks"`: the ranking alone
+    candidates : chunks of each query that segments are made from [200, as published]
+    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.65;
+        published: 0]
+    context_weight : weight of the vector of header and chunk together, in [0, 1]; the rest is that of the chunk alone
+        [1, as published]
+    auto_query : whether a language model turns the question into several queries
+    max_queries : how many it writes at most [5, as published]
+    segment_headers : whether the text of a segment begins with the header of its document, as published
+    order : of the segments: by `"value"`, or as they stand in the `"document"`, documents by their best segment
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    mode: Mode = "segments"
+    candidates: int = 200
+    lexical_weight: float = 0.65
+    context_weight: float = 1.0
+    auto_query: bool = False
+    max_queries: int = 5
+    segment_headers: bool = False
+    order: Order = "value"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("mode", self.mode, get_args(Mode))
+        check_choice("order", self.order, get_args(Order))
+        check_count("candidates", self.candidates, 1)
+        check_count("max_queries", self.max_queries, 1)
+        check_number("lexical_weight", self.lexical_weight, 0, 1)
+        check_number("context_weight", self.context_weight, 0, 1)
+
+
+def published_search(preset: str = "balanced") -> dict[str, Any]:
+    """The search of the published code as keywords of the retriever.
+
+    Parameters
+    ----------
+    preset : see :func:`published_config`
+    """
+    search = {"candidates": 200, "lexical_weight": 0.0, "context_weight": 1.0, "segment_headers": True}
+    return {**vars(published_config(preset)), **search}

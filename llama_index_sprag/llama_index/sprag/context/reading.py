@@ -1,0 +1,100 @@
+"""A document read by rules: what can be said about it, and about the place of each chunk in it."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from llama_index.sprag.config import ContextConfig
+from llama_index.sprag.context.headers import DocumentContext
+from llama_index.sprag.context.headings import headings_of, section_paths
+from llama_index.sprag.context.openings import first_lines, page_openings
+from llama_index.sprag.context.running_lines import running_lines
+from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
+from llama_index.sprag.context.titles import document_title
+
+__all__ = ["ReadDocument", "document_context", "read_document"]
+
+_HEADINGS_PER_PAGE = 0.1  # fewer different ones are lines of plain text that begin with a number sign
+
+
+@dataclass(frozen=True)
+class ReadDocument:
+    """What the rules found in one document, whatever the rest of the corpus.
+
+    Attributes
+    ----------
+    title : `""` if it has none
+    opening : its first lines, `""` if it is empty
+    terms : how often it has each term
+    section_starts : where each section begins in the pages laid end to end; empty if the document has no headings
+    section_paths : titles of each section and those above it, from the highest
+    page_starts : where each page begins there
+    page_openings : how each page begins, where there are several pages and no headings; else empty
+    """
+
+    title: str
+    opening: str
+    terms: Mapping[str, int]
+    section_starts: Sequence[int]
+    section_paths: Sequence[tuple[str, ...]]
+    page_starts: Sequence[int]
+    page_openings: Sequence[str]
+
+    def section(self, page: int, offset: int) -> tuple[str, ...]:
+        """The titles of the sections that a place lies in, or the opening of its page; none where there is neither.
+
+        Parameters
+        ----------
+        page : number of the page, from 0
+        offset : place in the page, in characters
+        """
+        if self.section_starts:
+            number = bisect_right(self.section_starts, self.page_starts[page] + offset)
+            return self.section_paths[number - 1] if number else ()
+        return tuple(opening for opening in self.page_openings[page : page + 1] if opening)
+
+
+def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: ContextConfig) -> ReadDocument:
+    """Title, first lines, terms and sections of a document.
+
+    Parameters
+    ----------
+    pages : texts of the document's pages in order; one for a document without pages
+    metadata : of the document: title, file name
+    """
+    starts = [0, *accumulate(len(page) + 1 for page in pages)][: len(pages)]
+    headings = [
+        heading._replace(offset=start + heading.offset)
+        for start, page in zip(starts, pages, strict=True)
+        for heading in (headings_of(page) if config.sections else ())
+    ]
+    if len({heading.title for heading in headings}) < _HEADINGS_PER_PAGE * len(pages):
+        headings = []
+    running = running_lines(pages)
+    openings: list[str] = []
+    if config.sections and config.page_opening and not headings and len(pages) > 1:
+        openings = page_openings(pages, length=config.page_opening, running=running)
+    return ReadDocument(
+        title=document_title(metadata, headings),
+        opening=first_lines(pages, length=config.first_lines, running=running) if config.first_lines else "",
+        terms=term_counts("\n".join(pages)) if config.salient_terms else {},
+        section_starts=[heading.offset for heading in headings],
+        section_paths=section_paths(headings),
+        page_starts=starts,
+        page_openings=openings,
+    )
+
+
+def document_context(document: ReadDocument, corpus: CorpusTerms, config: ContextConfig) -> DocumentContext:
+    """What is said about a document before each of its chunks.
+
+    Parameters
+    ----------
+    corpus : the terms of all documents, this one among them
+    """
+    return DocumentContext(
+        title=document.title,
+        summary=document.opening,
+        terms=tuple(salient_terms(document.terms, corpus, config.salient_terms)),
+    )

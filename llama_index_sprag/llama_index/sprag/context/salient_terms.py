@@ -1,0 +1,105 @@
+"""The words that set a document apart from the other documents of a corpus, by counts that grow with it."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.scripts import UNSPACED
+
+__all__ = ["CorpusTerms", "salient_terms", "telling_terms", "term_counts"]
+
+# A year; or letters, marks and digits with a letter among them, so that "3M" is a word and "10" is none.
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_WORD = re.compile(rf"[^\W_{UNSPACED}]+|[{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_LEAST = 3  # times that a document must have a term: a word that comes once or twice is chance
+
+
+def term_counts(text: str) -> Counter[str]:
+    """How often a text has each term: words without case, years, and pairs of characters of scripts without spaces.
+
+    >>> sorted(term_counts("The 3M Company in 2018: $ 10, 东京都").items())
+    [('2018', 1), ('3m', 1), ('company', 1), ('东京', 1), ('京都', 1)]
+    """
+    counts: Counter[str] = Counter()
+    for match in _WORD.finditer(text):
+        word = match.group().casefold()
+        if _UNSPACED.match(word):
+            counts.update(word[i : i + 2] for i in range(len(word) - 1))
+        elif word not in FUNCTION_WORDS and len(word) > 1 and (not word.isdigit() or _YEAR.fullmatch(word)):
+            counts[word] += 1
+    return counts
+
+
+def telling_terms(counts: Mapping[str, int]) -> dict[str, int]:
+    """The terms among these counts that may tell documents apart: no function words, letters, or numbers but years.
+
+    >>> telling_terms({"the": 3, "x": 1, "10": 2, "2018": 1, "tea": 2})
+    {'2018': 1, 'tea': 2}
+    """
+    return {
+        word: count
+        for word, count in counts.items()
+        if len(word) > 1 and word not in FUNCTION_WORDS and (not word.isdigit() or _YEAR.fullmatch(word))
+    }
+
+
+class CorpusTerms:
+    """How often the documents of a corpus have each term, all together; documents come and go."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Terms of the whole corpus."""
+        return self._total
+
+    def __getitem__(self, term: str) -> int:
+        return self._counts[term]
+
+    def add(self, document: Mapping[str, int]) -> None:
+        """Count a document."""
+        self._counts.update(document)
+        self._total += sum(document.values())
+
+    def remove(self, document: Mapping[str, int]) -> None:
+        """Take back a document that was counted, so that nothing of it remains."""
+        for term, count in document.items():
+            self._counts[term] -= count
+            if self._counts[term] <= 0:
+                del self._counts[term]
+        self._total -= sum(document.values())
+
+
+def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) -> list[str]:
+    """The terms that a document has more often than the rest of its corpus, by the log-likelihood ratio.
+
+    With a term's count a in the document and b in the rest, and counts A and B of what they would be if the term were
+    spread evenly, ``G2 = 2 (a log(a / A) + b log(b / B))`` (Dunning 1993, Computational Linguistics 19(1)). In a corpus
+    of a single document no term is salient.
+
+    Parameters
+    ----------
+    document : its counts, which are part of the corpus
+    limit : terms at most
+
+    Returns
+    -------
+    Terms, most salient first; of equal ones the first in the order of code points.
+    """
+    size = sum(document.values())
+    rest = corpus.total - size
+    if rest <= 0:
+        return []
+    scored = []
+    for term, count in document.items():
+        elsewhere = corpus[term] - count
+        here, there = (part * (count + elsewhere) / corpus.total for part in (size, rest))
+        if count >= _LEAST and count > here:
+            score = count * math.log(count / here) + (elsewhere * math.log(elsewhere / there) if elsewhere > 0 else 0.0)
+            scored.append((-score, term))
+    return [term for _, term in sorted(scored)[:limit]]

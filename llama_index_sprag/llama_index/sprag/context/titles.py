@@ -1,0 +1,86 @@
+"""The title of a document: only what somebody wrote as one, from metadata, a heading, or the name of the file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath, PureWindowsPath
+from urllib.parse import unquote
+
+from llama_index.sprag.context.headings import Heading
+
+__all__ = ["document_title", "given_title", "title_of_file_name"]
+
+_KEYS = ("title", "document_title", "Title", "subject", "Subject")
+_FILE_KEYS = ("file_name", "filename", "file_path", "source", "url")
+# What programs write where nobody gave a title.
+_BY_PROGRAM = re.compile(r"^microsoft (?:word|excel|powerpoint) - ", re.IGNORECASE)
+_EMPTY = re.compile(
+    r"(?:untitled|unknown|none|null|title|document|doc|page|file|scan|img|image|index|readme|download|temp|tmp|output|"
+    r"default|main|presentation|powerpoint presentation|slide|new document)?[\s\d().]*",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"[0-9a-f]{8,}|[0-9a-f]{8}(?: [0-9a-f]{4}){3} [0-9a-f]{12}|tmp\w{6,}", re.IGNORECASE)
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+_NEAR_TOP = 2000  # characters: below menus and front matter
+_LONGEST = 200  # characters: a longer one is a paragraph that was put into the wrong field
+
+
+def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] = ()) -> str:
+    """The title of a document, `""` if it has none.
+
+    1. A title in the metadata, if it is not what programs write where nobody gave one ("untitled", "Document1").
+    2. The first heading, if it stands near the top and no other is of its level or a higher one: several of them are
+       the titles of parts.
+    3. The name of the file in the metadata, if it says something: no identifier, no "scan0001".
+
+    The first line of a text is no title: in PDF files it is a header, an address or a stamp as often as not.
+
+    Parameters
+    ----------
+    headings : of the text, by offset
+
+    >>> document_title({"title": "untitled", "file_name": "annual_report-2018.pdf"})
+    'annual report 2018'
+    """
+    if title := given_title(metadata):
+        return title
+    if headings and headings[0].offset < _NEAR_TOP and not _EMPTY.fullmatch(headings[0].title):
+        first, *others = headings
+        if all(heading.level > first.level for heading in others):
+            return first.title
+    for key in _FILE_KEYS:
+        given = metadata.get(key)
+        if isinstance(given, str) and (title := title_of_file_name(given)):
+            return title
+    return ""
+
+
+def given_title(metadata: Mapping[str, object]) -> str:
+    """A title in the metadata, `""` if there is none or it is what programs write where nobody gave one."""
+    for key in _KEYS:
+        given = metadata.get(key)
+        if isinstance(given, str) and (title := _written_title(given)):
+            return title
+    return ""
+
+
+def title_of_file_name(name: str) -> str:
+    """A file's name as words, without folders and extension; `""` if it says nothing.
+
+    >>> title_of_file_name("C:\\\\reports\\\\3M_2018_10K.pdf"), title_of_file_name("https://a.org/Tea%20cups.html?x=1")
+    ('3M 2018 10K', 'Tea cups')
+    >>> title_of_file_name("9f86d081884c7d65.txt"), title_of_file_name("scan0001.pdf")
+    ('', '')
+    """
+    path = unquote(re.split(r"[?#]", name)[0]) if "://" in name else name
+    stem = _EXTENSION.sub("", PureWindowsPath(PurePosixPath(path).name).name)
+    title = " ".join(re.sub(r"[_\-+.]+", " ", stem).split())
+    letters = sum(character.isalpha() for character in title)
+    return "" if letters < 2 or _EMPTY.fullmatch(title) or _IDENTIFIER.fullmatch(title) else title
+
+
+def _written_title(title: str) -> str:
+    line = " ".join(title.split())
+    if _BY_PROGRAM.match(line) or (_EXTENSION.search(line) and " " not in line):
+        return title_of_file_name(_BY_PROGRAM.sub("", line))
+    has_letters = any(character.isalpha() for character in line)
+    return line if has_letters and len(line) <= _LONGEST and not _EMPTY.fullmatch(line) else ""

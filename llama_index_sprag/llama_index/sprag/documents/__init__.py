@@ -1,0 +1,3 @@
+"""Documents as sequences of chunks."""
+
+__all__: list[str] = []

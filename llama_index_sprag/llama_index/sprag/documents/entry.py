@@ -1,0 +1,48 @@
+"""A document of an index as a sequence of chunks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DocumentEntry"]
+
+
+@dataclass(frozen=True)
+class DocumentEntry:
+    """A document in the index.
+
+    Attributes
+    ----------
+    key : its id
+    chunks : ids of its chunks in reading order
+    goes_on : for each whether it goes on from the one before
+    tokens, characters : int64, shape (n_chunks,), lengths of each
+    description : title, summary and sections as the index stores them; empty if it was not described
+    error : why it was not described; "" otherwise
+    """
+
+    key: str
+    chunks: tuple[str, ...]
+    goes_on: tuple[bool, ...]
+    tokens: NDArray[np.int64]
+    characters: NDArray[np.int64]
+    description: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its title, "" if there is none."""
+        return str(self.description.get("title", ""))
+
+    @property
+    def summary(self) -> str:
+        """What is said about it, "" if nothing is."""
+        return str(self.description.get("summary", ""))
+
+    def section(self, chunk: int) -> tuple[str, ...]:
+        """The titles of the sections of a chunk, from the highest."""
+        sections: Sequence[Sequence[str]] = self.description.get("sections", ())
+        return tuple(sections[chunk]) if chunk < len(sections) else ()

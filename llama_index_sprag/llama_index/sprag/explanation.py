@@ -1,0 +1,50 @@
+"""`SpRAGExplanation`: the chunks of a segment, what each is worth, and the context in which they were found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["ChunkInSegment", "SpRAGExplanation"]
+
+
+@dataclass(frozen=True)
+class ChunkInSegment:
+    """A chunk of a result.
+
+    Attributes
+    ----------
+    node_id : its id
+    rank : its place in the ranking of chunks, from 0; None for a chunk that was not found and lies between others
+    value : what it is worth; negative for a chunk that is only carried. In `mode="chunks"` its nearness
+    header : what stands before it where it is searched
+    """
+
+    node_id: str
+    rank: int | None
+    value: float
+    header: str
+
+
+@dataclass(frozen=True)
+class SpRAGExplanation:
+    """Why a segment or a chunk was retrieved.
+
+    Attributes
+    ----------
+    node_id, text : the result
+    score : the retriever's score: value of the segment; in `mode="chunks"` nearness
+    document : title of its document, "" if it has none
+    start, end : which chunks of the document it is, the end exclusive
+    query : the query that it was found for
+    chunks : its chunks in reading order
+    fallback : which part of the method was not used, and why; empty otherwise
+    """
+
+    node_id: str
+    text: str
+    score: float
+    document: str
+    start: int
+    end: int
+    query: str
+    chunks: Sequence[ChunkInSegment]
+    fallback: str = ""

@@ -1,0 +1,3 @@
+"""Extractors: what is said about each document."""
+
+__all__: list[str] = []

@@ -1,0 +1,227 @@
+"""`AutoContext`: title, summary and sections of documents by a language model (spRAG, later dsRAG)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.schema import BaseNode, TextNode
+from pydantic import BaseModel, Field, field_validator
+
+from llama_index.ragkit import (
+    Estimate,
+    Extraction,
+    ExtractionContext,
+    NodeExtractor,
+    Record,
+    Steps,
+    count_tokens,
+    fence,
+    offload,
+    parse_model,
+    plain_text,
+)
+from llama_index.ragkit.validation import choice, count
+from llama_index.sprag.config import ContextConfig, Sections
+from llama_index.sprag.context.salient_terms import CorpusTerms
+from llama_index.sprag.context.section_windows import next_window, section_of_each
+from llama_index.sprag.context.titles import given_title
+from llama_index.sprag.extraction.context_extractor import (
+    ContextExtractor,
+    Described,
+    Description,
+    DocumentChunks,
+    source_of,
+)
+from llama_index.sprag.extraction.rule_context import read_by_rules
+from llama_index.sprag.prompts import DOCUMENT_PROMPT, SECTIONS_PROMPT
+
+__all__ = ["AutoContext", "DocumentReply", "SectionsReply"]
+
+_LONGEST = 1000  # characters of a summary: what a context adds to each chunk of the document
+_PARTS = "parts"  # metadata key of the texts of the chunks, on the nodes that stand for documents
+
+
+class DocumentReply(BaseModel):
+    """Reply to the first prompt."""
+
+    title: str = Field(description="what the document is called")
+    summary: str = Field(description="one sentence about the document")
+
+    @field_validator("title", "summary")
+    @classmethod
+    def _one_line(cls, text: str) -> str:
+        line = " ".join(text.split())[:_LONGEST]
+        if not line:
+            raise ValueError("must not be empty")
+        return line
+
+
+class SectionReply(BaseModel):
+    """A section in the reply to the second prompt."""
+
+    first: int = Field(description="number of the first part of the section")
+    title: str = Field(description="what the section is about, in a few words")
+    summary: str = Field(default="", description="one sentence about the section")
+
+
+class SectionsReply(BaseModel):
+    """Reply to the second prompt."""
+
+    sections: list[SectionReply] = Field(min_length=1)
+
+
+class AutoContext(ContextExtractor):
+    """Describes documents by a language model: one call a document for its title and a summary of one sentence.
+
+    The model reads the beginning of the document. A title in the metadata is kept. Sections come from headings or
+    openings of pages by the rules of :class:`~llama_index.sprag.RuleContext`, or from the model, by a call for each
+    `section_tokens` of the document.
+
+    Deviations from dsRAG 0.2.0: title and summary in one call; sections of the model consist of whole chunks, since
+    any splitter may have come before; a reply that cannot be used fails the document, whose chunks are then searched
+    without context until `index.retry_failed()`.
+
+    Parameters
+    ----------
+    document_tokens : tokens of the document that the model reads, at least 1 [8000, as published for the summary;
+        published for the title: 4000]
+    sections : `"rules"`, `"llm"` or `"none"` ["rules"; published: "llm"]
+    section_tokens : tokens that the model divides into sections in one call, at least 1 [5000; published: 20,000
+        characters]
+    page_opening : see :class:`~llama_index.sprag.RuleContext` [150]
+    prompts : {"document": ..., "sections": ...} replace the default prompts; variables `text`, and `parts` and `first`
+    kwargs : see :class:`~llama_index.sprag.extraction.context_extractor.ContextExtractor`
+    """
+
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
+        "document": DOCUMENT_PROMPT,
+        "sections": SECTIONS_PROMPT,
+    }
+    completion_tokens: ClassVar[int] = 80
+
+    document_tokens: Annotated[int, count(1)] = 8000
+    sections: Annotated[Sections, choice(("rules", "llm", "none"))] = "rules"
+    section_tokens: Annotated[int, count(1)] = 5000
+    page_opening: Annotated[int, count(0)] = 150
+
+    # -- one document -----------------------------------------------------------------------------------
+
+    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
+        """Title and summary of a document, and its sections where the model finds them."""
+        reply = yield from context.complete(
+            self.prompt("document"),
+            parse=partial(parse_model, model=DocumentReply),
+            output_cls=DocumentReply,
+            text=fence([plain_text(node)], "document"),
+        )
+        record: Record = reply.model_dump()
+        if self.sections == "llm":
+            record["sections"] = yield from self._divide(node.metadata.get(_PARTS) or [plain_text(node)], context)
+        return record
+
+    def _divide(self, parts: Sequence[str], context: ExtractionContext) -> Steps[list[tuple[int, str, str]]]:
+        """Sections as (first part, title, summary), window by window."""
+        lengths = yield from offload(lambda: [count_tokens(part) for part in parts])
+        found: list[tuple[int, str, str]] = []
+        start = 0
+        while start < len(parts):
+            end = next_window(lengths, start, self.section_tokens)
+            reply = yield from context.complete(
+                self.prompt("sections"),
+                parse=partial(parse_model, model=SectionsReply),
+                output_cls=SectionsReply,
+                parts="\n\n".join(f"[{i}]\n{fence([parts[i]], 'part')}" for i in range(start, end)),
+                first=start,
+            )
+            sections = sorted({s.first: s for s in reply.sections if start <= s.first < end}.items())
+            # The last section of a window may go on behind it: the next window begins with it.
+            again = sections[-1][0] if end < len(parts) and len(sections) > 1 and sections[-1][0] > start else end
+            found += [(first, s.title.strip(), s.summary.strip()) for first, s in sections if first < again]
+            start = again
+        return found
+
+    def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
+        """One call for the document, and one for each window of sections."""
+        tokens = count(plain_text(node))
+        prompts = {name: count(prompt.get_template()) for name, prompt in self._get_prompts().items()}
+        work = Estimate(1, prompts["document"] + min(tokens, self.document_tokens), self.completion_tokens)
+        if self.sections == "llm":
+            windows = -(-tokens // self.section_tokens)
+            work += Estimate(windows, windows * prompts["sections"] + tokens, windows * self.completion_tokens)
+        return work
+
+    # -- many documents -----------------------------------------------------------------------------------
+
+    def describe(
+        self,
+        documents: Sequence[DocumentChunks],
+        known: Mapping[str, Description],
+        *,
+        may_call: bool,
+        corpus: CorpusTerms | None = None,
+        **run: Any,
+    ) -> Steps[list[Described]]:
+        """Ask the model about the documents whose beginning changed."""
+        to_read = yield from offload(lambda: [self._to_read(document) for document in documents])
+        sources = [source_of(plain_text(node), *node.metadata.get(_PARTS, ())) for node in to_read]
+        old = [
+            known[document.key]
+            if document.key in known and known[document.key].source == source
+            else self._given.pop(source, None)
+            for document, source in zip(documents, sources, strict=True)
+        ]
+        new: dict[int, Extraction] = {}
+        todo = [i for i, description in enumerate(old) if description is None and plain_text(to_read[i]).strip()]
+        if may_call and todo:
+            found = yield from NodeExtractor.extract(self, [to_read[i] for i in todo], **run)
+            new = dict(zip(todo, found, strict=True))
+        described = []
+        for i, document in enumerate(documents):
+            if i in new and new[i].record is None:
+                described.append(Described(None, new[i].error or "", new[i].cache_keys))
+            elif i in todo and i not in new:
+                described.append(Described(None, "the document changed, and was not read again yet"))
+            else:
+                keys = new[i].cache_keys if i in new else ()
+                record = new[i].record if i in new else None
+                described.append(Described(self._description(document, sources[i], old[i], record), "", keys))
+        return described
+
+    def _to_read(self, document: DocumentChunks) -> BaseNode:
+        texts = [plain_text(node) for node in document.nodes]
+        beginning: list[str] = []
+        left = self.document_tokens
+        for text in texts:
+            length = count_tokens(text)
+            if length > left:
+                beginning.append(text[: max(1, len(text) * left // length)])
+                break
+            beginning.append(text)
+            left -= length
+        parts = {_PARTS: texts} if self.sections == "llm" else {}
+        return TextNode(id_=document.key, text="\n\n".join(beginning), metadata=parts)
+
+    def _description(
+        self, document: DocumentChunks, source: str, old: Description | None, record: Record | None
+    ) -> Description:
+        """The description from the model's reply, or from an earlier one."""
+        size = len(document.nodes)
+        metadata = document.nodes[0].metadata if size else {}
+        config = ContextConfig(
+            salient_terms=0, first_lines=0, page_opening=self.page_opening, sections=self.sections == "rules"
+        )
+        file_title, _, sections = read_by_rules(document, config)
+        summaries = [""] * size
+        if self.sections == "llm":
+            given = [self._given_sections.pop(node.node_id, None) for node in document.nodes]
+            if record is not None:
+                sections, summaries = section_of_each(record.get("sections", ()), size)
+            elif old is not None and len(old.sections) == size:
+                sections, summaries = [list(path) for path in old.sections], list(old.section_summaries)
+            else:
+                sections = [list(each[0]) if each else [] for each in given]
+                summaries = [each[1] if each else "" for each in given]
+        title = record["title"] if record is not None else old.title if old is not None else file_title
+        summary = record["summary"] if record is not None else old.summary if old is not None else ""
+        return Description(given_title(metadata) or title, summary, sections, summaries, source)

@@ -1,0 +1,261 @@
+"""`ContextExtractor`: what is said about a document and its sections before each of their chunks."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode, MetadataMode, TextNode
+from pydantic import PrivateAttr
+
+from llama_index.ragkit import (
+    Estimate,
+    Extraction,
+    ExtractionCache,
+    NodeExtractor,
+    Record,
+    Steps,
+    content_id,
+    count_tokens,
+    offload,
+    plain_text,
+    sort_key,
+)
+from llama_index.ragkit.validation import OnError
+from llama_index.sprag.context.salient_terms import CorpusTerms
+from llama_index.sprag.documents.order import ChunkPlace, document_key, in_order, page_of
+from llama_index.sprag.nearness.lexical import lexical_terms
+
+__all__ = [
+    "ContextExtractor",
+    "Described",
+    "Description",
+    "DocumentChunks",
+    "chunk_record",
+    "documents_of",
+    "source_of",
+]
+
+_TITLE, _SUMMARY, _SECTION = "context_title", "context_summary", "context_section"
+
+
+@dataclass(frozen=True)
+class DocumentChunks:
+    """A document as a sequence of chunks.
+
+    Attributes
+    ----------
+    key : its id, a UUID
+    nodes : its chunks in reading order
+    goes_on : for each whether it goes on from the one before
+    """
+
+    key: str
+    nodes: Sequence[BaseNode]
+    goes_on: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is said about a document.
+
+    Attributes
+    ----------
+    title, summary : `""` if there is none
+    sections : titles of the sections of each chunk, from the highest; one entry a chunk
+    section_summaries : a sentence about the section of each chunk, `""` if there is none
+    source : changes with what the description was made from
+    terms : words that set the document apart
+    """
+
+    title: str = ""
+    summary: str = ""
+    sections: Sequence[Sequence[str]] = ()
+    section_summaries: Sequence[str] = ()
+    source: str = ""
+    terms: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Described:
+    """The description of a document, or why there is none.
+
+    Attributes
+    ----------
+    description : None after a failure, and where a model would have been needed and was not to be called
+    error : the reason of a failure; "" otherwise
+    cache_keys : entries of the extraction cache that it uses
+    """
+
+    description: Description | None
+    error: str = ""
+    cache_keys: Sequence[str] = ()
+
+
+class ContextExtractor(NodeExtractor):
+    """Base of the extractors of context.
+
+    As a transformation after a splitter, also in an `IngestionPipeline`, it writes the context of each node into its
+    metadata (`context_title`, `context_summary`, `context_section`), which are part of the text for embedding models
+    and rerankers and hidden from the LLM; the text stays as it is. As `extractor=` of a
+    :class:`~llama_index.sprag.SpRAGIndex` it leaves the nodes untouched, and the index takes what a pipeline wrote.
+
+    Parameters
+    ----------
+    group_by : metadata key whose value names the document of a chunk [None: the file where each page is a LlamaIndex
+        document of its own, else the LlamaIndex document]
+    kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
+    """
+
+    group_by: str | None = None
+
+    # What a pipeline wrote, until the index asks for it: descriptions without sections by source, sections by node.
+    _given: dict[str, Description] = PrivateAttr(default_factory=dict)
+    _given_sections: dict[str, tuple[Sequence[str], str]] = PrivateAttr(default_factory=dict)
+
+    # -- hooks of a subclass ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def describe(
+        self,
+        documents: Sequence[DocumentChunks],
+        known: Mapping[str, Description],
+        *,
+        may_call: bool,
+        corpus: CorpusTerms | None = None,
+        **run: Any,
+    ) -> Steps[list[Described]]:
+        """Describe documents.
+
+        Parameters
+        ----------
+        known : by document key, descriptions that were made before; used where their source is still the same
+        may_call : whether an LLM may be called
+        corpus : the terms of all documents, these among them [None: of these]
+        run : cache, number of workers and so on, see :meth:`~llama_index.ragkit.NodeExtractor.extract`
+        """
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether a description depends on the terms of other documents."""
+        return False
+
+    # -- chunks -----------------------------------------------------------------------------------------
+
+    def extract(
+        self,
+        nodes: Sequence[BaseNode],
+        *,
+        cache: ExtractionCache | None = None,
+        user_prefix: str = "",
+        llm: LLM | None = None,
+        embed_model: Callable[[], BaseEmbedding] | None = None,
+        num_workers: int | None = None,
+        show_progress: bool | None = None,
+        on_error: OnError | None = None,
+    ) -> Steps[list[Extraction]]:
+        """What a search needs of each chunk: its document, length and terms. No model is called."""
+        nodes = list(nodes)
+        records = yield from offload(lambda: [chunk_record(node, self.group_by) for node in nodes])
+        return [Extraction(node.node_id, record) for node, record in zip(nodes, records, strict=True)]
+
+    def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None = None) -> Estimate:
+        """The LLM work for the documents of some nodes."""
+        if not self.needs_llm:
+            return Estimate()
+        return super().estimate([self._to_read(document) for document in documents_of(nodes, self.group_by)], llm)
+
+    def _to_read(self, document: DocumentChunks) -> BaseNode:
+        """What an LLM reads of a document, as a node with the document's key as its id."""
+        return TextNode(id_=document.key, text="\n\n".join(plain_text(node) for node in document.nodes))
+
+    # -- in a pipeline ------------------------------------------------------------------------------------
+
+    def _transform(self, nodes: Sequence[BaseNode], show_progress: bool | None) -> Steps[Sequence[BaseNode]]:
+        for node in nodes:
+            self.take_record(node)
+        documents = documents_of([node for node in nodes if plain_text(node).strip()], self.group_by)
+        described = yield from self.describe(documents, {}, may_call=True, show_progress=show_progress)
+        for document, found in zip(documents, described, strict=True):
+            for i, node in enumerate(document.nodes):
+                self._write(node, found.description, i)
+        return nodes
+
+    def _write(self, node: BaseNode, description: Description | None, number: int) -> None:
+        """Put the context of a chunk into its metadata."""
+        shown: dict[str, str] = {}
+        hidden: dict[str, str] = {}
+        if description is not None:
+            section = " > ".join(description.sections[number])
+            shown = {_TITLE: description.title, _SUMMARY: description.summary, _SECTION: section}
+            # Flat, since many vector stores take no nested metadata.
+            own = {
+                "section": list(description.sections[number]),
+                "section_summary": description.section_summaries[number],
+            }
+            whole = replace(description, sections=(), section_summaries=())
+            hidden = {self.record_key: json.dumps({**asdict(whole), **own})}
+        shown = {name: value for name, value in shown.items() if value}
+        hidden = hidden or {self.record_key: ""}
+        # New containers, since the nodes of one document share these lists.
+        node.metadata = {**node.metadata, **shown, **hidden}
+        node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *hidden]
+        node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *shown, *hidden]
+
+    def take_record(self, node: BaseNode) -> Record | None:
+        """Remove the context and every trace of it from a node; None if there is none.
+
+        The description of its document is kept in memory until the index asks for it.
+        """
+        if self.record_key not in node.metadata:
+            return None
+        given = node.metadata[self.record_key]
+        ours = {self.record_key, _TITLE, _SUMMARY, _SECTION}
+        node.metadata = {name: value for name, value in node.metadata.items() if name not in ours}
+        node.excluded_embed_metadata_keys = [name for name in node.excluded_embed_metadata_keys if name not in ours]
+        node.excluded_llm_metadata_keys = [name for name in node.excluded_llm_metadata_keys if name not in ours]
+        if isinstance(given, str) and given:
+            record = json.loads(given)
+            self._given_sections[node.node_id] = (record.pop("section"), record.pop("section_summary"))
+            description = Description(**record)
+            self._given[description.source] = description
+        return chunk_record(node, self.group_by)
+
+
+def chunk_record(node: BaseNode, group_by: str | None) -> Record:
+    """Document, page, lengths and terms of a chunk, as JSON values.
+
+    The tokens are those of the chunk with the metadata that the LLM sees, and one for what joins it to the next.
+    """
+    return {
+        "document": document_key(node.node_id, node.ref_doc_id, node.metadata, group_by),
+        "page": page_of(node.metadata),
+        "characters": len(plain_text(node)),
+        "tokens": count_tokens(node.get_content(metadata_mode=MetadataMode.LLM)) + 1,
+        "terms": dict(lexical_terms(node.get_content(metadata_mode=MetadataMode.EMBED))),
+    }
+
+
+def documents_of(nodes: Sequence[BaseNode], group_by: str | None) -> list[DocumentChunks]:
+    """The documents of some nodes, in the order of their first nodes."""
+    groups: dict[str, dict[str, BaseNode]] = {}
+    for node in nodes:
+        key = document_key(node.node_id, node.ref_doc_id, node.metadata, group_by)
+        groups.setdefault(key, {})[node.node_id] = node
+    found = []
+    for key, group in groups.items():
+        places = [
+            ChunkPlace(node.node_id, node.ref_doc_id or "", page_of(node.metadata), sort_key(node))
+            for node in group.values()
+        ]
+        ids, goes_on = in_order(places)
+        found.append(DocumentChunks(key, [group[node_id] for node_id in ids], goes_on))
+    return found
+
+
+def source_of(*parts: str) -> str:
+    """The `source` of a description that was made from these texts."""
+    return content_id("description", *parts)

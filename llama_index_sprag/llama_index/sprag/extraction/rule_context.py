@@ -1,0 +1,123 @@
+"""`RuleContext`: the context of documents read by rules, without a model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from llama_index.core.schema import BaseNode
+from pydantic import Field
+
+from llama_index.ragkit import ExtractionContext, Record, Steps, offload, plain_text
+from llama_index.ragkit.validation import count
+from llama_index.sprag.config import ContextConfig
+from llama_index.sprag.context.chunks import read_chunks
+from llama_index.sprag.context.openings import without_title
+from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, telling_terms
+from llama_index.sprag.extraction.context_extractor import (
+    ContextExtractor,
+    Described,
+    Description,
+    DocumentChunks,
+    chunk_record,
+    source_of,
+)
+
+__all__ = ["RuleContext", "read_by_rules"]
+
+
+class RuleContext(ContextExtractor):
+    """Describes documents by what they say themselves: title, first lines, headings or openings of pages.
+
+    The title comes from metadata, a heading or the name of the file; what is read are the lines below headers and
+    footers that come again on page after page. A document of a single chunk has a title only, and so has one whose
+    order is not known.
+
+    Parameters
+    ----------
+    title : whether the title is part of the context [True]
+    first_lines : characters of how the document begins, at least 0 [150]
+    page_opening : characters of how the page of a chunk begins, at least 0; for documents of several pages without
+        headings [150]
+    sections : whether headings, or openings of pages, are read at all [True]
+    salient_terms : how many words that set the document apart from the corpus, at least 0. They depend on the other
+        documents: those of an index are chosen when the document is written, and again by `index.rebuild()` [0]
+    kwargs : see :class:`~llama_index.sprag.extraction.context_extractor.ContextExtractor`
+    """
+
+    needs_llm: ClassVar[bool] = False
+
+    title: bool = True
+    first_lines: Annotated[int, count(0)] = 150
+    page_opening: Annotated[int, count(0)] = 150
+    sections: bool = True
+    salient_terms: Annotated[int, count(0)] = Field(default=0)
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether there are salient terms."""
+        return self.salient_terms > 0
+
+    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
+        """The context of a single text."""
+        title, summary, _ = read_by_rules(DocumentChunks(node.node_id, [node], [False]), self._config)
+        return {"title": title, "summary": summary}
+        yield
+
+    def describe(
+        self,
+        documents: Sequence[DocumentChunks],
+        known: Mapping[str, Description],
+        *,
+        may_call: bool,
+        corpus: CorpusTerms | None = None,
+        **run: Any,
+    ) -> Steps[list[Described]]:
+        """Read the documents by rules."""
+        return (yield from offload(self._describe, documents, corpus))
+
+    def _describe(self, documents: Sequence[DocumentChunks], corpus: CorpusTerms | None) -> list[Described]:
+        counts = [self._terms(document) if self.salient_terms else {} for document in documents]
+        if corpus is None:
+            corpus = CorpusTerms()
+            for terms in counts:
+                corpus.add(terms)
+        found = []
+        for document, terms in zip(documents, counts, strict=True):
+            title, summary, sections = read_by_rules(document, self._config)
+            found.append(
+                Described(
+                    Description(
+                        title=title if self.title else "",
+                        summary=summary,
+                        sections=sections,
+                        section_summaries=[""] * len(document.nodes),
+                        source=source_of(title, summary),
+                        terms=salient_terms(terms, corpus, self.salient_terms) if terms else [],
+                    )
+                )
+            )
+        return found
+
+    def _terms(self, document: DocumentChunks) -> dict[str, int]:
+        terms: dict[str, int] = {}
+        for node in document.nodes:
+            for word, times in telling_terms(chunk_record(node, self.group_by)["terms"]).items():
+                terms[word] = terms.get(word, 0) + times
+        return terms
+
+    @property
+    def _config(self) -> ContextConfig:
+        return ContextConfig(
+            salient_terms=0, first_lines=self.first_lines, page_opening=self.page_opening, sections=self.sections
+        )
+
+
+def read_by_rules(document: DocumentChunks, config: ContextConfig) -> tuple[str, str, list[list[str]]]:
+    """Title, opening, and the sections of each chunk."""
+    read, sections = read_chunks(
+        [plain_text(node) for node in document.nodes],
+        [node.ref_doc_id or "" for node in document.nodes],
+        document.goes_on,
+        document.nodes[0].metadata if document.nodes else {},
+        config,
+    )
+    return read.title, without_title(read.opening, read.title), [list(path) for path in sections]

@@ -1,0 +1,148 @@
+"""`SpRAGIndex`: chunks with the context of their documents (SuperpoweredAI 2024: spRAG, later dsRAG)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
+from llama_index.ragkit.html import Page
+from llama_index.sprag.builder import ContextBuilder
+from llama_index.sprag.config import SpRAGConfig
+from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
+from llama_index.sprag.page import chunks_to_show, page_of
+from llama_index.sprag.retriever import SpRAGRetriever
+from llama_index.sprag.state import SpRAGState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llama_index.core.callbacks.base import CallbackManager
+    from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+    from llama_index.core.storage.storage_context import StorageContext
+    from typing_extensions import Self, Unpack
+
+__all__ = ["SpRAGIndex", "SpRAGStruct"]
+
+
+@dataclass
+class SpRAGStruct(DerivedStruct):
+    """The struct of a :class:`SpRAGIndex`."""
+
+    type_name = "llama_index.sprag"
+
+
+class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
+    """Chunks with headers that say what their documents and sections are about.
+
+    A header stands before a chunk where it is embedded, searched by words or reranked; the nodes stay as they are.
+    Questions are answered by relevant segments: runs of neighbouring chunks. It is for long documents whose chunks say
+    little on their own. Use a splitter without overlap.
+
+    Beside the vector of a chunk with its header, that of the chunk alone is stored, so that a delete needs no model:
+    an index embeds each chunk twice.
+
+    Deviations from the published code are listed in the documentation of the package.
+
+    Parameters
+    ----------
+    extractor : describes the documents; default :class:`AutoContext`, one LLM call a document.
+        :class:`RuleContext` needs no LLM
+    header : wording of the header before a chunk: `"short"` or `"published"` ["short"]
+    kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is invalid, or differs from that of a loaded index.
+    """
+
+    index_struct_cls = SpRAGStruct
+    method: ClassVar[str] = "sprag"
+    space_names: ClassVar[tuple[str, ...]] = ("chunks", "contexts")
+    config_cls = SpRAGConfig
+    config_is_fixed = True
+    builder_cls = ContextBuilder
+    retriever_cls = SpRAGRetriever
+    keywords = SpRAGKeywords
+    default_extractor = AutoContext
+
+    if TYPE_CHECKING:  # the keywords, for editors and type checkers
+
+        def __init__(
+            self,
+            nodes: Sequence[BaseNode] | None = None,
+            objects: Sequence[IndexNode] | None = None,
+            index_struct: DerivedStruct | None = None,
+            storage_context: StorageContext | None = None,
+            callback_manager: CallbackManager | None = None,
+            transformations: list[TransformComponent] | None = None,
+            show_progress: bool = False,
+            **kwargs: Unpack[SpRAGKeywords],
+        ) -> None: ...
+
+        @classmethod
+        def from_documents(  # type: ignore[override]  # noqa: D102
+            cls,
+            documents: Sequence[Document],
+            storage_context: StorageContext | None = None,
+            show_progress: bool = False,
+            callback_manager: CallbackManager | None = None,
+            transformations: list[TransformComponent] | None = None,
+            **kwargs: Unpack[SpRAGKeywords],
+        ) -> Self: ...
+
+        @classmethod
+        async def afrom_documents(  # type: ignore[override]  # noqa: D102
+            cls,
+            documents: Sequence[Document],
+            storage_context: StorageContext | None = None,
+            show_progress: bool = False,
+            callback_manager: CallbackManager | None = None,
+            transformations: list[TransformComponent] | None = None,
+            **kwargs: Unpack[SpRAGKeywords],
+        ) -> Self: ...
+
+        def as_retriever(  # type: ignore[override]  # noqa: D102
+            self, **kwargs: Unpack[SpRAGRetrieverKeywords]
+        ) -> SpRAGRetriever: ...
+
+    @staticmethod
+    def paper() -> dict[str, Any]:
+        """The published index as keywords, `SpRAGIndex(nodes, **SpRAGIndex.paper())`: an LLM divides the documents into
+        sections too, and headers have the published wording.
+        """
+        return {"extractor": AutoContext(sections="llm"), "header": "published"}
+
+    def rebuild(self) -> int:
+        """Describe all documents again, with their salient terms; texts that did not change cost no LLM call.
+
+        Returns
+        -------
+        How many documents are not described.
+        """
+        run_steps(self.writer.revise(self._contexts.rebuild))
+        return len(self.state.undescribed)
+
+    async def arebuild(self) -> int:
+        """As :meth:`rebuild`."""
+        await arun_steps(self.writer.revise(self._contexts.rebuild))
+        return len(self.state.undescribed)
+
+    @property
+    def _contexts(self) -> ContextBuilder:
+        if not isinstance(self.builder, ContextBuilder):
+            raise TypeError(f"{type(self.builder).__name__} describes no documents.")
+        return self.builder
+
+    def header_of(self, node_id: str) -> str:
+        """The header before a chunk, "" if it has none."""
+        return self.state.header(node_id)
+
+    def _page(self) -> Page:
+        last = self.last_query
+        state = self.state if last is None else last.found.state
+        texts = run_steps(texts_of(chunks_to_show(state, last), self.storage.get_node))
+        return page_of(state, texts, last)
+
+
+register_index(SpRAGIndex)

@@ -1,0 +1,60 @@
+"""Dense and lexical scores of one question as one nearness."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.validation import check_number
+
+__all__ = ["hybrid_nearness", "standardised"]
+
+_BEST = 100  # scores that the mean and the deviation are of
+
+
+def hybrid_nearness(
+    cosines: NDArray[np.float64],
+    lexical: NDArray[np.float64],
+    lexical_weight: float,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """``(1 - w) z(cosine) + w z(BM25)``, each standardised over its hundred best of this question.
+
+    Shifting or stretching all cosines changes no ranking, so that it does not depend on the habits of an embedding
+    model. Without a word of the question in any chunk, the cosines alone decide.
+
+    Parameters
+    ----------
+    cosines, lexical : shape (n,)
+    lexical_weight : w, in [0, 1]
+    allowed : shape (n,), the chunks that count; None for all
+
+    Returns
+    -------
+    Nearness, shape (n,); -inf where a chunk is not allowed.
+    """
+    check_number("lexical_weight", lexical_weight, 0, 1)
+    counted = np.ones(len(cosines), np.bool_) if allowed is None else allowed
+    nearness = np.full(len(cosines), -np.inf)
+    if counted.any():
+        words = lexical[counted]
+        nearness[counted] = (1 - lexical_weight) * standardised(cosines[counted])
+        if words.any():
+            nearness[counted] += lexical_weight * standardised(words)
+        elif lexical_weight == 1:
+            nearness[counted] = standardised(cosines[counted])
+    return nearness
+
+
+def standardised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores less the mean of the hundred best, divided by their standard deviation; 0 if those are all equal.
+
+    >>> standardised(np.array([1.0, 3.0])).tolist()
+    [-1.0, 1.0]
+    """
+    values = np.asarray(scores, np.float64)
+    best = values if len(values) <= _BEST else np.partition(values, len(values) - _BEST)[-_BEST:]
+    spread = float(best.std())
+    # Rounding alone gives equal scores a deviation of some units in the last place.
+    if spread <= 1e-9 * max(1.0, float(np.abs(best).max(initial=0.0))):
+        return np.zeros_like(values)
+    result: NDArray[np.float64] = (values - best.mean()) / spread
+    return result

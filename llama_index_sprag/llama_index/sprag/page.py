@@ -1,0 +1,179 @@
+"""The HTML page: each document as a strip of its chunks, with their values and the segments that were chosen."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit import LastQuery
+from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results
+from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.retriever import SpRAGFound
+from llama_index.sprag.search.segment_search import FoundSegment
+from llama_index.sprag.state import SpRAGState
+
+__all__ = ["chunks_to_show", "page_of"]
+
+_DOCUMENTS = 12  # strips around a question; without one the longest documents
+_COLUMNS = 40  # longer documents have several chunks in a column
+_SNIPPET = 140
+
+
+def chunks_to_show(state: SpRAGState, query: LastQuery | None) -> list[str]:
+    """The chunks whose texts the page needs."""
+    return [chunk for segment in _chosen(state, query) for chunk in segment.chunks]
+
+
+def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
+    """The documents around the last question, or the longest ones.
+
+    Parameters
+    ----------
+    texts : text of each chunk to show
+    query : the last query and its search result, if any
+    """
+    segments = _chosen(state, query)
+    documents = _documents(state, segments, query)
+    longest = max((len(document.chunks) for document in documents), default=1)
+    step = -(-longest // _COLUMNS)
+    width = -(-longest // step)
+    columns = [
+        Node(
+            id=f"column {i}",
+            label=str(i * step) if step == 1 else f"{i * step}–{min((i + 1) * step, longest) - 1}",
+            text=f"Chunk {i * step} of each document"
+            if step == 1
+            else "Several chunks of each document: the best counts",
+            group="chunk",
+        )
+        for i in range(width)
+    ]
+    rows: list[Node] = []
+    values: list[NDArray[np.float64]] = []
+    for document in documents:
+        rows.append(_row(document))
+        values.append(_binned(_worth(state, document, query), step, width))
+        mine = [segment for segment in segments if segment.document == document.key]
+        if mine:
+            rows.append(_chosen_row(document, mine, texts))
+            values.append(_binned(_in_segments(document, mine), step, width))
+    panels: list[Facts | Results] = []
+    if query is not None:
+        panels.append(Results("Retrieved", [_result(state, segment, texts) for segment in segments]))
+    facts = {
+        "documents": len(state.documents),
+        "chunks": len(state.chunks),
+        "chunks with a header": len(state.contexts),
+        "documents not described": len(state.undescribed),
+    }
+    panels.append(Facts("The index", {name: count for name, count in facts.items() if count}))
+    return Page(
+        title="spRAG segments",
+        subtitle=f"Question: {query.question}" if query is not None else "The longest documents, chunk by chunk",
+        view=Grid(
+            rows=rows,
+            columns=columns,
+            values=np.array(values) if values else np.zeros((0, width)),
+            label="relevance by rank" if query is not None else "tokens",
+            groups=[
+                Group("document", "Document: what each chunk is worth" if query else "Document"),
+                Group("segment", "Its chosen segments"),
+                Group("chunk", "Chunk of a document"),
+            ],
+        ),
+        panels=panels,
+        highlight_label="Chosen segments",
+    )
+
+
+def _chosen(state: SpRAGState, query: LastQuery | None) -> list[FoundSegment]:
+    """The segments of the answer; a chunk of `mode="chunks"` is a segment of its own."""
+    if query is None:
+        return []
+    found: SpRAGFound = query.found
+    answered = dict(query.answer)
+    if found.segments:
+        return list(found.segments)[: len(answered)]
+    places = [(chunk, *state.place_of[chunk], score) for chunk, score in query.answer if chunk in state.place_of]
+    return [FoundSegment(key, start, [chunk], [score], score, 0, [None]) for chunk, key, start, score in places]
+
+
+def _documents(state: SpRAGState, segments: Sequence[FoundSegment], query: LastQuery | None) -> list[DocumentEntry]:
+    if query is None:
+        longest = sorted(state.documents.values(), key=lambda document: (-len(document.chunks), document.key))
+        return longest[:_DOCUMENTS]
+    keys = dict.fromkeys(segment.document for segment in segments)
+    for ranking in query.found.rankings:
+        keys.update(dict.fromkeys(state.place_of[chunk][0] for chunk in ranking.ids if chunk in state.place_of))
+    return [state.documents[key] for key in keys][:_DOCUMENTS]
+
+
+def _worth(state: SpRAGState, document: DocumentEntry, query: LastQuery | None) -> NDArray[np.float64]:
+    """Of each chunk its best relevance by rank for any query, NaN where it was not found; its length without one."""
+    if query is None:
+        return document.tokens.astype(np.float64)
+    worth = np.full(len(document.chunks), np.nan)
+    number = {chunk: i for i, chunk in enumerate(document.chunks)}
+    for ranking in query.found.rankings:
+        for rank, chunk in enumerate(ranking.ids):
+            if chunk in number:
+                worth[number[chunk]] = np.fmax(worth[number[chunk]], 1 - rank / len(ranking.ids))
+    return worth
+
+
+def _in_segments(document: DocumentEntry, segments: Sequence[FoundSegment]) -> NDArray[np.float64]:
+    values = np.full(len(document.chunks), np.nan)
+    for segment in segments:
+        values[segment.start : segment.start + len(segment.chunks)] = 1.0
+    return values
+
+
+def _binned(values: NDArray[np.float64], step: int, width: int) -> NDArray[np.float64]:
+    padded = np.full(step * width, np.nan)
+    padded[: len(values)] = values
+    best: NDArray[np.float64] = np.fmax.reduce(padded.reshape(width, step), axis=1)
+    return best
+
+
+def _row(document: DocumentEntry) -> Node:
+    details = {"chunks": len(document.chunks), "tokens": int(document.tokens.sum())}
+    return Node(
+        id=document.key,
+        label=document.title or document.chunks[0],
+        text=document.summary or document.error,
+        group="document",
+        details=details,
+    )
+
+
+def _chosen_row(document: DocumentEntry, segments: Sequence[FoundSegment], texts: Mapping[str, str]) -> Node:
+    text = "\n\n".join(
+        f"Chunks {segment.start} to {segment.start + len(segment.chunks) - 1}:\n{_text(segment, texts)}"
+        for segment in segments
+    )
+    return Node(
+        id=f"segments of {document.key}",
+        label="chosen segments",
+        text=text,
+        group="segment",
+        score=max(segment.value for segment in segments),
+        highlighted=True,
+        details={"segments": len(segments)},
+    )
+
+
+def _result(state: SpRAGState, segment: FoundSegment, texts: Mapping[str, str]) -> Result:
+    last = segment.start + len(segment.chunks) - 1
+    where = f"chunk {segment.start}" if last == segment.start else f"chunks {segment.start} to {last}"
+    title = state.documents[segment.document].title
+    return Result(
+        f"{title}, {where}" if title else where,
+        snippet=shorten(_text(segment, texts), _SNIPPET, placeholder="…"),
+        score=segment.value,
+        node=None if segment.document not in state.documents else f"segments of {segment.document}",
+    )
+
+
+def _text(segment: FoundSegment, texts: Mapping[str, str]) -> str:
+    return "\n".join(texts[chunk] for chunk in segment.chunks if chunk in texts)

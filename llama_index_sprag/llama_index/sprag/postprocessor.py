@@ -1,0 +1,192 @@
+"""`RelevantSegmentPostprocessor`: relevant segments from the chunks of any retriever and reranker."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedPostprocessor,
+    Steps,
+    call,
+    content_id,
+    count_tokens,
+    fresh,
+    match_nodes,
+    plain_text,
+    sort_key,
+)
+from llama_index.sprag.config import SegmentConfig, SpRAGConfig, published_config
+from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents.order import ChunkPlace, in_order, page_of
+from llama_index.sprag.keywords import RelevantSegmentKeywords
+from llama_index.sprag.search.segment_search import RankedChunks, find_segments
+from llama_index.sprag.segment_nodes import header_of_segment, segment_results
+from llama_index.sprag.state import SpRAGState
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["RelevantSegmentPostprocessor"]
+
+_SEGMENT_PARAMETERS = frozenset(SegmentConfig.__dataclass_fields__)
+
+
+class RelevantSegmentPostprocessor(DerivedPostprocessor):
+    """Replaces chunks by the most valuable runs of neighbouring chunks within a budget.
+
+    It works behind any retriever and reranker; it needs neither LLM nor embedding model, and no index of spRAG. The
+    neighbours of a chunk come from the index, or from a document store that holds the nodes of its document: with most
+    external vector stores that is so only if they were added to one. Chunks whose document is in neither are kept.
+
+    The more chunks the retriever gives the better: the published code takes 200.
+
+    Parameters
+    ----------
+    index : a :class:`~llama_index.sprag.SpRAGIndex`, which knows all documents with their lengths [None]
+    docstore : where neighbours are found without an index [None: that of the index]
+    reranked : whether the scores are those of a reranker, for `calibration="auto"` [False: the rank alone decides]
+    segment_headers : whether the text of a segment begins with the header of its document, from the index [False]
+    overall_max_length, max_length, overall_max_length_extension, minimum_value, irrelevant_chunk_penalty,
+    neighbor_relevance, decay_rate, top_k_for_document_selection, length_unit, length_adjustment, reference_length,
+    calibration, selection, fill : see :class:`~llama_index.sprag.config.SegmentConfig`
+    top_n, token_budget, filters : see :class:`~llama_index.ragkit.DerivedPostprocessor`; filters need the index
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is unknown or has an invalid value.
+    """
+
+    method: ClassVar[str] = "sprag"
+    keywords: ClassVar[type] = RelevantSegmentKeywords
+    needs_index: ClassVar[bool] = False
+
+    config: SegmentConfig = Field(default_factory=SegmentConfig, description="How segments are extracted.")
+    reranked: bool = Field(default=False, description="Whether the scores are those of a reranker.")
+    segment_headers: bool = Field(default=False, description="Whether segments begin with a header.")
+
+    _docstore: BaseDocumentStore | None = PrivateAttr(default=None)
+
+    def __init__(
+        self,
+        index: DerivedIndex[SpRAGConfig, SpRAGState] | None = None,
+        docstore: BaseDocumentStore | None = None,
+        **kwargs: "Unpack[RelevantSegmentKeywords]",
+    ) -> None:
+        given: dict[str, Any] = dict(kwargs)
+        parameters = {name: given.pop(name) for name in list(given) if name in _SEGMENT_PARAMETERS}
+        if parameters or "config" not in given:
+            given["config"] = SegmentConfig(**parameters)
+        owner: Any = index
+        super().__init__(owner, **given)
+        self._docstore = docstore if docstore is not None else (None if index is None else index.docstore)
+
+    @staticmethod
+    def paper(preset: str = "balanced") -> dict[str, Any]:
+        """The published parameters as keywords: `RelevantSegmentPostprocessor(**...paper("precision"))`.
+
+        Parameters
+        ----------
+        preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+        """
+        return {**vars(published_config(preset)), "segment_headers": True}
+
+    def _postprocess_steps(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Steps[list[NodeWithScore]]:
+        best: dict[str, NodeWithScore] = {}
+        for result, chunk in zip(nodes, self._matched(nodes), strict=True):
+            best.setdefault(chunk or result.node.node_id, result)
+        documents, place_of = yield from self._documents(best)
+        scores = np.array([np.nan if r.score is None else float(r.score) for r in best.values()], np.float64)
+        ranking = RankedChunks(list(best), scores, self.reranked)
+        hidden = self._hidden()
+        segments = find_segments(
+            [ranking], documents, place_of.get, self.config, (lambda chunk: chunk not in hidden) if hidden else None
+        )
+        headers = None
+        if self.segment_headers:
+            headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in documents.items()}
+
+        def fetch(node_id: str) -> Steps[BaseNode | None]:
+            if node_id in best:
+                return best[node_id].node
+            return (yield from self._fetch(node_id))
+
+        found = yield from segment_results(segments, fetch, headers)
+        results = [result for _, result in found]
+        used = {chunk for segment in segments for chunk in segment.chunks}
+        alone = {entry.chunks[0] for entry in documents.values() if entry.key == _alone(entry.chunks[0])}
+        kept = [i for i in best if i in alone and i not in used]
+        # Below everything that was chosen, in their own order.
+        lowest = min([result.get_score() for result in results] or [0.0])
+        return results + [fresh(best[i].node, min(lowest, 0.0) - place) for place, i in enumerate(kept, start=1)]
+
+    def _matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
+        if self._index is None:
+            return [result.node.node_id for result in nodes]
+        return match_nodes(nodes, self._index.state.chunks)
+
+    def _hidden(self) -> set[str]:
+        """Chunks of the index that the filters exclude."""
+        if self._index is None or self.filters is None:
+            return set()
+        chunks = self._index.state.chunks
+        mask = self._allowed(chunks)
+        return set() if mask is None else {chunks.ids[row] for row in np.flatnonzero(~mask)}
+
+    def _documents(
+        self, given: Mapping[str, NodeWithScore]
+    ) -> Steps[tuple[dict[str, DocumentEntry], dict[str, tuple[str, int]]]]:
+        """The documents of chunks, and the place of each of their chunks."""
+        documents: dict[str, DocumentEntry] = {}
+        place_of: dict[str, tuple[str, int]] = {}
+        state: SpRAGState | None = None if self._index is None else self._index.state
+        for chunk, result in given.items():
+            if chunk in place_of:
+                continue
+            if state is not None and chunk in state.place_of:
+                entry = state.documents[state.place_of[chunk][0]]
+            else:
+                entry = _entry(*(yield from self._neighbours(chunk, result.node)))
+            documents[entry.key] = entry
+            place_of.update({each: (entry.key, number) for number, each in enumerate(entry.chunks)})
+        return documents, place_of
+
+    def _neighbours(self, chunk: str, node: BaseNode) -> Steps[tuple[str, list[BaseNode]]]:
+        """The nodes of the LlamaIndex document of a node, from the document store; the node alone without one."""
+        store = self._docstore
+        if store is not None and node.ref_doc_id is not None:
+            info = yield from call(store.get_ref_doc_info, store.aget_ref_doc_info, node.ref_doc_id)
+            if info is not None and chunk in info.node_ids:
+                nodes = yield from call(store.get_nodes, store.aget_nodes, list(info.node_ids), raise_error=False)
+                return content_id("document", node.ref_doc_id), list(nodes)
+        return _alone(chunk), [node]
+
+    def _fetch(self, node_id: str) -> Steps[BaseNode | None]:
+        store = self._docstore
+        if store is None:
+            return None
+        return (yield from call(store.get_document, store.aget_document, node_id, raise_error=False))
+
+
+def _alone(chunk: str) -> str:
+    """The key of a document that is known by a single chunk."""
+    return content_id("alone", chunk)
+
+
+def _entry(key: str, nodes: Iterable[BaseNode]) -> DocumentEntry:
+    by_id = {node.node_id: node for node in nodes}
+    places = [
+        ChunkPlace(node.node_id, node.ref_doc_id or "", page_of(node.metadata), sort_key(node))
+        for node in by_id.values()
+    ]
+    ids, goes_on = in_order(places)
+    tokens = [count_tokens(by_id[i].get_content(metadata_mode=MetadataMode.LLM)) + 1 for i in ids]
+    characters = [len(plain_text(by_id[i])) for i in ids]
+    return DocumentEntry(key, tuple(ids), tuple(goes_on), np.array(tokens, np.int64), np.array(characters, np.int64))

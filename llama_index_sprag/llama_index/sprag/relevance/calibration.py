@@ -1,0 +1,193 @@
+"""Scores of retrievers and rerankers as absolute relevance in [0, 1].
+
+Relevant segment extraction weighs a chunk's relevance against the price of carrying an irrelevant one, which works only
+if relevance means the same for every question and every retriever. With raw cosines of .3 to .6, the published presets
+would return nothing. The published code maps the scores of two rerankers by a beta distribution and takes a constant
+where nothing is known; the others are ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.validation import check_choice, check_number
+from llama_index.sprag.relevance.beta_distribution import beta_cdf
+
+__all__ = [
+    "CALIBRATIONS",
+    "BetaCalibration",
+    "Calibration",
+    "ConstantCalibration",
+    "MinMaxCalibration",
+    "NoCalibration",
+    "SigmoidCalibration",
+    "automatic_calibration",
+    "calibration_of",
+    "check_calibration",
+]
+
+
+@runtime_checkable
+class Calibration(Protocol):
+    """What turns the scores of one query into relevance."""
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Relevance in [0, 1] of each score, shape of `scores`; a higher score is never less relevant."""
+        ...
+
+
+@dataclass(frozen=True)
+class ConstantCalibration:
+    """The same relevance for every retrieved chunk: its rank alone decides.
+
+    The published code takes .8 where no reranker is used (`ignore_absolute_relevance`); its first generation knew ranks
+    only, which is a value of 1.
+    """
+
+    value: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_number("value", self.value, 0, 1, above=True)
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """The constant, for every score."""
+        return np.full(np.shape(scores), float(self.value))
+
+
+@dataclass(frozen=True)
+class BetaCalibration:
+    """The distribution function of a beta distribution, for scores in [0, 1]; scores outside are cut off.
+
+    Published: a = b = 0.4 for Cohere's rerank-english-v3.0 [default], a = 0.5 and b = 1.8 for Voyage's rerank-1. Both
+    spread the scores of their reranker about evenly over [0, 1].
+    """
+
+    a: float = 0.4
+    b: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_number("a", self.a, 0, 1000, above=True)
+        check_number("b", self.b, 0, 1000, above=True)
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """P(X <= score) of a beta-distributed X."""
+        return beta_cdf(np.clip(_finite(scores), 0, 1), self.a, self.b)
+
+
+@dataclass(frozen=True)
+class SigmoidCalibration:
+    """``1 / (1 + exp((midpoint - score) / scale))``, for unbounded scores: logits of a cross-encoder [0, 1]."""
+
+    midpoint: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("midpoint", self.midpoint, -np.inf)
+        check_number("scale", self.scale, 0, above=True)
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Half at the midpoint."""
+        relevance: NDArray[np.float64] = 0.5 * (1 + np.tanh((_finite(scores) - self.midpoint) / (2 * self.scale)))
+        return relevance
+
+
+@dataclass(frozen=True)
+class MinMaxCalibration:
+    """The best score of a query is 1 and its lowest 0; equal scores are all 1. Relative, whatever the best is worth."""
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """``(score - lowest) / (best - lowest)``."""
+        given = _finite(scores)
+        if not given.size or given.max() == given.min():
+            return np.ones_like(given)
+        # Halves, so that the difference of extreme scores stays finite.
+        low, high = given.min() / 2, given.max() / 2
+        relevance: NDArray[np.float64] = np.clip((given / 2 - low) / (high - low), 0, 1)
+        return relevance
+
+
+@dataclass(frozen=True)
+class NoCalibration:
+    """Scores that are relevance already, cut off at 0 and 1."""
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """The score itself."""
+        return np.clip(_finite(scores), 0, 1)
+
+
+CALIBRATIONS: Mapping[str, Calibration] = MappingProxyType(
+    {
+        "rank": ConstantCalibration(1.0),
+        "constant": ConstantCalibration(0.8),
+        "beta": BetaCalibration(),
+        "sigmoid": SigmoidCalibration(),
+        "min-max": MinMaxCalibration(),
+        "none": NoCalibration(),
+    }
+)
+
+
+def check_calibration(calibration: str | Calibration) -> None:
+    """Refuse what is neither a name of a calibration, nor "auto", nor a function.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    if isinstance(calibration, str):
+        check_choice("calibration", calibration, ("auto", *CALIBRATIONS))
+    elif not callable(calibration):
+        raise ConfigurationError(
+            f"calibration must be one of {', '.join(map(repr, ['auto', *CALIBRATIONS]))} or a function from scores to "
+            f"relevance, not {calibration!r}."
+        )
+
+
+def calibration_of(calibration: str | Calibration, scores: ArrayLike, *, reranked: bool = False) -> Calibration:
+    """The calibration of a name, `"auto"` being :func:`automatic_calibration`; any other object is taken as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no calibration of the name.
+    """
+    check_calibration(calibration)
+    if not isinstance(calibration, str):
+        return calibration
+    return automatic_calibration(scores, reranked=reranked) if calibration == "auto" else CALIBRATIONS[calibration]
+
+
+def automatic_calibration(scores: ArrayLike, *, reranked: bool) -> Calibration:
+    """What suits the scores of one query.
+
+    Cosines, BM25 scores, sums of ranks and the like say little about absolute relevance: without a reranker the rank
+    alone decides (`"rank"`; the published constant of .8 only makes every price a quarter higher). Of a reranker's
+    scores, those within [0, 1] are taken as its probabilities (`"beta"`), others with a negative one among them as
+    logits (`"sigmoid"`), and those of any other scale relative to each other (`"min-max"`). Rankings whose scores are
+    missing or all equal are as without a reranker.
+
+    Parameters
+    ----------
+    scores : shape (k,), of one query; NaN where a chunk has none
+    reranked : whether they are a reranker's
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    if not reranked or not given.size or not np.isfinite(given).all() or given.max() == given.min():
+        return CALIBRATIONS["rank"]
+    if given.min() < 0:
+        return CALIBRATIONS["sigmoid"]
+    return CALIBRATIONS["beta" if given.max() <= 1 else "min-max"]
+
+
+def _finite(scores: ArrayLike) -> NDArray[np.float64]:
+    given = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(given).all():
+        raise ConfigurationError(
+            'Scores are missing, NaN or infinite; calibration="rank" and "constant" need no scores.'
+        )
+    return given

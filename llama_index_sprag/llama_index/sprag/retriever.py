@@ -1,0 +1,290 @@
+"""`SpRAGRetriever`: chunks by contextualised nearness, and the relevant segments that they lead to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedRetriever,
+    Query,
+    Steps,
+    call,
+    deepened,
+    fence,
+    fit_tokens,
+    offload,
+    parse_model,
+)
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
+from llama_index.sprag.context.headers import contextualised
+from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
+from llama_index.sprag.keywords import SpRAGRetrieverKeywords
+from llama_index.sprag.prompts import QUERIES_PROMPT
+from llama_index.sprag.search.chunk_search import best_chunks, nearness_of
+from llama_index.sprag.search.segment_search import FoundSegment, RankedChunks, find_segments
+from llama_index.sprag.segment_nodes import header_of_segment, segment_results
+from llama_index.sprag.state import SpRAGState
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["QueriesReply", "SpRAGFound", "SpRAGRetriever"]
+
+
+class QueriesReply(BaseModel):
+    """Reply to the prompt for search queries."""
+
+    queries: list[str] = Field(min_length=1, description="search queries")
+
+
+@dataclass(frozen=True)
+class SpRAGFound:
+    """The result of a search.
+
+    Attributes
+    ----------
+    state : what was searched
+    queries : the queries that stood for the question
+    nearness : for each the nearness of every chunk
+    rankings : for each the best chunks
+    allowed : which chunks may be shown; None for all
+    segments : in `mode="segments"`, most valuable first
+    ranking : in `mode="chunks"`, chunks with their scores, best first
+    fallback : which part of the method was not used, and why; empty otherwise
+    """
+
+    state: SpRAGState
+    queries: Sequence[str]
+    nearness: Sequence[NDArray[np.float64]]
+    rankings: Sequence[RankedChunks]
+    allowed: Mask | None
+    segments: Sequence[FoundSegment]
+    ranking: Sequence[tuple[str, float]]
+    fallback: str = ""
+
+
+class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation]):
+    """Retrieves segments of documents, or chunks, from a :class:`SpRAGIndex`.
+
+    Chunks are ranked by nearness: BM25 and the cosine of chunks with their headers, each standardised over its hundred
+    best of this question. In `mode="segments"` the best of them, reranked if there is a reranker, are worth what
+    :mod:`llama_index.sprag.segments.values` says, and the most valuable runs of neighbouring chunks within the budget
+    are returned. A segment of one chunk is the original node; a longer one is a node derived from its chunks, which its
+    CHILD relationships and its metadata name.
+
+    Scores, higher is better: the value of a segment, about the number of relevant chunks in it, comparable between
+    queries as far as relevance is calibrated; in `mode="chunks"` nearness, comparable within one answer, or the score
+    of the reranker.
+
+    Several queries may stand for a question: `QueryBundle.custom_embedding_strs`, or `auto_query`.
+
+    Parameters
+    ----------
+    similarity_top_k : maximum number of segments, or of chunks [10]
+    token_budget : maximum number of tokens of all results; replaces `overall_max_length` where that counts tokens
+    mode, candidates, lexical_weight, context_weight, auto_query, max_queries, segment_headers, order :
+        see :class:`~llama_index.sprag.config.SearchConfig`
+    overall_max_length, max_length, overall_max_length_extension, minimum_value, irrelevant_chunk_penalty,
+    neighbor_relevance, decay_rate, top_k_for_document_selection, length_unit, length_adjustment, reference_length,
+    calibration, selection, fill : see :class:`~llama_index.sprag.config.SegmentConfig`
+    reranker : a postprocessor that scores chunks again; it sees the header before each chunk [None]
+    llm, prompts, retry : for `auto_query` (prompt "queries"); see :class:`~llama_index.ragkit.DerivedRetriever`
+    kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has an invalid value.
+    """
+
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"queries": QUERIES_PROMPT}
+    method: ClassVar[str] = "sprag"
+    keywords = SpRAGRetrieverKeywords
+    options_cls = SearchConfig
+    options: SearchConfig
+
+    def __init__(
+        self, index: DerivedIndex[SpRAGConfig, SpRAGState], **kwargs: "Unpack[SpRAGRetrieverKeywords]"
+    ) -> None:
+        super().__init__(index, **kwargs)
+        reranker = kwargs.get("reranker")
+        if reranker is not None and not isinstance(reranker, BaseNodePostprocessor):
+            raise ConfigurationError(f"reranker must be a node postprocessor, not {type(reranker).__name__}.")
+        self._reranker = reranker
+        if self.token_budget is not None and self.options.length_unit == "tokens":
+            self.options = replace(self.options, overall_max_length=self.token_budget)
+
+    @staticmethod
+    def paper(preset: str = "balanced") -> dict[str, Any]:
+        """The published search as keywords: `index.as_retriever(**SpRAGRetriever.paper())`.
+
+        Parameters
+        ----------
+        preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+        """
+        return published_search(preset)
+
+    # -- the search -------------------------------------------------------------------------------------
+
+    def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:
+        state, allowed = query.state, query.allowed
+        texts, fallback = yield from self._texts(query.bundle)
+        nearness = []
+        for text in texts:
+            if text == query.text:
+                vector = yield from query.vector()
+            else:
+                vector = yield from query.resources.embed_query(text, state.chunks.dim)
+            nearness.append((yield from offload(nearness_of, state, text, vector, self.options, allowed)))
+        rankings = []
+        for text, near in zip(texts, nearness, strict=True):
+            rankings.append((yield from self._rank(state, text, near, query.wanted)))
+        segments: Sequence[FoundSegment] = ()
+        if self.options.mode == "segments":
+            segments = yield from offload(self._segments, state, rankings, allowed)
+            if not segments:
+                segments, reason = self._best_chunk(state, rankings)
+                fallback = fallback or reason
+        return SpRAGFound(state, texts, nearness, rankings, allowed, segments, _merged(rankings), fallback)
+
+    def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
+        """The queries that stand for a question, and why they are not the model's if they should be."""
+        given = [text for text in bundle.custom_embedding_strs or () if text.strip()]
+        if given:
+            return list(dict.fromkeys(given)), ""
+        if not self.options.auto_query:
+            return [bundle.query_str], ""
+        try:
+            reply = yield from self._complete(
+                "queries",
+                partial(parse_model, model=QueriesReply),
+                question=fence([bundle.query_str], "question"),
+                max_queries=self.options.max_queries,
+            )
+        except ExtractionError as error:
+            return [bundle.query_str], f"the question itself was the query: {error}"
+        texts = list(dict.fromkeys(text.strip() for text in reply.queries if text.strip()))
+        return texts[: self.options.max_queries] or [bundle.query_str], ""
+
+    def _rank(self, state: SpRAGState, text: str, nearness: NDArray[np.float64], wanted: int) -> Steps[RankedChunks]:
+        count = self.options.candidates if self.options.mode == "segments" else max(wanted, self.options.candidates)
+        best = yield from offload(best_chunks, state, nearness, count)
+        if self._reranker is None:
+            return RankedChunks([i for i, _ in best], np.array([score for _, score in best], np.float64))
+        nodes = []
+        for node_id, score in best:
+            node = yield from self._index.storage.get_node(node_id)
+            if node is not None:
+                shown = contextualised(state.header(node_id), node.get_content(metadata_mode=MetadataMode.EMBED))
+                nodes.append(NodeWithScore(node=TextNode(id_=node_id, text=shown), score=score))
+        bundle = QueryBundle(text)
+        found = yield from call(
+            self._reranker.postprocess_nodes, self._reranker.apostprocess_nodes, nodes, query_bundle=bundle
+        )
+        scores = [np.nan if result.score is None else float(result.score) for result in found]
+        return RankedChunks([result.node.node_id for result in found], np.array(scores, np.float64), reranked=True)
+
+    def _segments(
+        self, state: SpRAGState, rankings: Sequence[RankedChunks], allowed: Mask | None
+    ) -> list[FoundSegment]:
+        hidden = set() if allowed is None else {state.chunks.ids[row] for row in np.flatnonzero(~allowed)}
+        shown = None if allowed is None else lambda chunk: chunk not in hidden
+        return find_segments(rankings, state.documents, state.place_of.get, self.options, shown)
+
+    def _best_chunk(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> tuple[list[FoundSegment], str]:
+        for number, ranking in enumerate(rankings):
+            for rank, chunk in enumerate(ranking.ids):
+                if chunk in state.place_of:
+                    document, start = state.place_of[chunk]
+                    reason = (
+                        f"no segment has the minimum value of {self.options.minimum_value:g} within "
+                        f"{self.options.overall_max_length} {self.options.length_unit}: this is the best chunk"
+                    )
+                    return [FoundSegment(document, start, [chunk], [0.0], 0.0, number, [rank])], reason
+        return [], ""
+
+    # -- results ----------------------------------------------------------------------------------------
+
+    def _results(self, found: SpRAGFound) -> Steps[list[NodeWithScore]]:
+        if self.options.mode == "chunks":
+            rank = partial(self._deeper, found)
+            return (yield from self._take_best(deepened(found.ranking, rank, max(1, len(found.ranking)))))
+        return [result for _, result in (yield from self._segment_results(found))]
+
+    def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:
+        """A deeper ranking, for chunks that another index has deleted."""
+        ranked = [best_chunks(found.state, nearness, depth) for nearness in found.nearness]
+        if self._reranker is not None:
+            known = {chunk for ranking in found.rankings for chunk in ranking.ids}
+            lowest = min((score for _, score in found.ranking), default=0.0)
+            return [*found.ranking, *((i, lowest) for ranking in ranked for i, _ in ranking if i not in known)]
+        return _merged([RankedChunks([i for i, _ in r], np.array([s for _, s in r])) for r in ranked])
+
+    def _segment_results(self, found: SpRAGFound) -> Steps[list[tuple[FoundSegment, NodeWithScore]]]:
+        state = found.state
+        headers = None
+        if self.options.segment_headers:
+            described = {segment.document: state.documents[segment.document] for segment in found.segments}
+            headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in described.items()}
+        results = yield from segment_results(found.segments, self._index.storage.get_node, headers)
+        kept = {id(result) for result in fit_tokens([result for _, result in results], self.token_budget)}
+        results = [pair for pair in results if id(pair[1]) in kept][: self.similarity_top_k]
+        if self.options.order == "document":
+            first = {segment.document: place for place, (segment, _) in reversed(list(enumerate(results)))}
+            results.sort(key=lambda pair: (first[pair[0].document], pair[0].start))
+        return results
+
+    def _explanations(self, found: SpRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[SpRAGExplanation]]:
+        if self.options.mode == "segments":
+            pairs = yield from self._segment_results(found)
+            segments = {result.node.node_id: segment for segment, result in pairs}
+            return [_explain(found, segments[n.node.node_id], n) for n in nodes]
+        rank_of = {chunk: rank for rank, (chunk, _) in enumerate(found.ranking)}
+        explained = []
+        for result in nodes:
+            chunk, score = result.node.node_id, result.get_score()
+            document, start = found.state.place_of[chunk]
+            segment = FoundSegment(document, start, [chunk], [score], score, 0, [rank_of.get(chunk)])
+            explained.append(_explain(found, segment, result))
+        return explained
+
+
+def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
+    """One ranking of chunks: by the best score for any query; without scores by the best rank."""
+    best: dict[str, tuple[float, int]] = {}
+    for ranking in rankings:
+        for rank, (chunk, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
+            mine = (score if np.isfinite(score) else -float(rank), -rank)
+            best[chunk] = max(best.get(chunk, mine), mine)
+    if len(rankings) == 1:
+        return [(chunk, best[chunk][0]) for chunk in dict.fromkeys(rankings[0].ids)]
+    return [(chunk, score) for chunk, (score, _) in sorted(best.items(), key=lambda item: (-item[1][0], item[0]))]
+
+
+def _explain(found: SpRAGFound, segment: FoundSegment, result: NodeWithScore) -> SpRAGExplanation:
+    chunks = [
+        ChunkInSegment(chunk, rank, float(value), found.state.header(chunk))
+        for chunk, rank, value in zip(segment.chunks, segment.ranks, segment.values, strict=True)
+    ]
+    return SpRAGExplanation(
+        node_id=result.node.node_id,
+        text=result.node.get_content(),
+        score=result.get_score(),
+        document=found.state.documents[segment.document].title,
+        start=segment.start,
+        end=segment.start + len(segment.chunks),
+        query=found.queries[segment.query],
+        chunks=chunks,
+        fallback=found.fallback,
+    )

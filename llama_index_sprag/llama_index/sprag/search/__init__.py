@@ -1,0 +1,3 @@
+"""From a question to chunks and segments."""
+
+__all__: list[str] = []

@@ -1,0 +1,144 @@
+"""The relevant segments of the documents that a ranking of chunks leads to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.sprag.config import SegmentConfig
+from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.relevance.calibration import calibration_of
+from llama_index.sprag.segments.relevant_segments import extract_segments
+from llama_index.sprag.segments.values import ChunkRanking, select_documents
+
+__all__ = ["FoundSegment", "RankedChunks", "find_segments"]
+
+
+@dataclass(frozen=True)
+class RankedChunks:
+    """What one query found.
+
+    Attributes
+    ----------
+    ids : of the chunks, best first
+    scores : shape (k,), NaN where a chunk has none
+    reranked : whether the scores are a reranker's
+    """
+
+    ids: Sequence[str]
+    scores: NDArray[np.float64]
+    reranked: bool = False
+
+
+@dataclass(frozen=True)
+class FoundSegment:
+    """A segment.
+
+    Attributes
+    ----------
+    document : key of its document
+    start : number of its first chunk in the document
+    chunks : ids of its chunks in reading order
+    values : what each is worth to the query
+    value : their sum
+    query : number of the query that it was chosen for
+    ranks : for each chunk its place in the ranking of that query, from 0; None where it was not found
+    """
+
+    document: str
+    start: int
+    chunks: Sequence[str]
+    values: Sequence[float]
+    value: float
+    query: int
+    ranks: Sequence[int | None]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Consecutive chunks of a document that may be shown and go on from each other."""
+
+    document: DocumentEntry
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.document.key}/{self.start}"
+
+
+def find_segments(
+    rankings: Sequence[RankedChunks],
+    documents: Mapping[str, DocumentEntry],
+    place_of: Callable[[str], tuple[str, int] | None],
+    config: SegmentConfig,
+    shown: Callable[[str], bool] | None = None,
+) -> list[FoundSegment]:
+    """Segments of the documents of the best chunks, most valuable first, those that only fill the budget last.
+
+    A segment contains no chunk that may not be shown, and does not cross a place where the order is not known.
+
+    Parameters
+    ----------
+    rankings : one a query
+    place_of : chunk -> its document, and its number in it; None for one that is gone
+    shown : whether a chunk may be part of a segment; None for all
+    """
+    ranked = [[(i, place) for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
+    relevance = [
+        np.asarray(calibration_of(config.calibration, ranking.scores, reranked=ranking.reranked)(ranking.scores))
+        for ranking in rankings
+    ]
+    by_document = [
+        ChunkRanking([place[0] for _, place in chunks], [place[1] for _, place in chunks], np.ones(len(chunks)))
+        for chunks in ranked
+    ]
+    considered = select_documents(by_document, config.top_k_for_document_selection)
+    runs: dict[str, _Run] = {}
+    run_of: dict[tuple[str, int], tuple[str, int]] = {}
+    for key in considered:
+        for run in _runs(documents[key], shown):
+            runs[run.name] = run
+            run_of.update({(key, run.start + i): (run.name, i) for i in range(run.end - run.start)})
+    chunk_rankings = []
+    for ranking, values in zip(rankings, relevance, strict=True):
+        # Chunks of other documents keep their places.
+        places = [run_of.get(place_of(i) or ("", -1), ("", 0)) for i in ranking.ids]
+        chunk_rankings.append(ChunkRanking([name for name, _ in places], [number for _, number in places], values))
+    unit = "tokens" if config.length_unit == "tokens" else "characters"
+    lengths = [getattr(run.document, unit)[run.start : run.end] for run in runs.values()]
+    chosen = extract_segments(chunk_rankings, list(runs), lengths, config)
+    first_position = dict(zip(chosen.laid_out.documents, chosen.laid_out.starts.tolist(), strict=False))
+    rank_of = [{i: rank for rank, i in reversed(list(enumerate(ranking.ids)))} for ranking in rankings]
+    found = []
+    for segment in chosen.segments:
+        run = runs[segment.document]
+        at = first_position[segment.document]
+        ids = run.document.chunks[run.start + segment.start : run.start + segment.end]
+        found.append(
+            FoundSegment(
+                document=run.document.key,
+                start=run.start + segment.start,
+                chunks=ids,
+                values=chosen.laid_out.values[segment.query, at + segment.start : at + segment.end].tolist(),
+                value=segment.value,
+                query=segment.query,
+                ranks=[rank_of[segment.query].get(i) for i in ids],
+            )
+        )
+    return sorted(
+        found, key=lambda segment: (-round(segment.value, 9), considered.index(segment.document), segment.start)
+    )
+
+
+def _runs(document: DocumentEntry, shown: Callable[[str], bool] | None) -> list[_Run]:
+    runs: list[_Run] = []
+    for number, (chunk, goes_on) in enumerate(zip(document.chunks, document.goes_on, strict=True)):
+        if shown is not None and not shown(chunk):
+            continue
+        if goes_on and runs and runs[-1].end == number:
+            runs[-1] = replace(runs[-1], end=number + 1)
+        else:
+            runs.append(_Run(document, number, number + 1))
+    return runs

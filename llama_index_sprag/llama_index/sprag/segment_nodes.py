@@ -1,0 +1,95 @@
+"""Segments as nodes: the original node for a single chunk, else a derived node that points at its chunks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+
+from llama_index.ragkit import NodeFetch, Steps, content_id, fresh, plain_text
+from llama_index.sprag.search.segment_search import FoundSegment
+from llama_index.sprag.segments.joining import Piece, joined_text
+
+__all__ = ["SEGMENT_KEYS", "chunks_of_node", "header_of_segment", "segment_results"]
+
+_CHUNKS, _START, _END = "sprag_chunks", "sprag_start", "sprag_end"
+SEGMENT_KEYS = (_CHUNKS, _START, _END)
+"""Metadata of a derived node: ids of its chunks, and which chunks of the document they are (the end exclusive)."""
+
+
+def segment_results(
+    segments: Sequence[FoundSegment], fetch: NodeFetch, headers: Mapping[str, str] | None = None
+) -> Steps[list[tuple[FoundSegment, NodeWithScore]]]:
+    """The nodes of segments, without those whose chunks another index has deleted.
+
+    Parameters
+    ----------
+    headers : document key -> what the text of a segment of the document begins with; None for no headers
+    """
+    results = []
+    for segment in segments:
+        nodes = []
+        for chunk in segment.chunks:
+            node = yield from fetch(chunk)
+            if node is not None:
+                nodes.append(node)
+        if not nodes:
+            continue
+        header = (headers or {}).get(segment.document, "")
+        if len(nodes) == 1 and not header:
+            results.append((segment, fresh(nodes[0], segment.value)))
+            continue
+        sources = {}
+        for ref_doc_id in dict.fromkeys(node.ref_doc_id for node in nodes if node.ref_doc_id):
+            source = yield from fetch(ref_doc_id)
+            if source is not None:
+                sources[ref_doc_id] = plain_text(source)
+        node = _segment_node(segment, nodes, sources, header)
+        results.append((segment, NodeWithScore(node=node, score=float(segment.value))))
+    return results
+
+
+def _segment_node(
+    segment: FoundSegment, nodes: Sequence[BaseNode], sources: Mapping[str, str], header: str
+) -> TextNode:
+    text = joined_text([_piece(node) for node in nodes], sources)
+    first = nodes[0]
+    shared = {
+        name: value
+        for name, value in first.metadata.items()
+        if all(name in node.metadata and node.metadata[name] == value for node in nodes[1:])
+    }
+    own: dict[str, Any] = {
+        _CHUNKS: [node.node_id for node in nodes],
+        _START: segment.start,
+        _END: segment.start + len(segment.chunks),
+    }
+    children = [RelatedNodeInfo(node_id=node.node_id) for node in nodes]
+    relationships: dict[NodeRelationship, Any] = {NodeRelationship.CHILD: children}
+    if first.ref_doc_id is not None:
+        relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=first.ref_doc_id)
+    return TextNode(
+        id_=content_id("segment", *own[_CHUNKS]),
+        text=f"{header}\n\n{text}" if header else text,
+        metadata={**shared, **own},
+        excluded_embed_metadata_keys=[*first.excluded_embed_metadata_keys, *own],
+        excluded_llm_metadata_keys=[*first.excluded_llm_metadata_keys, *own],
+        relationships=relationships,
+    )
+
+
+def _piece(node: BaseNode) -> Piece:
+    text = plain_text(node)
+    start = node.start_char_idx if isinstance(node, TextNode) else None
+    return Piece(text, node.ref_doc_id, start, None if start is None else start + len(text))
+
+
+def chunks_of_node(node: BaseNode) -> list[str]:
+    """The ids of the chunks that a result stands for."""
+    return list(node.metadata.get(_CHUNKS, [node.node_id]))
+
+
+def header_of_segment(title: str, summary: str) -> str:
+    """Title and summary in the published wording, `""` without either."""
+    if not title and not summary:
+        return ""
+    return f"Document context: the following excerpt is from a document titled '{title}'. {summary}".rstrip()

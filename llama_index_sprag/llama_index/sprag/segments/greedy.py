@@ -1,0 +1,123 @@
+"""The published choice of segments: again and again the best one that fits.
+
+spRAG (SuperpoweredAI, 2024; later dsRAG), relevant segment extraction, as in version 0.2.0: for each query in turn, of
+all windows that overlap no chosen segment of any query and fit what is left of the budget, the one of the largest sum
+is chosen; of equal ones the earliest, then the shortest. A query without a window of at least the minimum value is
+finished. It ends when all are finished, or the budget is used up.
+
+The published code tries every pair of ends for each segment, O(n L (segments + documents + L)) for n chunks and windows
+of L. Here each possible first chunk keeps its best last chunk. Chosen segments and a shrinking budget only rule windows
+out, so that a best end stays the best until it is ruled out itself; the next best is then looked up in a table of range
+maxima over the prefix sums. That takes O(n log L) once and O(n) for each segment, and selects the same.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from llama_index.sprag.segments.range_maximum import RangeMaximum
+from llama_index.sprag.segments.windows import Candidates, Problem, Segment, floating_point
+
+__all__ = ["select_greedy"]
+
+_NONE = np.iinfo(np.int64).min  # less than any sum
+
+
+def select_greedy(
+    values: ArrayLike,
+    documents: ArrayLike,
+    costs: ArrayLike | None = None,
+    *,
+    max_length: int,
+    overall_max_length: int,
+    minimum_value: float,
+) -> list[Segment]:
+    """Segments in the order in which they are found.
+
+    Parameters
+    ----------
+    values : shape (n_queries, n_chunks), what each chunk is worth to each query, negative where it is in the way
+    documents : shape (n_chunks,), number of the document of each chunk, never decreasing
+    costs : shape (n_chunks,), whole numbers of at least 0, the length of each chunk in the unit of the two limits
+        [1 each: limits are numbers of chunks]
+    max_length : what a segment costs at most; a single chunk may cost more (it could never be returned otherwise)
+    overall_max_length : what all segments cost at most, without exception
+    minimum_value : sum that a segment must have, at least 0
+
+    Raises
+    ------
+    ConfigurationError
+        If shapes do not fit, a value is not finite, or a parameter is out of range.
+
+    >>> select_greedy([-1, 2, -1, 2, -1], [0] * 5, max_length=4, overall_max_length=4, minimum_value=1)
+    [Segment(start=1, end=4, value=3.0, query=0)]
+    """
+    problem = Problem(values, documents, costs, max_length, overall_max_length, minimum_value)
+    left = problem.overall_max_length
+    queries = [_Query(problem, number) for number in range(problem.n_queries)]
+    active = list(range(problem.n_queries))
+    chosen: list[Segment] = []
+    for query in queries:
+        query.fit(left)
+    while active and left:
+        for number in tuple(active):
+            start, end, value = queries[number].best()
+            if value < problem.minimum_value:
+                active.remove(number)
+                continue
+            chosen.append(Segment(start, end, floating_point(value), number))
+            left -= int(problem.cost_sums[end] - problem.cost_sums[start])
+            if not left:
+                break
+            for query in queries:
+                query.take(start, end)
+                query.fit(left)
+    return chosen
+
+
+class _Query:
+    """For each chunk that may begin a segment, the best end of those that are still possible."""
+
+    def __init__(self, problem: Problem, number: int) -> None:
+        self._candidates = Candidates(problem, number)
+        self._last = self._candidates.last.copy()
+        places = np.arange(len(self._last))
+        longest = int((self._last - places).max(initial=0)) + 1
+        self._maximum = RangeMaximum(self._candidates.after, longest)
+        self._end = np.full(len(places), -1)
+        self._sum = np.full(len(places), _NONE)
+        self._find_ends(places, self._last)
+
+    def best(self) -> tuple[int, int, int]:
+        """Start, end and fixed-point sum of the best window; the sum is less than any other if there is none."""
+        if not len(self._sum):
+            return 0, 0, _NONE
+        place = int(np.argmax(self._sum))
+        positions = self._candidates.positions
+        return int(positions[place]), int(positions[self._end[place]]) + 1, int(self._sum[place])
+
+    def take(self, start: int, end: int) -> None:
+        """No window may touch the positions [start, end) any more."""
+        positions = self._candidates.positions
+        low, high = np.searchsorted(positions, [start, end])
+        self._last[low:high] = -1
+        self._sum[low:high] = _NONE
+        before = np.flatnonzero((self._last[:low] >= low) & (self._sum[:low] > _NONE))
+        self._last[:low] = np.minimum(self._last[:low], low - 1)
+        self._find_ends(before, self._last[before])
+
+    def fit(self, left: int) -> None:
+        """No window may cost more than `left`."""
+        candidates = self._candidates
+        cost = candidates.cost_after[self._end] - candidates.cost_before
+        too_long = np.flatnonzero((cost > left) & (self._sum > _NONE))
+        self._find_ends(too_long, np.minimum(self._last[too_long], candidates.within(left, too_long)))
+
+    def _find_ends(self, places: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+        """Find the best ends of windows from `places`, up to `last`."""
+        if not len(places):
+            return
+        possible = last >= places
+        self._sum[places[~possible]] = _NONE
+        places, last = places[possible], last[possible]
+        self._end[places] = self._maximum(places, last)
+        self._sum[places] = self._candidates.after[self._end[places]] - self._candidates.before[places]

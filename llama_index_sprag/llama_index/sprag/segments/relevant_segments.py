@@ -1,0 +1,132 @@
+"""Relevant segment extraction from rankings to segments, with the parameters of the method."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from llama_index.sprag.config import SegmentConfig
+from llama_index.sprag.segments.greedy import select_greedy
+from llama_index.sprag.segments.optimal import select_optimal
+from llama_index.sprag.segments.values import ChunkRanking, MetaDocument, lay_out, reference_length_of
+from llama_index.sprag.segments.windows import Segment
+
+__all__ = ["RelevantSegment", "RelevantSegments", "extract_segments"]
+
+
+class RelevantSegment(NamedTuple):
+    """A chosen run of chunks of a document.
+
+    Attributes
+    ----------
+    document : its id
+    start, end : the first chunk in the document, and behind the last
+    value : sum of the values of its chunks
+    query : number of the query that it was chosen for
+    """
+
+    document: str
+    start: int
+    end: int
+    value: float
+    query: int
+
+
+class RelevantSegments(NamedTuple):
+    """What was chosen, and from what.
+
+    Attributes
+    ----------
+    segments : in the order in which they were found, by position where the choice is optimal; last those that only fill
+        the budget, of whatever value
+    laid_out : the values of all chunks of the considered documents
+    """
+
+    segments: list[RelevantSegment]
+    laid_out: MetaDocument
+
+
+def extract_segments(
+    rankings: Sequence[ChunkRanking],
+    documents: Sequence[str],
+    lengths: Sequence[ArrayLike],
+    config: SegmentConfig,
+) -> RelevantSegments:
+    """The relevant segments of some documents for one or more queries.
+
+    Parameters
+    ----------
+    rankings : one a query
+    documents : ids, as :func:`~llama_index.sprag.segments.values.select_documents` gives them
+    lengths : for each document the lengths of all its chunks in order: in tokens where the config counts tokens, else
+        in characters
+
+    Raises
+    ------
+    ConfigurationError
+        If a ranking names a chunk that its document does not have.
+    """
+    reference = config.reference_length
+    if reference is None:
+        reference = reference_length_of(rankings, documents, lengths)
+    laid_out = lay_out(
+        rankings,
+        documents,
+        lengths,
+        decay_rate=config.decay_rate_for(reference),
+        irrelevant_chunk_penalty=config.irrelevant_chunk_penalty,
+        neighbor_relevance=config.neighbor_relevance,
+        length_adjustment=config.length_adjustment,
+        reference_length=reference,
+    )
+    costs = laid_out.lengths if config.length_unit == "tokens" else np.ones_like(laid_out.lengths)
+    budget = config.overall_max_length + config.overall_max_length_extension * max(0, len(rankings) - 1)
+    select = select_optimal if config.selection == "optimal" else select_greedy
+    chosen: list[Segment] = []
+    if rankings:
+        chosen = select(
+            laid_out.values,
+            laid_out.numbers,
+            costs,
+            max_length=config.segment_length,
+            overall_max_length=budget,
+            minimum_value=config.minimum_value,
+        )
+    if config.fill:
+        chosen += _fill(chosen, rankings, laid_out, costs, budget)
+    found = []
+    for segment in chosen:
+        document, start = laid_out.locate(segment.start)
+        found.append(
+            RelevantSegment(document, start, start + segment.end - segment.start, segment.value, segment.query)
+        )
+    return RelevantSegments(found, laid_out)
+
+
+def _fill(
+    chosen: Sequence[Segment],
+    rankings: Sequence[ChunkRanking],
+    laid_out: MetaDocument,
+    costs: NDArray[np.int64],
+    budget: int,
+) -> list[Segment]:
+    """Retrieved chunks that are in no segment and fit what is left: the first of each query, then the second, ..."""
+    free = np.ones(len(costs), dtype=bool)
+    for segment in chosen:
+        free[segment.start : segment.end] = False
+    left = budget - int(costs[~free].sum())
+    first = dict(zip(laid_out.documents, laid_out.starts.tolist(), strict=False))
+    places = [
+        (rank, query, first[document] + chunk)
+        for query, ranking in enumerate(rankings)
+        for rank, (document, chunk) in enumerate(zip(ranking.documents, ranking.chunks, strict=True))
+        if document in first
+    ]
+    filling = []
+    for _, query, position in sorted(places):
+        if free[position] and costs[position] <= left:
+            free[position] = False
+            left -= int(costs[position])
+            filling.append(Segment(position, position + 1, float(laid_out.values[query, position]), query))
+    return filling

@@ -1,0 +1,100 @@
+"""The immutable state that a query reads: chunks, their contexts, and the documents that they make."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.nearness.lexical import LexicalIndex
+
+__all__ = ["SpRAGState"]
+
+_EXACT = 50_000  # rows; their exact cosines take some 30 ms
+
+
+@dataclass(frozen=True)
+class SpRAGState:
+    """The state of the index.
+
+    Attributes
+    ----------
+    chunks : vectors of the chunks themselves
+    contexts : vectors of chunks with their headers, under the ids of the chunks; chunks without a header have none
+    documents : by key
+    lexical : the terms of chunks and headers
+    """
+
+    chunks: Snapshot = field(default_factory=Snapshot.empty)
+    contexts: Snapshot = field(default_factory=Snapshot.empty)
+    documents: Mapping[str, DocumentEntry] = field(default_factory=dict)
+    lexical: LexicalIndex = field(default_factory=LexicalIndex)
+
+    @cached_property
+    def place_of(self) -> dict[str, tuple[str, int]]:
+        """For each chunk its document, and its number in it."""
+        return {
+            chunk: (document.key, number)
+            for document in self.documents.values()
+            for number, chunk in enumerate(document.chunks)
+        }
+
+    def header(self, chunk: str) -> str:
+        """The header before a chunk, "" if it has none."""
+        return str(self.contexts.metadata_of(chunk)["header"]) if chunk in self.contexts else ""
+
+    @cached_property
+    def _context_rows(self) -> NDArray[np.intp]:
+        """For each row of `contexts` the row of its chunk, -1 where the chunk changed since."""
+        rows = self.chunks.rows_of(self.contexts.ids)
+        known = self.chunks.records
+        same = [
+            row >= 0 and known[row].key == record.key for row, record in zip(rows, self.contexts.records, strict=True)
+        ]
+        return np.where(same, rows, -1)
+
+    @cached_property
+    def _lexical_rows(self) -> list[NDArray[np.intp]]:
+        """For each block of `lexical` the row of the chunk of each of its rows, -1 for one that is gone."""
+        return [self.chunks.rows_of(ids) for ids in self.lexical.ids]
+
+    def cosines(self, vector: NDArray[np.float32], context_weight: float) -> NDArray[np.float64]:
+        """Cosine of a question with each chunk, shape (n,).
+
+        Parameters
+        ----------
+        context_weight : weight of the vector of header and chunk together; the rest is that of the chunk alone, which
+            counts fully where a chunk has no header
+        """
+        plain = _cosines(self.chunks, vector)
+        if len(self.contexts) and context_weight:
+            rows = self._context_rows
+            known = rows >= 0
+            with_header = _cosines(self.contexts, vector)[known]
+            plain[rows[known]] += context_weight * (with_header - plain[rows[known]])
+        return plain
+
+    def lexical_scores(self, question: Mapping[str, int]) -> NDArray[np.float64]:
+        """BM25 score of each chunk, shape (n,)."""
+        found = np.zeros(len(self.chunks))
+        for rows, scores in zip(self._lexical_rows, self.lexical.scores(question), strict=True):
+            hit = (scores > 0) & (rows >= 0)
+            found[rows[hit]] = scores[hit]
+        return found
+
+    @property
+    def undescribed(self) -> list[str]:
+        """Keys of the documents that were not described, sorted."""
+        return sorted(key for key, document in self.documents.items() if document.error)
+
+
+def _cosines(rows: Snapshot, vector: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Exact up to `_EXACT` rows, otherwise to float32 accuracy."""
+    if len(rows) <= _EXACT:
+        return cosines(rows.matrix, vector)
+    near: NDArray[np.float64] = rows.cosines([vector])[:, 0].astype(np.float64).round(6)
+    return near

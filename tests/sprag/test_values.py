@@ -1,0 +1,113 @@
+"""What chunks are worth: the formula by hand, gaps, lengths, and which documents are considered in which order."""
+
+import math
+
+import numpy as np
+import pytest
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.sprag.segments.values import (
+    ChunkRanking,
+    lay_out,
+    length_factors,
+    reference_length_of,
+    select_documents,
+)
+
+PLAIN = {
+    "decay_rate": 30,
+    "irrelevant_chunk_penalty": 0.18,
+    "neighbor_relevance": 0,
+    "length_adjustment": "none",
+    "reference_length": 1.0,
+}
+
+
+def ranking(*hits, relevance=None):
+    documents, chunks = zip(*hits, strict=True) if hits else ((), ())
+    return ChunkRanking(documents, chunks, np.ones(len(hits)) if relevance is None else relevance)
+
+
+def test_a_retrieved_chunk_by_its_rank_and_relevance_and_every_other_at_the_price_of_a_gap():
+    found = lay_out([ranking(("a", 2), ("b", 0), relevance=[0.9, 0.5])], ["a", "b"], [[9, 9, 9, 9], [9]], **PLAIN)
+    expected = [-0.18, -0.18, 0.9 - 0.18, -0.18, math.exp(-1 / 30) * 0.5 - 0.18]
+    np.testing.assert_allclose(found.values, [expected], rtol=1e-12)
+    assert found.numbers.tolist() == [0, 0, 0, 0, 1]
+    assert [found.locate(i) for i in (0, 3, 4)] == [("a", 0), ("a", 3), ("b", 0)]
+
+
+def test_chunks_of_documents_that_are_not_considered_keep_their_places_in_the_ranking():
+    found = lay_out([ranking(("x", 0), ("y", 4), ("a", 0))], ["a"], [[9]], **PLAIN)
+    assert found.values[0, 0] == pytest.approx(math.exp(-2 / 30) - 0.18)
+
+
+def test_chunks_beside_a_hit_have_a_share_of_its_worth_but_not_across_documents_and_never_less_than_their_own():
+    hits = ranking(("a", 1), ("a", 2), ("b", 0), relevance=[0.5, 1.0, 0.8])
+    found = lay_out([hits], ["a", "b"], [[9, 9, 9], [9, 9, 9]], **{**PLAIN, "neighbor_relevance": 0.25})
+    first, second, third = 0.5, math.exp(-1 / 30), 0.8 * math.exp(-2 / 30)
+    expected = np.array([first / 4, first, second, third, third / 4, 0]) - 0.18
+    np.testing.assert_allclose(found.values, [expected], rtol=1e-12)
+
+
+def test_a_gap_costs_by_its_length_and_a_short_one_no_less():
+    hits = ranking(("a", 0))
+    bounded = lay_out(
+        [hits], ["a"], [[700, 70, 1400]], **{**PLAIN, "length_adjustment": "bounded", "reference_length": 700}
+    )
+    np.testing.assert_allclose(bounded.values, [[0.82, -0.18, -0.36]])
+    published = lay_out(
+        [hits], ["a"], [[700, 70, 1400]], **{**PLAIN, "length_adjustment": "unbounded", "reference_length": 700}
+    )
+    np.testing.assert_allclose(published.values, [[0.82, -0.018, -0.36]])
+
+
+def test_the_reference_length_is_the_median_of_what_was_retrieved_each_chunk_once():
+    hits = [ranking(("a", 0), ("a", 1), ("x", 0)), ranking(("a", 1), ("a", 2))]
+    assert reference_length_of(hits, ["a"], [[100, 200, 300, 9000]]) == 200
+    assert reference_length_of([ranking()], ["a"], [[100]]) == 1
+    assert reference_length_of([ranking(("a", 0))], ["a"], [[0]]) == 1
+
+
+def test_a_chunk_that_comes_twice_counts_at_its_better_place():
+    found = lay_out([ranking(("a", 0), ("a", 0))], ["a"], [[9]], **PLAIN)
+    assert found.values[0, 0] == pytest.approx(0.82)
+
+
+def test_documents_by_best_rank_of_any_query_then_by_id():
+    first = ranking(("c", 0), ("b", 0), ("d", 0))
+    second = ranking(("b", 3), ("e", 0), ("c", 1))
+    assert select_documents([first, second], 2) == ["b", "c", "e"]
+    assert select_documents([first, second], 1) == select_documents([second, first], 1) == ["b", "c"]
+    assert select_documents([ranking()], 5) == []
+
+
+def test_no_documents_and_no_queries():
+    assert lay_out([ranking(("a", 0))], [], [], **PLAIN).values.shape == (1, 0)
+    assert lay_out([], ["a"], [[1, 1]], **PLAIN).values.shape == (0, 2)
+
+
+def test_a_chunk_that_its_document_does_not_have_is_an_error():
+    with pytest.raises(ConfigurationError, match="'a' has 2 chunks, and chunk 2"):
+        lay_out([ranking(("a", 2))], ["a"], [[1, 1]], **PLAIN)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"decay_rate": 0},
+        {"irrelevant_chunk_penalty": 1.1},
+        {"neighbor_relevance": -0.1},
+        {"length_adjustment": "log"},
+        {"length_adjustment": "bounded", "reference_length": 0},
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(wrong):
+    with pytest.raises(ConfigurationError):
+        lay_out([ranking(("a", 0))], ["a"], [[1]], **{**PLAIN, **wrong})
+    with pytest.raises(ConfigurationError, match="lengths"):
+        ChunkRanking(["a"], [0, 1], [1.0])
+
+
+def test_a_longer_chunk_never_counts_less():
+    for how in ("bounded", "unbounded", "none"):
+        assert (np.diff(length_factors(np.arange(1, 3000), 700, how)) >= 0).all()
