@@ -6,7 +6,7 @@ their texts. So what a chunk adds can be subtracted again exactly.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -120,11 +120,16 @@ class ChunkStatements:
         return *self.entities, *self.relations
 
     @cached_property
-    def named(self) -> tuple[tuple[str, str], ...]:
+    def normal_names(self) -> tuple[tuple[str, ...], ...]:
+        """The normalised names of each statement; empty ones for names without letters and digits."""
+        return tuple(tuple(map(normalise, statement.names)) for statement in self.all_statements)
+
+    @property
+    def typed_names(self) -> Iterator[tuple[str, str]]:
         """Normalised name and type of each entity, as often as they are given; the ends of relations have no type."""
-        typed = [(normalise(entity.name), entity.type) for entity in self.entities]
-        ends = [(normalise(name), "") for relation in self.relations for name in relation.names]
-        return tuple(pair for pair in typed + ends if pair[0])
+        for names, statement in zip(self.normal_names, self.all_statements, strict=True):
+            for name in filter(None, names):
+                yield name, statement.type if isinstance(statement, EntityStatement) else ""
 
     def without_merged(self, removed: Iterable[str]) -> "ChunkStatements":
         """Without the descriptions that were merged from one of these chunks, among others."""

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-from llama_index.graphrag.clustering.base import fingerprint_of
-from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy, least_members
-from llama_index.graphrag.clustering.local_moving import BLOCKS, local_moves
-from llama_index.graphrag.graph.entity_graph import EntityGraph
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from llama_index.graphrag.clustering.base import fingerprint_of
+from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy, least_members
+from llama_index.graphrag.clustering.local_moving import BLOCKS, local_moves
+from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_count
 

@@ -1,8 +1,9 @@
 """Modularity of a partition (Newman and Girvan 2004, arXiv cond-mat/0308217, equation 5)."""
 
 import numpy as np
-from llama_index.graphrag.graph.entity_graph import EntityGraph
 from numpy.typing import ArrayLike
+
+from llama_index.graphrag.graph.entity_graph import EntityGraph
 
 __all__ = ["modularity"]
 

@@ -8,7 +8,6 @@ from typing import TypeVar
 from llama_index.graphrag.graph.resolution import short_forms
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, majority, resolved
-
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["Change", "changed", "statement_graph"]
@@ -85,7 +84,9 @@ def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[
         before, after = graph.short.get(document, {}), _short_forms(here)
         moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
         if moved:
-            again.update(c.chunk_id for c in here if c.chunk_id not in new and not moved.isdisjoint(dict(c.named)))
+            again.update(
+                c.chunk_id for c in here if c.chunk_id not in new and not moved.isdisjoint(dict(c.typed_names))
+            )
         _put(documents, document, frozenset(ids))
         _put(short, document, after)
 
@@ -117,7 +118,7 @@ def _short_forms(chunks: Iterable[ChunkStatements]) -> dict[str, str]:
     """The short forms in a document, each name with the type that most of the document's chunks give it."""
     given: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
-        for name, kind in chunk.named:
+        for name, kind in chunk.typed_names:
             given[name].append(kind.casefold())
     return short_forms({name: majority(kinds) for name, kinds in given.items()})
 

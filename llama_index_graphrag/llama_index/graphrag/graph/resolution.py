@@ -1,9 +1,10 @@
 """Which names are the same entity: rules on names, and pairs that something else judged to be the same.
 
 1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, whatever their types.
-2. Within one document, a name inside exactly one longer name of the same type is a short form of it: "Scrooge" of
-   "Ebenezer Scrooge", where no "Uncle Scrooge" is named beside. A longer name that adds a function word or a
-   genitive is about another entity: "Scrooge's nephew", "Battle of Hastings".
+2. Within one document, the name of a person inside exactly one longer name of a person is a short form of it:
+   "Scrooge" of "Ebenezer Scrooge", where no "Uncle Scrooge" is named beside. A longer name that adds a function word
+   or a genitive is about another entity: "Scrooge's nephew", "Mother of Scrooge". Other things are not named so: a
+   "door" is no "street door", and "Project Gutenberg" no "Project Gutenberg Literary Archive Foundation".
 3. Further pairs, found by vectors or by a language model, are given as data (:func:`representatives`).
 
 Source: the published pipeline joins names that are equal in upper case and nothing else. That communities unite the
@@ -18,6 +19,7 @@ from llama_index.ragkit.text.mentions import FUNCTION_WORDS, is_name
 __all__ = ["representative", "representatives", "short_forms"]
 
 _MOST_WORDS = 12  # of a name that may have short forms
+_PERSON = frozenset(("person", "per", "people"))  # as extractors and taggers name the type
 _GENITIVE = "s"  # what `normalise` leaves of 's
 _APART = FUNCTION_WORDS | {_GENITIVE}
 
@@ -27,23 +29,23 @@ def short_forms(types: Mapping[str, str]) -> dict[str, str]:
 
     Parameters
     ----------
-    types : normalised name -> type, for every entity that the document names
+    types : normalised name -> type in lower case, for every entity that the document names
 
     Returns
     -------
     short -> longest name; names that stand for themselves are left out. The result depends on the mapping's content
     and not on its order.
 
-    >>> short_forms({"scrooge": "PERSON", "ebenezer scrooge": "PERSON", "scrooge s nephew": "PERSON"})
+    >>> short_forms({"scrooge": "person", "ebenezer scrooge": "person", "scrooge s nephew": "person"})
     {'scrooge': 'ebenezer scrooge'}
-    >>> short_forms({"cratchit": "PERSON", "bob cratchit": "PERSON", "peter cratchit": "PERSON"})
+    >>> short_forms({"cratchit": "person", "bob cratchit": "person", "peter cratchit": "person"})
     {}
     """
     longer: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(types):
-        for part in _parts(name.split()):
-            if types.get(part) == types[name]:
-                longer[part].append(name)
+    people = {name for name, kind in types.items() if kind in _PERSON}
+    for name in sorted(people):
+        for part in _parts(name.split()) & people:
+            longer[part].append(name)
     stands_for: dict[str, str] = {}
     for short in sorted(longer, key=lambda name: (-len(name.split()), name)):
         full = {stands_for.get(name, name) for name in longer[short]}

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from llama_index.graphrag.clustering.base import fingerprint_of
-from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
-from llama_index.graphrag.graph.entity_graph import EntityGraph
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from llama_index.graphrag.clustering.base import fingerprint_of
+from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
+from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.validation import check_count, check_number
 

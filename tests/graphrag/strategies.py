@@ -1,6 +1,7 @@
 """Corpora of statements for hypothesis: few names, so that they meet often, some inside others."""
 
 from hypothesis import strategies as st
+
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 
 NAMES = [

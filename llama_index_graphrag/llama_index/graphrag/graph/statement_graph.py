@@ -9,7 +9,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement, Statement, digest
-
 from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["Occurrences", "StatementGraph", "majority", "resolved"]
@@ -44,8 +43,7 @@ def resolved(
     ------
     keys of the entities, without repetition; the statement
     """
-    for statement in chunk.all_statements:
-        names = [normalise(name) for name in statement.names]
+    for names, statement in zip(chunk.normal_names, chunk.all_statements, strict=True):
         if all(names):
             full = (short.get(name, name) for name in names)
             yield tuple(dict.fromkeys(same.get(name, name) for name in full)), statement

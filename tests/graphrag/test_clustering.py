@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from tests.graphrag.slow_clustering import Partition, Weights, slow_levels, slow_modularity
+
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.clustering.modularity import modularity
 from llama_index.graphrag.graph.entity_graph import EntityGraph
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
-from tests.graphrag.slow_clustering import Partition, Weights, slow_levels, slow_modularity
-
 from llama_index.ragkit.errors import ConfigurationError
 
 pytest.importorskip("graspologic_native")

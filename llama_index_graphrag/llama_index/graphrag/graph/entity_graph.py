@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph
 from numpy.typing import NDArray
 
+from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["EntityGraph", "entity_graph"]
