@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.hipporag.text.names import names
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.hipporag.text.noun_phrases import noun_phrases, read_question, read_text, subject_of
 from llama_index.hipporag.text.terms import shared_heads, terms
+from llama_index.ragkit.text.names import names
 
 
 def texts(found):

@@ -50,7 +50,8 @@ def cooccurrences(
             alone[keys[0], sentence] = None
         for i, j in combinations(range(len(keys)), 2):
             if j - i <= MOST_NAMES:
-                together[(*sorted((keys[i], keys[j])), sentence)] = None  # type: ignore[index]
+                one, other = sorted((keys[i], keys[j]))
+                together[one, other, sentence] = None
     described = {key for key, _ in alone}
     bare = (EntityStatement(name) for key, name in spelling.items() if key not in described)
     return (

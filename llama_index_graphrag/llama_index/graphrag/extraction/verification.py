@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement
 from llama_index.ragkit.text.mentions import FUNCTION_WORDS, normalise
-from llama_index.ragkit.text.sentences import UNSPACED
+from llama_index.ragkit.text.scripts import UNSPACED
 
 __all__ = ["Checked", "TextWords", "checked"]
 

@@ -14,9 +14,35 @@ from typing import Any, NamedTuple
 
 from llama_index.ragkit.text.mentions import normalise
 
-__all__ = ["ChunkStatements", "EntityStatement", "RelationStatement", "Statement", "digest"]
+__all__ = [
+    "ChunkStatements",
+    "EntityStatement",
+    "RelationStatement",
+    "Statement",
+    "bare",
+    "digest",
+    "scope_of",
+    "scoped",
+]
 
 _DIGEST_LENGTH = 32  # hexadecimal digits: 128 bits
+_SCOPE_END = "\x1f"  # below every printable character, so that the keys of one scope are consecutive when sorted
+
+
+def scoped(scope: str, name: str) -> str:
+    """A name within a scope; the name itself without one."""
+    return f"{scope}{_SCOPE_END}{name}" if scope else name
+
+
+def scope_of(key: str) -> str:
+    """The scope of a scoped name; empty where it has none."""
+    scope, end, _ = key.partition(_SCOPE_END)
+    return scope if end else ""
+
+
+def bare(key: str) -> str:
+    """A scoped name without its scope."""
+    return key.partition(_SCOPE_END)[2] or key
 
 
 class EntityStatement(NamedTuple):
@@ -95,6 +121,7 @@ class ChunkStatements:
     document_id : id of its source document; empty for a node without one, which then stands alone
     position : place of the chunk in its document, at least 0
     entities, relations : in the order of the extraction
+    scope : printable; chunks of different scopes share no entity
     """
 
     chunk_id: str
@@ -103,6 +130,7 @@ class ChunkStatements:
     position: int = 0
     entities: tuple[EntityStatement, ...] = ()
     relations: tuple[RelationStatement, ...] = ()
+    scope: str = ""
 
     @property
     def order(self) -> tuple[str, str, int, str]:
@@ -112,7 +140,7 @@ class ChunkStatements:
     @property
     def document(self) -> str:
         """The document within which names are resolved; the chunk itself where it has none."""
-        return self.document_id or self.chunk_id
+        return scoped(self.scope, self.document_id or self.chunk_id)
 
     @property
     def all_statements(self) -> tuple[EntityStatement | RelationStatement, ...]:
@@ -156,11 +184,12 @@ class ChunkStatements:
         text_hash: str,
         document_id: str = "",
         position: int = 0,
+        scope: str = "",
     ) -> "ChunkStatements":
         """Read what :meth:`record` gave; trailing fields may be missing."""
         entities = [EntityStatement(*row[:3], *(tuple(merged) for merged in row[3:])) for row in record["entities"]]
         relations = [RelationStatement(*row[:4], *(tuple(merged) for merged in row[4:])) for row in record["relations"]]
-        return cls(chunk_id, text_hash, document_id, position, tuple(entities), tuple(relations))
+        return cls(chunk_id, text_hash, document_id, position, tuple(entities), tuple(relations), scope)
 
 
 class Statement(NamedTuple):

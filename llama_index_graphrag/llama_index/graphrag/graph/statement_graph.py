@@ -8,7 +8,16 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement, Statement, digest
+from llama_index.graphrag.graph.statement import (
+    ChunkStatements,
+    EntityStatement,
+    RelationStatement,
+    Statement,
+    bare,
+    digest,
+    scope_of,
+    scoped,
+)
 from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["Occurrences", "StatementGraph", "majority", "resolved"]
@@ -46,14 +55,15 @@ def resolved(
     for names, statement in zip(chunk.normal_names, chunk.all_statements, strict=True):
         if all(names):
             full = (short.get(name, name) for name in names)
-            yield tuple(dict.fromkeys(same.get(name, name) for name in full)), statement
+            yield tuple(dict.fromkeys(scoped(chunk.scope, same.get(name, name)) for name in full)), statement
 
 
 @dataclass(frozen=True)
 class StatementGraph:
     """Statements, and the entities and pairs that they are about. It never changes; a write makes a new one.
 
-    The key of an entity is its normalised name after resolution (:mod:`llama_index.graphrag.graph.resolution`).
+    The key of an entity is its normalised name after resolution (:mod:`llama_index.graphrag.graph.resolution`), within
+    the scope of its chunks.
 
     Attributes
     ----------
@@ -76,7 +86,7 @@ class StatementGraph:
         """The entity that a name stands for in a document; empty for a name without letters and digits."""
         normal = normalise(name)
         full = self.short.get(document, {}).get(normal, normal)
-        return self.same.get(full, full)
+        return full and scoped(scope_of(document), self.same.get(full, full))
 
     # -- statements ---------------------------------------------------------------------------------
 
@@ -134,7 +144,7 @@ class StatementGraph:
     def name_of(self, key: str, allowed: Container[str] | None = None) -> str:
         """The spelling of an entity in most statements; short forms count where nothing else is there."""
         spelled = [name for statement in self._given(key, allowed) for name in statement.names]
-        return majority(name for name in spelled if normalise(name) == key) or key
+        return majority(name for name in spelled if normalise(name) == bare(key)) or bare(key)
 
     def descriptions(self, key: str, allowed: Container[str] | None = None) -> list[str]:
         """The different descriptions of an entity, in canonical order."""

@@ -39,7 +39,7 @@ def covering_lines(lines: Sequence[Line], budget: int, count: Callable[[str], in
 
     def gain(i: int) -> float:
         new = sum(worth[entity] for entity in lines[i].entities if entity not in covered)
-        return new / costs[i] ** _COST_EXPONENT
+        return float(new / costs[i] ** _COST_EXPONENT)
 
     # Gains only fall as lines are chosen, so that an old gain bounds the new one (Minoux 1978).
     heap = [(-gain(i), i) for i in range(len(lines))]

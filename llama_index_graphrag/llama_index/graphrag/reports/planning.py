@@ -14,13 +14,14 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
-from llama_index.graphrag.config import ReportConfig
+from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.statement import digest
+from llama_index.graphrag.graph.statement import bare, digest
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.extractive import covering_lines
 from llama_index.graphrag.reports.lines import Line, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
+from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["Planner", "ReportPlan", "affected_reports", "extracted_report", "numbered_sources", "unwritten"]
 
@@ -71,10 +72,11 @@ class Planner:
     graph: StatementGraph
     entities: EntityGraph
     hierarchy: Hierarchy
-    config: ReportConfig
+    config: GraphRAGConfig
     maker: str
     count: Callable[[str], int]
     allowed: Container[str] | None = None
+    _costs: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     _lines: dict[int, tuple[Line, ...]] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[int, ReportPlan] = field(default_factory=dict, init=False, repr=False)
 
@@ -83,10 +85,11 @@ class Planner:
         return [self.entities.names[row] for row in self.hierarchy.members(community)]
 
     def lines(self, community: int) -> tuple[Line, ...]:
-        """All lines of a community, by importance."""
+        """All lines of a community, by importance; a statement that is no more than a name is none."""
         if community not in self._lines:
             statements = self.graph.statements_in(self.names(community), self.allowed)
-            self._lines[community] = tuple(ranked_lines(statements))
+            say_something = (s for s in statements if normalise(s.text) != bare(s.entities[0]))
+            self._lines[community] = tuple(ranked_lines(say_something))
         return self._lines[community]
 
     def plan(self, community: int) -> ReportPlan:
@@ -110,8 +113,8 @@ class Planner:
             children = self._children_read(community, tokens)
             child_of = {name: child.community for child in children for name in self.names(child.community)}
             lines = [line for line in everything if not _inside(line, child_of)]
-            room = self.config.context_tokens - sum(self._size(child) for child in children)
-            lines, left_out = fitting(lines, room, self.count)
+            room = self.config.context_tokens - sum(self.size(child) for child in children)
+            lines, left_out = fitting(lines, room, self._cost)
         verbatim = tokens <= self.config.report_tokens
         statements = sorted(statement for line in everything for statement in line.statements)
         key = digest(
@@ -124,7 +127,7 @@ class Planner:
             self.config.context_tokens,
         )
         nodes = tuple(dict.fromkeys(node for line in everything for node in line.nodes))
-        size = self._tokens(lines) + sum(self._size(child) for child in children)
+        size = self._tokens(lines) + sum(self.size(child) for child in children)
         return ReportPlan(community, key, verbatim, tuple(lines), tuple(children), left_out, nodes, size)
 
     def _children_read(self, community: int, tokens: int) -> list[ReportPlan]:
@@ -133,18 +136,23 @@ class Planner:
         sizes = {plan.community: self._tokens(self.lines(plan.community)) for plan in plans}
         read: list[ReportPlan] = []
         for plan in sorted(plans, key=lambda plan: (-sizes[plan.community], plan.community)):
-            if tokens <= self.config.context_tokens or sizes[plan.community] <= self._size(plan):
+            if tokens <= self.config.context_tokens or sizes[plan.community] <= self.size(plan):
                 break
-            tokens += self._size(plan) - sizes[plan.community]
+            tokens += self.size(plan) - sizes[plan.community]
             read.append(plan)
         return read
 
-    def _size(self, plan: ReportPlan) -> int:
+    def size(self, plan: ReportPlan) -> int:
         """Tokens of a report, at most."""
         return plan.tokens if plan.verbatim else self.config.report_tokens
 
     def _tokens(self, lines: Iterable[Line]) -> int:
-        return sum(self.count(line.text) + 1 for line in lines)
+        return sum(self._cost(line.text) + 1 for line in lines)
+
+    def _cost(self, text: str) -> int:
+        if text not in self._costs:
+            self._costs[text] = self.count(text)
+        return self._costs[text]
 
 
 def _inside(line: Line, child_of: Mapping[str, int]) -> bool:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index.graphrag.config import ExtractionConfig
 from llama_index.graphrag.search.map_reduce import batches
 
-__all__ = ["QuestionCost", "extraction_calls", "global_cost"]
+__all__ = ["QuestionCost", "global_cost"]
 
 
 class QuestionCost(NamedTuple):
@@ -31,11 +30,6 @@ class QuestionCost(NamedTuple):
         return self.corpus_tokens < self.tokens
 
 
-def extraction_calls(chunks: int, config: ExtractionConfig) -> int:
-    """Calls of a model for the extraction: one for each chunk, and one for each time that it is asked again."""
-    return chunks * (1 + config.gleanings)
-
-
 def global_cost(
     sizes: Sequence[int], batch_tokens: int, reduce_tokens: int, corpus_tokens: int, unwritten: Sequence[int] = ()
 ) -> QuestionCost:
@@ -44,7 +38,7 @@ def global_cost(
     Parameters
     ----------
     sizes : tokens of each report of the cut
-    batch_tokens, reduce_tokens : see :class:`~llama_index.graphrag.config.GlobalConfig`
+    batch_tokens, reduce_tokens : see :class:`~llama_index.graphrag.ReportMapReduce`
     corpus_tokens : of all chunks together
     unwritten : tokens that each report that must be written first is made of
     """

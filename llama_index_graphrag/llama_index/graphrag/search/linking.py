@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from llama_index.graphrag.graph.statement import bare, scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.text.mentions import mentions
 
@@ -39,13 +40,12 @@ def known_names(graph: StatementGraph) -> dict[str, tuple[str, ...]]:
     """
     names: dict[str, set[str]] = defaultdict(set)
     for key in graph.entities:
-        names[key].add(key)
-    for short in graph.short.values():
+        names[bare(key)].add(key)
+    for document, short in graph.short.items():
         for name, full in short.items():
-            names[name].add(graph.same.get(full, full))
+            names[name].add(scoped(scope_of(document), graph.same.get(full, full)))
     for name, full in graph.same.items():
-        if full in graph.entities:
-            names[name].add(full)
+        names[name] |= names.get(full, set())
     return {name: tuple(sorted(keys & graph.entities.keys())) for name, keys in names.items()}
 
 

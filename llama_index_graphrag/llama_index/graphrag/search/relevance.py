@@ -12,8 +12,6 @@ the order of their nearness and takes no feedback.
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.config import RelevanceConfig
-
 __all__ = ["RelevanceSearch"]
 
 Floats = NDArray[np.float64]
@@ -25,21 +23,23 @@ class RelevanceSearch:
     Parameters
     ----------
     nearness : shape (n,), chunks in canonical order
-    config : budget and feedback
+    budget : chunks that are tested, at least 1
+    feedback : f, at least 0
     """
 
-    def __init__(self, nearness: Floats, config: RelevanceConfig) -> None:
+    def __init__(self, nearness: Floats, budget: int, feedback: float) -> None:
         self._nearness = np.asarray(nearness, np.float64)
-        self._config = config
+        self._budget = min(budget, len(self._nearness))
+        self._feedback = feedback
         self._similarity = np.zeros_like(self._nearness)
         self._tested: dict[int, bool] = {}
         self._best = -1
 
     def next(self) -> int | None:
         """The chunk to test next; None when the budget is spent or nothing is left."""
-        if len(self._tested) >= min(self._config.budget, len(self._nearness)):
+        if len(self._tested) >= self._budget:
             return None
-        scores = self._nearness + self._config.feedback * self._similarity
+        scores = self._nearness + self._feedback * self._similarity
         scores[list(self._tested)] = -np.inf
         return int(np.argmax(scores))
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index.hipporag.text.names import Mention, names
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.hipporag.text.terms import terms
-from llama_index.hipporag.text.uncased import uncased_phrases
+from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.uncased import uncased_phrases
 
 __all__ = ["NounPhrases", "noun_phrases", "read_question", "read_text", "subject_of"]
 

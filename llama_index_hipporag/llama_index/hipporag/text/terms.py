@@ -11,8 +11,8 @@ a plural and the word before it is not: "cats and wild birds" does not give "cat
 
 import re
 
-from llama_index.hipporag.text.names import WORD, Mention
 from llama_index.ragkit.text.mentions import FUNCTION_WORDS
+from llama_index.ragkit.text.names import WORD, Mention
 
 __all__ = ["shared_heads", "terms"]
 

@@ -11,7 +11,7 @@ short. * Others with spaces (Arabic, Hebrew, Devanagari, Georgian, ...): runs of
 import re
 from collections.abc import Iterator
 
-from llama_index.hipporag.text.names import Mention
+from llama_index.ragkit.text.names import Mention
 from llama_index.ragkit.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, SOUTHEAST_ASIAN
 
 __all__ = ["uncased_phrases"]
