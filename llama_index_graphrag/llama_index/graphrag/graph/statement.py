@@ -102,10 +102,18 @@ class RelationStatement(NamedTuple):
         >>> RelationStatement("Scrooge", "Marley", "former partners").text
         'Scrooge - Marley: former partners'
         """
+        return self.line(f" {normalise(self.description)} ")
+
+    def line(self, words: str) -> str:
+        """As :attr:`text`.
+
+        Parameters
+        ----------
+        words : the normalised description, between spaces
+        """
         ends = f"{self.source} - {self.target}"
         if not self.description:
             return ends
-        words = f" {normalise(self.description)} "
         named = all(f" {normalise(end)} " in words for end in (self.source, self.target))
         return self.description if named else f"{ends}: {self.description}"
 
@@ -151,6 +159,19 @@ class ChunkStatements:
     def normal_names(self) -> tuple[tuple[str, ...], ...]:
         """The normalised names of each statement; empty ones for names without letters and digits."""
         return tuple(tuple(map(normalise, statement.names)) for statement in self.all_statements)
+
+    @cached_property
+    def identified(self) -> tuple[tuple[str, str], ...]:
+        """The id and the text of each statement whose names have letters or digits; see :class:`Statement`."""
+        words = {s.description: f" {normalise(s.description)} " for s in self.relations}
+        found = []
+        for names, statement in zip(self.normal_names, self.all_statements, strict=True):
+            if not all(names):
+                continue
+            related = isinstance(statement, RelationStatement)
+            text = statement.line(words[statement.description]) if related else statement.text
+            found.append((digest(self.text_hash, len(statement.names), *statement.names, text), text))
+        return tuple(found)
 
     @property
     def typed_names(self) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,6 @@ from llama_index.graphrag.graph.statement import (
     RelationStatement,
     Statement,
     bare,
-    digest,
     scope_of,
     scoped,
 )
@@ -81,6 +80,7 @@ class StatementGraph:
     short: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     entities: Mapping[str, Occurrences] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, Occurrences]] = field(default_factory=dict)
+    _statements: dict[str, list[Statement]] = field(default_factory=dict, repr=False, compare=False)
 
     def key(self, name: str, document: str) -> str:
         """The entity that a name stands for in a document; empty for a name without letters and digits."""
@@ -92,19 +92,21 @@ class StatementGraph:
 
     def statements(self, chunk_id: str) -> list[Statement]:
         """The statements of a chunk, in their order."""
-        chunk = self.chunks[chunk_id]
-        about = resolved(chunk, self.same, self.short.get(chunk.document, {}))
-        return [
-            Statement(
-                id=digest(chunk.text_hash, len(statement.names), *statement.names, statement.text),
-                chunk_id=chunk_id,
-                entities=keys,
-                text=statement.text,
-                strength=statement.strength if isinstance(statement, RelationStatement) else 0.0,
-                order=(*chunk.order, index),
-            )
-            for index, (keys, statement) in enumerate(about)
-        ]
+        if chunk_id not in self._statements:
+            chunk = self.chunks[chunk_id]
+            about = resolved(chunk, self.same, self.short.get(chunk.document, {}))
+            self._statements[chunk_id] = [
+                Statement(
+                    id=identity,
+                    chunk_id=chunk_id,
+                    entities=keys,
+                    text=text,
+                    strength=statement.strength if isinstance(statement, RelationStatement) else 0.0,
+                    order=(*chunk.order, index),
+                )
+                for index, ((keys, statement), (identity, text)) in enumerate(zip(about, chunk.identified, strict=True))
+            ]
+        return self._statements[chunk_id]
 
     def statements_in(self, keys: Iterable[str], allowed: Container[str] | None = None) -> list[Statement]:
         """The statements that are about these entities and no others, in canonical order.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.statement import bare, digest
+from llama_index.graphrag.graph.statement import Statement, bare, digest
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.extractive import covering_lines
 from llama_index.graphrag.reports.lines import Line, fitting, ranked_lines, salience
@@ -88,8 +88,7 @@ class Planner:
         """All lines of a community, by importance; a statement that is no more than a name is none."""
         if community not in self._lines:
             statements = self.graph.statements_in(self.names(community), self.allowed)
-            say_something = (s for s in statements if normalise(s.text) != bare(s.entities[0]))
-            self._lines[community] = tuple(ranked_lines(say_something))
+            self._lines[community] = tuple(ranked_lines(s for s in statements if not _is_name(s)))
         return self._lines[community]
 
     def plan(self, community: int) -> ReportPlan:
@@ -153,6 +152,12 @@ class Planner:
         if text not in self._costs:
             self._costs[text] = self.count(text)
         return self._costs[text]
+
+
+def _is_name(statement: Statement) -> bool:
+    """Whether a statement is no more than the name of its entity."""
+    (key, *others) = statement.entities
+    return not others and len(statement.text) <= 2 * len(key) + 20 and normalise(statement.text) == bare(key)
 
 
 def _inside(line: Line, child_of: Mapping[str, int]) -> bool:
