@@ -195,7 +195,7 @@ class ChunkStatements:
 
     def record(self) -> dict[str, Any]:
         """Entities and relations as plain lists, for storage; :meth:`from_record` reads it back."""
-        return {"entities": [list(e) for e in self.entities], "relations": [list(r) for r in self.relations]}
+        return {"entities": list(map(_row, self.entities)), "relations": list(map(_row, self.relations))}
 
     @classmethod
     def from_record(
@@ -211,6 +211,12 @@ class ChunkStatements:
         entities = [EntityStatement(*row[:3], *(tuple(merged) for merged in row[3:])) for row in record["entities"]]
         relations = [RelationStatement(*row[:4], *(tuple(merged) for merged in row[4:])) for row in record["relations"]]
         return cls(chunk_id, text_hash, document_id, position, tuple(entities), tuple(relations), scope)
+
+
+def _row(statement: EntityStatement | RelationStatement) -> list[Any]:
+    """A statement as values that JSON has; chunks that it was merged from are left out where there are none."""
+    *values, merged = statement
+    return [*values, list(merged)] if merged else values
 
 
 class Statement(NamedTuple):
