@@ -26,7 +26,8 @@ def cooccurrences(
 ) -> tuple[tuple[EntityStatement, ...], tuple[RelationStatement, ...]]:
     """Entities and relations of a text.
 
-    A name within a longer one of the same place is left out. A sentence with one name is a statement about it alone. A
+    A name within a longer one of the same place is left out, unless two names divide the longer one between them, as in
+    "Romeo and Juliet". A sentence with one name is a statement about it alone. A
     sentence with more than 12 names joins each with the next 12.
 
     Parameters
@@ -61,9 +62,16 @@ def cooccurrences(
 
 
 def _outermost(names: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """The names that are in no longer one, in order of place."""
+    """The names that are in no longer one, in order of place; one that two others divide is none."""
+    given = list(names)
+    first_end: dict[int, int] = {}  # of the shortest name that begins there
+    last_start: dict[int, int] = {}  # of the shortest name that ends there
+    for _, start, end in given:
+        first_end[start] = min(end, first_end.get(start, end))
+        last_start[end] = max(start, last_start.get(end, start))
     found: list[tuple[str, int, int]] = []
-    for name in sorted(names, key=lambda name: (name[1], -name[2])):
-        if not found or name[2] > found[-1][2]:
+    for name in sorted(given, key=lambda name: (name[1], -name[2])):
+        divided = first_end[name[1]] <= last_start[name[2]]
+        if not divided and (not found or name[2] > found[-1][2]):
             found.append(name)
     return found

@@ -10,7 +10,7 @@ from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatemen
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, majority, resolved
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["Change", "changed", "statement_graph"]
+__all__ = ["GraphChange", "changed", "statement_graph"]
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ _BYTES_A_TOKEN = 4  # of UTF-8: an estimate that depends on no tokenizer
 
 
 @dataclass(frozen=True)
-class Change:
+class GraphChange:
     """A graph after a write.
 
     Attributes
@@ -42,7 +42,7 @@ def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, str] |
     return changed(StatementGraph(same=dict(same or {})), added=chunks).graph
 
 
-def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[ChunkStatements] = ()) -> Change:
+def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[ChunkStatements] = ()) -> GraphChange:
     """The graph with some chunks removed and others added.
 
     The time is that of the change and of the documents that it touches, whose names are resolved anew, and of copying
@@ -98,7 +98,7 @@ def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[
         index.add(chunks[chunk_id], short.get(chunks[chunk_id].document, {}))
     entities, links = index.finished()
     after_write = StatementGraph(chunks, documents, graph.same, short, entities, links)
-    return Change(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)))
+    return GraphChange(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)))
 
 
 def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStatements]) -> dict[str, ChunkStatements]:

@@ -94,7 +94,7 @@ def read_score(value: Any, most: float = 100) -> float | None:
         return None
     number, _, whole, percent = match.groups()
     top = 100.0 if percent else float(whole) if whole else most
-    return min(max(float(number) / top * most, 0.0), most) if top > 0 else None
+    return min(max(float(number) / top * most, 0.0), float(most)) if top > 0 else None
 
 
 def checked_points(
