@@ -55,14 +55,14 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     Parameters
     ----------
-    mode, context, entities_top_k, link_threshold, spread, structure_weight, report_share, statement_share,
-    relations_per_entity, level, rating_threshold, relevance_budget, feedback, max_reports, max_calls, rounds,
-    follow_ups, primer_reports, num_workers : see :class:`~llama_index.graphrag.config.SearchConfig`
+    index : the index to search
+    mode : see above ["local"]
     token_budget : of all nodes; where it is None, reports and mixed contexts have 12,000 tokens
     similarity_top_k : of chunks; reports and mixed contexts are limited by `token_budget` alone
     llm, prompts, retry : for `mode="drift"` (prompts "hypothesis", "primer", "follow_up"), `rating_threshold` ("rate")
         and `relevance_budget` ("relevance")
-    kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
+    kwargs : see :class:`~llama_index.graphrag.config.SearchConfig` and
+        :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
     ------

@@ -168,8 +168,10 @@ class ChunkStatements:
         for names, statement in zip(self.normal_names, self.all_statements, strict=True):
             if not all(names):
                 continue
-            related = isinstance(statement, RelationStatement)
-            text = statement.line(words[statement.description]) if related else statement.text
+            if isinstance(statement, RelationStatement):
+                text = statement.line(words[statement.description])
+            else:
+                text = statement.text
             found.append((digest(self.text_hash, len(statement.names), *statement.names, text), text))
         return tuple(found)
 

@@ -1,7 +1,7 @@
 """The statements of a corpus by entity and by pair of entities, kept up to date as chunks come and go.
 
 Every count is a sum over chunks, so that taking a chunk away is exact subtraction: after any inserts and deletes the
-graph equals that of the remaining chunks (:meth:`StatementGraph.of`).
+graph equals that of the remaining chunks (:func:`~llama_index.graphrag.graph.changes.statement_graph`).
 """
 
 from collections import Counter

@@ -11,14 +11,14 @@ entities). When nothing is left to cover, lines follow in the order of their imp
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 
-from llama_index.graphrag.reports.lines import Line, salience
+from llama_index.graphrag.reports.lines import ReportLine, salience
 
 __all__ = ["covering_lines"]
 
 _COST_EXPONENT = 0.3
 
 
-def covering_lines(lines: Sequence[Line], budget: int, count: Callable[[str], int]) -> list[Line]:
+def covering_lines(lines: Sequence[ReportLine], budget: int, count: Callable[[str], int]) -> list[ReportLine]:
     """Lines that cover the entities within a budget, in the order given.
 
     Parameters

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from llama_index.graphrag.graph.statement import Statement
 
-__all__ = ["Line", "fitting", "ranked_lines", "salience"]
+__all__ = ["ReportLine", "fitting", "ranked_lines", "salience"]
 
 
-class Line(NamedTuple):
+class ReportLine(NamedTuple):
     """A text that one or more statements have.
 
     Attributes
@@ -26,7 +26,7 @@ class Line(NamedTuple):
     nodes: tuple[str, ...]
 
 
-def ranked_lines(statements: Iterable[Statement]) -> list[Line]:
+def ranked_lines(statements: Iterable[Statement]) -> list[ReportLine]:
     """The lines of some statements, by (weight, degree), then in canonical order.
 
     The weight of a statement is the number of chunks that state anything about its entity, or its pair of entities,
@@ -53,7 +53,7 @@ def ranked_lines(statements: Iterable[Statement]) -> list[Line]:
         return -weight, -degrees
 
     return [
-        Line(
+        ReportLine(
             text,
             tuple(sorted({entity for statement in same[text] for entity in statement.entities})),
             tuple(statement.id for statement in same[text]),
@@ -63,7 +63,7 @@ def ranked_lines(statements: Iterable[Statement]) -> list[Line]:
     ]
 
 
-def salience(lines: Iterable[Line]) -> dict[str, int]:
+def salience(lines: Iterable[ReportLine]) -> dict[str, int]:
     """For each entity in how many statements of lines about several entities it is, the most first, then by key."""
     counts: dict[str, int] = defaultdict(int)
     for line in lines:
@@ -72,7 +72,7 @@ def salience(lines: Iterable[Line]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def fitting(lines: Collection[Line], budget: int, count: Callable[[str], int]) -> tuple[list[Line], int]:
+def fitting(lines: Collection[ReportLine], budget: int, count: Callable[[str], int]) -> tuple[list[ReportLine], int]:
     """The first lines that fit a budget together, and how many do not.
 
     A line that does not fit is passed over, and later ones may fit.
@@ -82,7 +82,7 @@ def fitting(lines: Collection[Line], budget: int, count: Callable[[str], int]) -
     budget : tokens; each line costs one for its end
     count : tokens of a text
     """
-    kept: list[Line] = []
+    kept: list[ReportLine] = []
     for line in lines:
         cost = count(line.text) + 1
         if cost <= budget:

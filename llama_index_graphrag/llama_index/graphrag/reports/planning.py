@@ -19,7 +19,7 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement import Statement, bare, digest
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.extractive import covering_lines
-from llama_index.graphrag.reports.lines import Line, fitting, ranked_lines, salience
+from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
 from llama_index.ragkit.text.mentions import normalise
 
@@ -47,7 +47,7 @@ class ReportPlan:
     community: int
     key: str
     verbatim: bool
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
     children: tuple["ReportPlan", ...]
     left_out: int
     nodes: tuple[str, ...]
@@ -77,14 +77,14 @@ class Planner:
     count: Callable[[str], int]
     allowed: Container[str] | None = None
     _costs: dict[str, int] = field(default_factory=dict, init=False, repr=False)
-    _lines: dict[int, tuple[Line, ...]] = field(default_factory=dict, init=False, repr=False)
+    _lines: dict[int, tuple[ReportLine, ...]] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[int, ReportPlan] = field(default_factory=dict, init=False, repr=False)
 
     def names(self, community: int) -> list[str]:
         """The keys of the entities of a community, sorted."""
         return [self.entities.names[row] for row in self.hierarchy.members(community)]
 
-    def lines(self, community: int) -> tuple[Line, ...]:
+    def lines(self, community: int) -> tuple[ReportLine, ...]:
         """All lines of a community, by importance; a statement that is no more than a name is none."""
         if community not in self._lines:
             statements = self.graph.statements_in(self.names(community), self.allowed)
@@ -145,7 +145,7 @@ class Planner:
         """Tokens of a report, at most."""
         return plan.tokens if plan.verbatim else self.config.report_tokens
 
-    def _tokens(self, lines: Iterable[Line]) -> int:
+    def _tokens(self, lines: Iterable[ReportLine]) -> int:
         return sum(self._cost(line.text) + 1 for line in lines)
 
     def _cost(self, text: str) -> int:
@@ -160,7 +160,7 @@ def _is_name(statement: Statement) -> bool:
     return not others and len(statement.text) <= 2 * len(key) + 20 and normalise(statement.text) == bare(key)
 
 
-def _inside(line: Line, child_of: Mapping[str, int]) -> bool:
+def _inside(line: ReportLine, child_of: Mapping[str, int]) -> bool:
     """Whether all entities of a line are in one child."""
     children = {child_of.get(entity) for entity in line.entities}
     return len(children) == 1 and None not in children
