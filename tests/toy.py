@@ -73,10 +73,14 @@ class ToyConfig:
 class ToyBuilder(Builder[ToyConfig, ToyState]):
     def load(self) -> Steps[ToyState]:
         new: dict[str, set[str]] = {}
+        chunks, space = self.storage.snapshot(), self.storage.spaces["words"]
         for node_id, entry in (yield from self.storage.manifest.entries()).items():
-            for word in (entry.record or {"words": []})["words"]:
+            for word in (entry.record or {"words": []})["words"] if node_id in chunks else ():
                 new.setdefault(word, set()).add(node_id)
-        return self._state({word: frozenset(ids) for word, ids in new.items()})
+        rows = space.store.snapshot().records
+        yield from space.remove([row.id for row in rows if row.key not in new])  # left by a write that was killed
+        embedded = {row.key for row in rows}
+        return self._state({word: frozenset(ids) for word, ids in new.items() if word in embedded})
 
     def apply(self, state: ToyState, change: Change) -> Steps[ToyState]:
         gone = set(change.removed)

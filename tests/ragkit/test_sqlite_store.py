@@ -3,12 +3,15 @@
 import asyncio
 import os
 import pickle
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -206,18 +209,172 @@ def test_a_delete_from_the_store_leaves_no_bytes_either(tmp_path: Path) -> None:
     assert on_disk(tmp_path) == []
 
 
-def test_a_reader_elsewhere_delays_the_forgetting_and_does_not_break_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def statements(store: SQLiteKVStore) -> list[str]:
+    """A list to which the statements that the store runs are appended."""
+    found: list[str] = []
+    store._open().set_trace_callback(found.append)
+    return found
+
+
+def test_many_keys_are_deleted_in_one_transaction_with_one_checkpoint(store: SQLiteKVStore) -> None:
+    store.put_all([(str(i), {"n": i}) for i in range(1000)])
+    store.put("0", {}, collection="other")
+    run = statements(store)
+    assert store.delete_all([str(i) for i in range(990)] + ["unknown"]) == 990
+    assert run.count("COMMIT") == 1
+    assert sum("checkpoint" in statement for statement in run) == 1
+    assert list(store.get_all()) == [str(i) for i in range(990, 1000)]
+    assert store.get("0", "other") == {}
+    assert asyncio.run(store.adelete_all(["990", "unknown"])) == 1
+
+
+def test_a_delete_of_many_keys_is_whole_or_not_at_all(store: SQLiteKVStore) -> None:
+    store.put_all([("a", {}), ("b", {})])
+
+    def keys() -> Any:
+        yield "a"
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError):
+        store.delete_all(keys())
+    assert store.get_all() == {"a": {}, "b": {}}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_byte_of_deleted_or_replaced_values_remains_whatever_the_order_and_sizes(seed: int, tmp_path: Path) -> None:
+    """SQLite copies rows between pages; `secure_delete` alone leaves such copies."""
+    random = Random(seed)
+    store = SQLiteKVStore(tmp_path / "cache.db")
+    longest = 10 ** random.uniform(1, 4.3)
+    live: dict[str, str] = {}
+    for step in range(8):
+        keys = {f"{random.choice('abc')}{random.randrange(300)}" for _ in range(random.randrange(1, 120))}
+        new = {key: f"<{CANARY}-{step}-{key}>" for key in sorted(keys)}
+        store.put_all([(k, {"t": tag * 2 + "x" * int(random.uniform(0, longest))}) for k, tag in new.items()])
+        live.update(new)
+        doomed = random.sample(sorted(live), random.randrange(1, len(live)))
+        assert store.delete_all(doomed) == len(doomed)
+        for key in doomed:
+            del live[key]
+        data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        found = {text.decode() for text in re.findall(rf"<{CANARY}-\d+-[abc]\d+>".encode(), data)}
+        assert found == set(live.values())
+        assert sorted(store.get_all()) == sorted(live)
+
+
+def test_a_file_of_deleted_values_shrinks(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    store = SQLiteKVStore(path)
+    for part in range(12):
+        store.put_all([(str(i), {"part": part, "text": "x" * 1000}) for i in range(500)])
+        store.put("kept", {"part": part})
+        store.delete_all([str(i) for i in range(500)])
+    assert path.stat().st_size < 3_000_000  # more than 6 MB were written
+    assert store.get_all() == {"kept": {"part": 11}}
+
+
+OLD_TABLE = (
+    "CREATE TABLE entries (collection TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
+    "PRIMARY KEY (collection, key)) WITHOUT ROWID"
+)
+
+
+def test_a_file_of_the_earlier_layout_is_converted_and_cleaned(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(OLD_TABLE)
+        rows = [("data", f"{CANARY}-{i}", f'{{"t": "{CANARY} {i}"}}') for i in range(300)]
+        connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", [*rows, ("other", "k", '{"a": 1}')])
+        connection.execute("DELETE FROM entries WHERE collection = 'data' AND key LIKE '%7%'")
+    connection.close()
+    store = SQLiteKVStore(path)
+    assert store.get("k", "other") == {"a": 1}
+    assert len(store.get_all()) == sum("7" not in str(i) for i in range(300))
+    assert on_disk(tmp_path)
+    store.delete_all(list(store.get_all()))
+    assert on_disk(tmp_path) == []
+
+
+DELETED = """
+import os, sys
+from llama_index.ragkit.llm.cache import SQLiteKVStore
+store = SQLiteKVStore(sys.argv[1])
+store.put_all([(str(i), {"text": sys.argv[2]}) for i in range(50)])
+store.clean = lambda: os._exit(9)
+store.delete_all([str(i) for i in range(50)])
+"""
+
+
+def test_a_process_that_dies_between_delete_and_cleaning_is_cleaned_up_after(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    assert subprocess.run([sys.executable, "-c", DELETED, str(path), CANARY]).returncode == 9
+    assert on_disk(tmp_path)
+    assert SQLiteKVStore(path).get_all() == {}
+    assert on_disk(tmp_path) == []
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llama_index.ragkit.llm.sqlite_kvstore._READER_SECONDS", 0.1)
+    monkeypatch.setattr("llama_index.ragkit.llm.sqlite_kvstore._RETRY_SECONDS", 0.02)
+
+
+def reading(path: Path) -> sqlite3.Connection:
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM data").fetchall()
+    return reader
+
+
+def wait_until_clean(store: SQLiteKVStore) -> None:
+    end = time.monotonic() + 30
+    while store._cleaner is not None and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_reader_elsewhere_delays_the_forgetting_until_it_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("llama_index.ragkit.llm.sqlite_kvstore._BUSY_SECONDS", 0.1)
     store = SQLiteKVStore(tmp_path / "cache.db")
     store.put("k", {"text": CANARY})
-    reader = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)
-    reader.execute("BEGIN")
-    reader.execute("SELECT * FROM entries").fetchall()
+    reader = reading(tmp_path / "cache.db")
     assert store.delete("k")
-    assert "being read elsewhere" in caplog.text
+    assert store.clean() is False
+    assert caplog.text.count("being read elsewhere") == 1
+    assert on_disk(tmp_path)
+    store.put("l", {})  # other work goes on
+    assert store.get_all() == {"l": {}}
+    reader.execute("COMMIT")
+    wait_until_clean(store)
+    assert on_disk(tmp_path) == []
+    assert store.clean() is True
     reader.close()
-    store.put("l", {})
-    store.delete("l")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_store_opened_beside_a_reader_is_cleaned_when_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    first = SQLiteKVStore(path)
+    first.put("k", {"text": CANARY})
+    reader = reading(path)
+    first.delete_all(["k"], clean=False)
+    second = SQLiteKVStore(path)
+    assert second.get("k") is None
+    reader.close()
+    wait_until_clean(second)
+    assert on_disk(tmp_path) == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_store_closed_while_a_reader_is_elsewhere_is_cleaned_at_its_next_use(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    store = SQLiteKVStore(path)
+    store.put("k", {"text": CANARY})
+    reader = reading(path)
+    store.delete("k")
+    store.close()
+    wait_until_clean(store)
+    reader.close()
+    assert store.get("k") is None
     assert on_disk(tmp_path) == []

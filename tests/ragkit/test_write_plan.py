@@ -39,7 +39,8 @@ def slow_plan(nodes, manifest, embedded, again, replace):
             plan["repeated"].add(node.node_id)
         elif entry is not None:
             plan["changed"].add(node.node_id)
-        if unchanged and node.node_id not in again and entry.record is not None:
+        same_text = entry is not None and entry.key == node.key
+        if same_text and node.node_id not in again and entry.record is not None:
             plan["reused"].add(node.node_id)
         else:
             plan["read"].append(node.node_id)

@@ -87,8 +87,13 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[MRAGState]:
-        """Load the state from the stored vectors."""
-        return (yield from offload(MRAGState.of, self.storage.snapshot(), self._stored["heads"], self._head_stores))
+        """Load the state from the stored vectors.
+
+        A build that was killed between its vectors and its end has stored no number of heads; it is that of the model.
+        """
+        chunks = self.storage.snapshot()
+        heads = self._stored["heads"] or (self._embed_model.heads_of(chunks.dim or 0) if len(chunks) else 0)
+        return (yield from offload(MRAGState.of, chunks, heads, self._head_stores))
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
         """Return the state after a write, and update the head stores."""

@@ -50,7 +50,7 @@ from llama_index.ragkit.storage.derived_nodes import (
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text, sort_key, title_of
-from llama_index.ragkit.storage.persist import persist
+from llama_index.ragkit.storage.persist import load_storage_context, persist
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct, register_index
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
@@ -116,6 +116,7 @@ __all__ = [
     "fit_tokens",
     "fresh",
     "gather",
+    "load_storage_context",
     "match_nodes",
     "node_from_record",
     "node_to_record",

@@ -18,6 +18,7 @@ import contextvars
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -26,7 +27,7 @@ from tqdm.auto import tqdm
 
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["Outcome", "Request", "Steps", "arun_steps", "call", "gather", "offload", "run_steps"]
+__all__ = ["Call", "Outcome", "Request", "Steps", "arun_steps", "call", "gather", "offload", "run_steps"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -47,14 +48,18 @@ class Request(ABC):
 
 
 @dataclass(frozen=True)
-class _Call(Request):
+class Call(Request):
+    """One call: `fn` synchronously, or `afn` asynchronously."""
+
     fn: Callable[[], Any]
     afn: Callable[[], Awaitable[Any]]
 
     def run(self) -> Any:
+        """Call `fn`."""
         return self.fn()
 
     async def arun(self) -> Any:
+        """Await `afn`."""
         return await self.afn()
 
 
@@ -142,14 +147,30 @@ async def _aattempt(job: Callable[[], "Steps[Any]"]) -> Outcome[Any]:
 
 def call(fn: Callable[P, T], afn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     """Call `fn(*args, **kwargs)`, or await its asynchronous equivalent `afn(*args, **kwargs)`."""
-    result: T = yield _Call(lambda: fn(*args, **kwargs), lambda: afn(*args, **kwargs))
+    result: T = yield Call(lambda: fn(*args, **kwargs), lambda: afn(*args, **kwargs))
     return result
 
 
 def offload(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
-    """Run a computation: directly when synchronous, in a thread under an event loop."""
-    result: T = yield _Call(lambda: fn(*args, **kwargs), lambda: asyncio.to_thread(fn, *args, **kwargs))
+    """Run a computation: directly when synchronous, in a thread under an event loop.
+
+    A cancelled task waits for its thread, which cannot be stopped: otherwise a computation that changes something would
+    go on beside whatever comes next.
+    """
+    result: T = yield Call(lambda: fn(*args, **kwargs), lambda: _in_thread(lambda: fn(*args, **kwargs)))
     return result
+
+
+async def _in_thread(fn: Callable[[], T]) -> T:
+    running = asyncio.ensure_future(asyncio.to_thread(fn))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        running.exception()  # retrieved, so that the event loop does not log it
+        raise
 
 
 def gather(

@@ -9,6 +9,7 @@ import logging
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -28,6 +29,7 @@ from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import Mode, RetryPolicy, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
+from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal
@@ -176,11 +178,14 @@ class NodeExtractor(RecordTransform, PromptHolder):
         for error in errors:
             if isinstance(error, ends_all) and not isinstance(error, _NotTriedError):
                 raise error
+        owners = [model, self.llm, getattr(self, "embed_model", None)]
         if errors:
-            name, first = type(self).__name__, _reason(errors[0])
+            with suppress(Exception):  # the error may be that there is no model
+                owners.append(embed_model() if embed_model is not None else None)
+            name, first = type(self).__name__, _reason(errors[0], *owners)
             logger.warning("%s failed at %d of %d nodes. The first: %s", name, len(errors), len(nodes), first)
         return [
-            Extraction(node.node_id, outcomes[i].value, _reason(outcomes[i].error), contexts[i].cache_keys)
+            Extraction(node.node_id, outcomes[i].value, _reason(outcomes[i].error, *owners), contexts[i].cache_keys)
             if i in outcomes
             else Extraction(node.node_id, {})
             for i, node in enumerate(nodes)
@@ -237,10 +242,10 @@ class _NotTriedError(Exception):
     """The failure of another node ended the run before this one was tried."""
 
 
-def _reason(error: Exception | None) -> str | None:
-    if error is None or isinstance(error, ExtractionError):
-        return None if error is None else str(error)
-    return f"{type(error).__name__}: {error}"
+def _reason(error: Exception | None, *owners: object) -> str | None:
+    if error is None:
+        return None
+    return redact(str(error) if isinstance(error, ExtractionError) else f"{type(error).__name__}: {error}", *owners)
 
 
 def _readable(value: Any) -> str:

@@ -36,11 +36,12 @@ from llama_index.ragkit.index.keywords import (
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import choose_parameters, field_defaults, field_names
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.nodes import refuse_lone_surrogates, with_stable_ids
+from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.opening import find_external_store
 from llama_index.ragkit.storage.struct import DerivedStruct
 
@@ -272,12 +273,35 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method, state)
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
-        """Build the index; BaseIndex calls this from the constructor."""
-        struct = self._index_struct = self._new_struct()
+        """Build the index; BaseIndex calls this from the constructor.
+
+        An index of this kind in the storage context whose build ended early is resumed.
+
+        Raises
+        ------
+        ConfigurationError
+            If that index has other parameters, or holds other nodes than these.
+        """
         context = self._storage_context
-        self._open(IndexStorage.create(context, self.method, self.space_names, struct, self._external))
-        run_steps(self._writer.write(nodes))
-        return struct
+        parameters = asdict(self._config)  # type: ignore[call-overload]
+        found = incomplete_struct(context, self.index_struct_cls, self.method, parameters)
+        self._index_struct = self._new_struct() if found is None else found
+        if found is not None:
+            self._open(run_steps(IndexStorage.open(context, self.method, found, self._external)))
+        else:
+            names = self.space_names
+            self._open(IndexStorage.create(context, self.method, names, self._index_struct, self._external))
+        self._resumed = found is not None
+        self._writer.describe()
+        hold(self._index_struct.uid, self)
+        if nodes:
+            run_steps(resumable(self._index_struct.uid, self._build(nodes)))
+        return self._index_struct
+
+    def _build(self, nodes: Sequence[BaseNode]) -> Steps[None]:
+        if self._resumed:
+            yield from check_resumed(self._storage, nodes={node.node_id for node in nodes})
+        yield from self._writer.write(nodes)
 
     def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         return self.build_index_from_nodes(nodes, **build_kwargs)
@@ -295,10 +319,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """Build an index from documents, as `VectorStoreIndex.from_documents` does.
 
         Random ids of the nodes are replaced by ids derived from their content, and document hashes are stored last:
-        `refresh_ref_docs` recognises a build that was killed as incomplete and resumes it without duplicates.
+        `refresh_ref_docs` recognises a build that was killed as incomplete and resumes it without duplicates, as does
+        `from_documents` with the same documents and the same stores.
         """
         index = cls([], None, None, storage_context, callback_manager, transformations, show_progress, **kwargs)
-        run_steps(index._insert_documents(documents))
+        run_steps(resumable(index.index_struct.uid, index._build_from_documents(documents)))
         return index
 
     @classmethod
@@ -313,13 +338,20 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     ) -> "Self":
         """As :meth:`from_documents`."""
         index = cls([], None, None, storage_context, callback_manager, transformations, show_progress, **kwargs)
-        await arun_steps(index._insert_documents(documents))
+        await arun_steps(resumable(index.index_struct.uid, index._build_from_documents(documents)))
         return index
+
+    def _build_from_documents(self, documents: Sequence[Document]) -> Steps[None]:
+        if self._resumed:
+            yield from check_resumed(self._storage, documents={document.id_ for document in documents})
+            yield from self._update_documents(documents)
+        else:
+            yield from self._insert_documents(documents)
 
     # -- inserting ------------------------------------------------------------------------------------------
 
     def _transform(self, documents: Sequence[Document], **kwargs: Any) -> Steps[list[BaseNode]]:
-        refuse_lone_surrogates(documents)
+        refuse_unstorable(documents)
         nodes = yield from call(
             run_transformations,
             arun_transformations,
@@ -401,9 +433,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         yield from self._writer.write(nodes, documents, replace=True)
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
-        refuse_lone_surrogates(documents)
+        refuse_unstorable(documents)
         stored = yield from self._storage.manifest.hashes()
-        changed = [stored.get(document.id_) != document.hash for document in documents]
+        unfinished = set((yield from self._storage.commits.unfinished()).documents)
+        changed = [doc.id_ in unfinished or stored.get(doc.id_) != doc.hash for doc in documents]
         stale = [document for document, is_changed in zip(documents, changed, strict=True) if is_changed]
         if stale:
             yield from self._update_documents(stale, **{**kwargs, **kwargs.get("update_kwargs", {})})
@@ -446,12 +479,25 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """As :meth:`retry_failed`."""
         return await arun_steps(self._writer.retry_failed())
 
+    def forget_cache(self) -> None:
+        """Declare that the extraction cache of the build no longer exists, so that deletes do not ask for it."""
+        run_steps(self._writer.forget_cache())
+
     # -- reading --------------------------------------------------------------------------------------------
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
         """The documents of this index: their nodes and metadata."""
         return run_steps(self._storage.manifest.documents())
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Documents whose last write ended early: ids to insert, refresh or delete again.
+
+        Nodes that were inserted without their documents are named by their own ids.
+        """
+        left = run_steps(self._storage.commits.unfinished())
+        return [*left.documents, *left.nodes]
 
     def as_retriever(self, **kwargs: Any) -> BaseRetriever:
         """A retriever of the method over this index.

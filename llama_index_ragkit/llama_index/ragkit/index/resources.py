@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.extraction.context import Extraction
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
-from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.cache import Claims, ExtractionCache
 from llama_index.ragkit.llm.embeddings import embed_query, embed_texts
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
@@ -161,6 +161,10 @@ class Resources:
             user=user,
         )
         return text, keys if self.cache_given else []
+
+    def claims(self, prefix: str) -> Claims:
+        """The claims of one write in the cache; see :class:`~llama_index.ragkit.llm.cache.Claims`."""
+        return Claims(self.cache if self.cache_given else None, prefix)
 
     def release(self, uses: Mapping[str, Sequence[str]]) -> Steps[None]:
         """Release entries of the cache: keys by user."""

@@ -197,7 +197,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
     def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[State]]]:
         """Questions to the current state; none where there is nothing to search."""
-        state = self._index.state
+        state = yield from self._index.writer.recovered()
         if not len(state.chunks):
             return []
         yield from self._index.writer.check_embed_model()
@@ -216,7 +216,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         found = yield from self._search(query)
         self._report(query, found)
         nodes = yield from self._results(found)
-        if query.state is self._index.state:  # otherwise a write since then may have deleted what was found
+        if self._index.writer.is_current(query.state):  # otherwise a write since then may have deleted what was found
             answer = [(result.node.node_id, result.get_score()) for result in nodes]
             self._index.writer.last_query = LastQuery(query.text, answer, self._on_page(found))
         return nodes

@@ -39,7 +39,8 @@ class WritePlan:
     write : ids of the nodes to be embedded and stored, in the order given: new, changed, or to be repeated
     read : those of `write` that the extractor reads
     repeated : those of `write` that are stored unchanged already: requested again, or left by an incomplete write
-    reused : entries of `repeated` nodes whose extraction is kept
+    reused : entries of unchanged nodes of `write` whose extraction is kept: an incomplete write stored it, with or
+        without a vector
     changed : old entries of nodes whose content changed
     obsolete : entries of stored nodes of the documents that are not among the new nodes
     """
@@ -84,16 +85,20 @@ def plan_write(
     again : ids to process again although they did not change
     """
     given = {node.node_id for node in nodes}
-    same = {
+    read_before = {
         node.node_id: known[node.node_id]
         for node in nodes
-        if node.node_id in known
-        and known[node.node_id].key == node.key
-        and (node.node_id in embedded or not node.has_text)
+        if node.node_id in known and known[node.node_id].key == node.key
     }
+    without_text = {node.node_id for node in nodes if not node.has_text}
+    same = {i: entry for i, entry in read_before.items() if i in embedded or i in without_text}
     repeated = {node_id: entry for node_id, entry in same.items() if node_id in again or not entry.done}
     write = [node.node_id for node in nodes if node.node_id not in same or node.node_id in repeated]
-    reused = {i: entry for i, entry in repeated.items() if i not in again and entry.record is not None}
+    reused = {
+        node_id: read_before[node_id]
+        for node_id in write
+        if node_id in read_before and node_id not in again and read_before[node_id].record is not None
+    }
     return WritePlan(
         write=write,
         read=[node_id for node_id in write if node_id not in reused],

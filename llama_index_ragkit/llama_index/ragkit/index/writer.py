@@ -1,13 +1,15 @@
-"""`IndexWriter`: the writes of an index as steps, in an order that survives a killed process.
+"""`IndexWriter`: the writes of an index as steps, in an order that survives whatever ends them.
 
-A write computes embeddings and extractions before it changes anything. Then it begins (the struct is stored, marked as
-building), stores, derives, deletes, and commits: hashes of documents, the generation in every part, the struct. A
-process that dies in between leaves a struct marked as building and documents without a hash, which `refresh_ref_docs`
-writes again.
+A write computes embeddings and extractions before it changes anything. Then it begins (what it is about to write is
+stored as unfinished), stores, derives, deletes, and commits. What names things is stored before them and deleted after
+them, so that a write, or a delete, can be repeated from wherever it ended: by a killed process, an error of a store, an
+interrupt or a cancelled task. In a process that lives on, the next operation first reads the stored state again.
 """
 
+import dataclasses
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic
 
 import numpy as np
@@ -19,13 +21,13 @@ from llama_index.ragkit.index.builder import Builder, State
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.write_plan import GivenNode, plan_write
+from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
-from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.steps import Steps, call, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
-from llama_index.ragkit.storage.nodes import embed_text, refuse_lone_surrogates, sort_key
+from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -49,7 +51,6 @@ class IndexWriter(Generic[State]):
 
     Attributes
     ----------
-    state : the state of the last write, immutable; replaced as a whole
     last_query : the last query of a retriever; dropped when nodes are removed, since its page would show them
     """
 
@@ -69,8 +70,46 @@ class IndexWriter(Generic[State]):
         self._method = method
         self._lock = WriterLock()
         self._model_checked = False
-        self.state = state
+        self._state = state
+        self._interrupted = False  # whether a write began and was not committed
         self.last_query: LastQuery | None = None
+
+    # -- the state --------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The state of the last write, immutable; replaced as a whole."""
+        run_steps(self.recovered())
+        return self._state
+
+    def is_current(self, state: State) -> bool:
+        """Whether a state is that of the last write."""
+        return state is self._state and not self._interrupted
+
+    def recovered(self) -> Steps[State]:
+        """The state, read from the stores again if a write ended without a commit."""
+        if self._interrupted:
+            with (yield from self._lock.acquire()):
+                yield from self._recover()
+        return self._state
+
+    def _recover(self) -> Steps[None]:
+        if self._interrupted or self._storage.records.paused:
+            yield from self._storage.recover()
+            self._state = yield from self._builder.load()
+            self.last_query = None
+            self._interrupted = False
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """Anything that ends the block early, such as an interrupt, makes the next operation recover."""
+        try:
+            yield
+        except BaseException:
+            self._interrupted = True
+            raise
+        finally:
+            self._storage.commits.end()
 
     # -- checks -----------------------------------------------------------------------------------------
 
@@ -87,7 +126,14 @@ class IndexWriter(Generic[State]):
             self._model_checked = bool(known)
         self._builder.check_embed_model()
 
-    def _check_write(self) -> None:
+    def describe(self) -> None:
+        """Set parameters and components in the struct.
+
+        Raises
+        ------
+        ExtractorMismatchError
+            If the stored nodes were written with other components.
+        """
         struct = self._storage.struct
         if not len(self._storage.snapshot()):
             struct.components = {}  # nothing is stored yet that other components have produced
@@ -99,20 +145,46 @@ class IndexWriter(Generic[State]):
                     f"The index was built with the {role} {stored}; a write with {fingerprint} would mix two kinds of "
                     f"results. Pass {role}= of the build, or build a new index."
                 )
+        if self._parameters:
+            struct.params[self._method] = {**struct.params.get(self._method, {}), **self._parameters}
+
+    def _check_write(self) -> Steps[None]:
+        yield from self._recover()
+        yield from self._storage.commits.check()
+        struct = self._storage.struct
+        self.describe()
         if struct.params.get("mirrored") and self._storage.external is None:
             raise UnsupportedStoreError(
                 "The index also writes its chunks to a separate vector store, which this storage context lacks. "
                 "Pass vector_store= of the build."
             )
         self._builder.check_write()
+        yield from self._check_cache(needed=False)
 
-    def _check_delete(self) -> None:
-        if self._storage.struct.cached and not self._resources.cache_given:
+    def _check_delete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
+        yield from self._storage.commits.check()
+        if entries:
+            self._builder.check_write()
+            yield from self._check_cache(needed=True)
+
+    def _check_cache(self, needed: bool) -> Steps[None]:
+        """Check that the cache is that of the build; a delete also `needed` one, if the build had one."""
+        struct = self._storage.struct
+        if not self._resources.cache_given:
+            if struct.cached and needed:
+                raise CacheRequiredError(
+                    "The index was built with cache=, and deletes must clear that cache too. Pass cache= of the "
+                    "build, or call forget_cache() if it no longer exists. Nothing was changed."
+                )
+            return
+        identity = yield from self._resources.cache.identity()
+        if struct.cached and struct.cache_id not in ("", identity):
             raise CacheRequiredError(
-                "The index was built with cache=, and deletes must clear that cache too. Pass cache= of the "
-                "build. Nothing was changed."
+                "The index was built with another cache than this one, and deletes must clear that one. Pass cache= of "
+                "the build, or call forget_cache() if it no longer exists. Nothing was changed."
             )
-        self._builder.check_write()
+        if not needed:
+            struct.cached, struct.cache_id = True, identity
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -134,8 +206,8 @@ class IndexWriter(Generic[State]):
         """
         storage = self._storage
         with (yield from self._lock.acquire()):
-            self._check_write()
-            refuse_lone_surrogates(nodes)
+            refuse_unstorable(nodes)
+            yield from self._check_write()
             nodes, given = self._without_records(nodes)
             known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
             stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
@@ -147,36 +219,57 @@ class IndexWriter(Generic[State]):
                 stored=stored,
                 again=again,
             )
-            if plan.removed:
-                self._check_delete()
+            yield from self._check_delete(plan.removed)
+            is_build = not storage.struct.generation or storage.struct.building
             node_of = {node.node_id: node for node in nodes}
             todo = [node_of[node_id] for node_id in plan.write]
-            vectors = yield from self._embed(todo, rows, plan.repeated)
-            # Extractions of an incomplete write are reused.
-            entries = {**(yield from self._extract([node_of[i] for i in plan.read], given)), **plan.reused}
+            with self._resources.claims(storage.cache_user("")) as claims:
+                yield from claims.begin()
+                vectors = yield from self._embed(todo, rows, plan.repeated)
+                # Extractions of an incomplete write are reused.
+                entries = {**(yield from self._extract([node_of[i] for i in plan.read], given)), **plan.reused}
+                yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
+                yield from claims.keep()
+            if is_build:
+                yield from self._sweep()
 
-            storage.struct.cached |= self._resources.cache_given
-            yield from storage.begin()
+    def _store(
+        self,
+        nodes: Sequence[BaseNode],
+        documents: Sequence[Document],
+        plan: WritePlan,
+        entries: Mapping[str, NodeEntry],
+        vectors: Vectors,
+    ) -> Steps[None]:
+        """Carry out a plan, from begin to commit."""
+        storage = self._storage
+        node_of = {node.node_id: node for node in nodes}
+        todo = [node_of[node_id] for node_id in plan.write]
+        added = sorted((node for node in todo if node.node_id in vectors), key=sort_key)
+        new = [node for node in added if node.node_id not in plan.repeated]
+        change = Change(
+            added=added,
+            vectors=_stacked(added, vectors),
+            records={node_id: entry.record for node_id, entry in entries.items() if entry.record},
+            removed=list(plan.removed),
+            repeated=plan.repeated,
+        )
+        # Until the old entries of the cache are released, the manifest names them beside the new ones.
+        both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
+        with self._committing():
+            yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
             yield from storage.manifest.begin(documents)
-            yield from storage.add_to_docstore(nodes)
             yield from storage.remove_chunks(plan.removed)
-            yield from storage.manifest.add(entries, {node.node_id: node.metadata for node in todo})
-            added = sorted((node for node in todo if node.node_id in vectors), key=sort_key)
-            new = [node for node in added if node.node_id not in plan.repeated]
+            yield from storage.manifest.add(both, {node.node_id: node.metadata for node in todo})
+            yield from storage.add_to_docstore(nodes)
             yield from storage.put_chunks(new, _stacked(new, vectors))
-            change = Change(
-                added=added,
-                vectors=_stacked(added, vectors),
-                records={node_id: entry.record for node_id, entry in entries.items() if entry.record},
-                removed=list(plan.removed),
-                repeated=plan.repeated,
-            )
             yield from self._finish(
                 change,
                 removed=plan.obsolete,
                 replaced=plan.replaced,
                 entries=entries,
                 documents=documents,
+                nodes=list(node_of),
                 from_docstore=list(plan.obsolete),
             )
 
@@ -184,14 +277,27 @@ class IndexWriter(Generic[State]):
         """Delete nodes, and whole documents, with everything derived from them."""
         storage = self._storage
         with (yield from self._lock.acquire()):
+            yield from self._recover()
             entries = yield from storage.manifest.entries_of(node_ids)
-            if entries:
-                self._check_delete()
-            yield from storage.begin()
-            yield from storage.remove_chunks(entries)
+            yield from self._check_delete(entries)
+            yield from storage.records.cleaned_once(self._remove(node_ids, entries, ref_doc_ids, from_docstore))
+            yield from self._sweep()
+
+    def _remove(
+        self,
+        node_ids: Sequence[str],
+        entries: Mapping[str, NodeEntry],
+        ref_doc_ids: Sequence[str],
+        from_docstore: bool,
+    ) -> Steps[None]:
+        """Carry out a delete, from begin to commit."""
+        with self._committing():
+            yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
+            yield from self._storage.remove_chunks(entries)
             yield from self._finish(
                 Change(removed=list(entries)),
                 removed=entries,
+                nodes=node_ids,
                 whole=ref_doc_ids,
                 from_docstore=list(node_ids) if from_docstore else None,
             )
@@ -201,7 +307,8 @@ class IndexWriter(Generic[State]):
         node_ids = yield from self._storage.manifest.nodes_of(ref_doc_id)
         docstore = self._storage.context.docstore
         shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
-        if node_ids is None and (shared is None or not from_docstore):
+        unfinished = yield from self._storage.commits.unfinished()
+        if node_ids is None and (shared is None or not from_docstore) and ref_doc_id not in unfinished.documents:
             logger.warning("ref_doc_id %s not found, nothing deleted.", ref_doc_id)
         else:
             yield from self.delete(node_ids or [], from_docstore=from_docstore, ref_doc_ids=[ref_doc_id])
@@ -209,18 +316,35 @@ class IndexWriter(Generic[State]):
     def revise(self, work: Callable[[State], Steps[State]]) -> Steps[None]:
         """Change derived data while the nodes stay the same; if that fails, the stored state is loaded."""
         with (yield from self._lock.acquire()):
-            self._check_write()
+            yield from self._check_write()
             yield from self.check_embed_model()
+            with self._resources.claims(self._storage.cache_user("")) as claims:
+                yield from claims.begin()
+                yield from self._storage.records.cleaned_once(self._revise(work))
+                yield from claims.keep()
+
+    def _revise(self, work: Callable[[State], Steps[State]]) -> Steps[None]:
+        failure: Exception | None = None
+        with self._committing():
             yield from self._storage.begin()
-            failure: Exception | None = None
             try:
-                self.state = yield from work(self.state)
+                self._state = yield from work(self._state)
             except Exception as error:
                 failure = error
-                self.state = yield from self._builder.load()
+                self._state = yield from self._builder.load()
             yield from self._storage.commit()
-            if failure is not None:
-                raise failure
+        if failure is not None:
+            raise failure
+
+    def forget_cache(self) -> Steps[None]:
+        """Store that the cache of the build no longer exists, so that deletes do not ask for it."""
+        with (yield from self._lock.acquire()):
+            yield from self._recover()
+            yield from self._storage.commits.check()
+            with self._committing():
+                yield from self._storage.begin()
+                self._storage.struct.cached, self._storage.struct.cache_id = False, ""
+                yield from self._storage.commit()
 
     def retry_failed(self) -> Steps[int]:
         """Retry failed nodes, then other failures; returns the number of remaining failures."""
@@ -232,10 +356,10 @@ class IndexWriter(Generic[State]):
             nodes += [] if node is None else [node]
         if nodes:
             yield from self.write(nodes, again=set(failed))
-        if self._builder.failures(self.state):
+        if self._builder.failures(self._state):
             yield from self.revise(self._builder.retry)
         left = sum(entry.error is not None for entry in (yield from manifest.entries()).values())
-        return left + self._builder.failures(self.state)
+        return left + self._builder.failures(self._state)
 
     # -- the parts of a write ---------------------------------------------------------------------------
 
@@ -292,6 +416,7 @@ class IndexWriter(Generic[State]):
         replaced: Mapping[str, NodeEntry] | None = None,
         entries: Mapping[str, NodeEntry] | None = None,
         documents: Sequence[Document] = (),
+        nodes: Sequence[str] = (),
         whole: Sequence[str] = (),
         from_docstore: Sequence[str] | None = None,
     ) -> Steps[None]:
@@ -305,19 +430,18 @@ class IndexWriter(Generic[State]):
         ----------
         removed : entries of removed nodes, without those that are replaced
         replaced, entries : old and new entries of nodes that were written
+        documents, nodes : that were written
         whole : documents to remove, whatever nodes they have
         from_docstore : nodes to delete there too; None leaves the docstore unchanged
         """
         storage = self._storage
         struct = storage.struct
-        if self._parameters:
-            struct.params[self._method] = {**struct.params.get(self._method, {}), **self._parameters}
         failure: Exception | None = None
         try:
-            self.state = yield from self._builder.apply(self.state, change)
+            self._state = yield from self._builder.apply(self._state, change)
         except Exception as error:
             failure = error
-            self.state = yield from self._builder.load()
+            self._state = yield from self._builder.load()
         if change.removed:
             self.last_query = None
         entries = dict(entries or {})
@@ -326,16 +450,29 @@ class IndexWriter(Generic[State]):
             used = entries[node_id].cache_keys if node_id in entries else []
             unused[storage.cache_user(node_id)] = [key for key in entry.cache_keys if key not in used]
         yield from self._resources.release(unused)
-        yield from storage.manifest.remove(dict(removed), whole)
         if from_docstore is not None:
             yield from storage.delete_from_docstore(from_docstore, whole)
+        yield from storage.manifest.remove(removed, whole)
         if failure is None:
             yield from storage.manifest.complete(entries)
             yield from storage.finish(documents)
         struct.counters["chunks"] = len(storage.snapshot())
-        yield from storage.commit(building=failure is not None)
+        written = [] if failure else [document.id_ for document in documents]
+        yield from storage.commit([*written, *whole], [*([] if failure else nodes), *removed])
         if failure is not None:
             raise failure
+
+    def _sweep(self) -> Steps[None]:
+        """Release what builds that ended early have claimed in the cache."""
+        if self._resources.cache_given:
+            yield from self._resources.cache.sweep()
+
+
+def _with_keys(entry: NodeEntry, old: NodeEntry | None) -> NodeEntry:
+    """An entry with the cache keys of an older one beside its own."""
+    if old is None:
+        return entry
+    return dataclasses.replace(entry, cache_keys=list(dict.fromkeys([*old.cache_keys, *entry.cache_keys])))
 
 
 def _stacked(nodes: Sequence[BaseNode], vectors: Vectors) -> NDArray[np.float32]:

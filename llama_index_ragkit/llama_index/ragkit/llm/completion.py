@@ -22,7 +22,8 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 from llama_index.ragkit.core_internals import may_send_json_schema, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.llm.json.output import storable
-from llama_index.ragkit.llm.retry import RetryPolicy, is_transient, redact
+from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.llm.retry import RetryPolicy, is_transient
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.validation import check_choice
 

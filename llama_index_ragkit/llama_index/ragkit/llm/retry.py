@@ -14,13 +14,10 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["RetryPolicy", "is_transient", "redact"]
+__all__ = ["RetryPolicy", "is_transient"]
 
 _TRANSIENT_4XX = (408, 409, 425, 429)
 _PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|BadRequest|InvalidRequest|NotFound")
-_SECRET_FIELDS = re.compile("key|token$|secret|password|headers|authorization", re.IGNORECASE)
-_SECRET_TEXTS = re.compile(r"\b(?:sk|pk|gsk|hf|xai)[-_][\w*-]{8,}|(?<=Bearer )\S+")
-_SHORTEST_SECRET = 6  # placeholders for servers that ignore the key, such as "none" and "fake", are shorter
 
 
 @dataclass(frozen=True)
@@ -66,21 +63,6 @@ def is_transient(error: BaseException) -> bool:
     return not any(_PERMANENT.search(kind.__name__) for kind in type(error).__mro__) and (
         type(error).__name__ != "OpenAIError"
     )
-
-
-def redact(message: str, llm: object) -> str:
-    """A message without the API keys in the fields of an LLM, and without text that looks like one."""
-    secrets = [
-        secret
-        for name, value in vars(llm).items()
-        if _SECRET_FIELDS.search(name)
-        for secret in (value.values() if isinstance(value, dict) else [value])
-    ]
-    texts = [s.get_secret_value() if hasattr(s, "get_secret_value") else s for s in secrets]
-    for text in sorted((t for t in texts if isinstance(t, str)), key=len, reverse=True):
-        if len(text) >= _SHORTEST_SECRET:
-            message = message.replace(text, "***")
-    return _SECRET_TEXTS.sub("***", message)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

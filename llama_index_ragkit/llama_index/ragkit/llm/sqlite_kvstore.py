@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION, BaseKVStore
 
 from llama_index.ragkit.errors import StorageError
+from llama_index.ragkit.llm import sqlite_layout
 
 __all__ = ["CacheEntry", "EntryChange", "SQLiteKVStore"]
 
@@ -23,7 +24,8 @@ CacheEntry = dict[str, Any]
 EntryChange = Callable[[CacheEntry | None], CacheEntry | None]
 
 _MEMORY = ":memory:"
-_BUSY_SECONDS = 60.0  # how long one process waits for another's write
+_READER_SECONDS = 5.0  # how long a delete waits for readers of the log; after that it is emptied in the background
+_RETRY_SECONDS = 0.2
 
 
 class SQLiteKVStore(BaseKVStore):
@@ -31,7 +33,8 @@ class SQLiteKVStore(BaseKVStore):
 
     Every write is one transaction, on disk when the method returns; a killed process leaves the file readable. A
     delete overwrites the data with zeros and truncates the write-ahead log, so that no byte of deleted or replaced
-    values remains in the file or in the files beside it.
+    values remains in the file or in the files beside it. Where another process is reading the log, that happens as soon
+    as it has finished; after a killed process, when the file is next opened. Of keys, hashes may remain.
 
     Parameters
     ----------
@@ -50,6 +53,8 @@ class SQLiteKVStore(BaseKVStore):
         self._connection: sqlite3.Connection | None = None
         self._inherited: sqlite3.Connection | None = None
         self._pid = os.getpid()
+        self._unclean = False  # whether the log may hold deleted or replaced values
+        self._cleaner: threading.Thread | None = None
         with self._transaction():
             pass
 
@@ -60,10 +65,13 @@ class SQLiteKVStore(BaseKVStore):
         if self._pid != os.getpid() and self._path != _MEMORY:
             # SQLite forbids using, or even closing, a connection inherited through a fork.
             self._inherited, self._connection, self._pid = self._connection, None, os.getpid()
+            self._cleaner = None
         if self._connection is None:
             if self._path != _MEMORY:
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-            self._connection = _connect(self._path)
+            self._connection = sqlite_layout.connect(self._path)
+            self._unclean = True  # a process may have been killed between a delete and the emptying of the log
+            self._clean(seconds=0.0)
         return self._connection
 
     @contextmanager
@@ -104,9 +112,7 @@ class SQLiteKVStore(BaseKVStore):
     def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """All values of a collection by key, in the order of the keys."""
         with self._using() as connection:
-            rows = connection.execute(
-                "SELECT key, value FROM entries WHERE collection = ? ORDER BY key", (collection,)
-            ).fetchall()
+            rows = sqlite_layout.find_all(connection, collection)
         return {key: json.loads(value) for key, value in rows}
 
     def put(self, key: str, val: CacheEntry, collection: str = DEFAULT_COLLECTION) -> None:
@@ -119,20 +125,31 @@ class SQLiteKVStore(BaseKVStore):
         collection: str = DEFAULT_COLLECTION,
         batch_size: int = DEFAULT_BATCH_SIZE,
     ) -> None:
-        """Write many values in one transaction, whatever the `batch_size`."""
-        rows = [(collection, key, json.dumps(value)) for key, value in kv_pairs]
+        """Write many values in one transaction, whatever the `batch_size`.
+
+        The bytes of values that are replaced are removed from the log by the next delete or :meth:`clean`.
+        """
+        rows = [(key, json.dumps(value)) for key, value in kv_pairs]
         with self._transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", rows)
+            for key, value in rows:
+                self._unclean |= sqlite_layout.put(connection, key, value, collection)
 
     def delete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
         """Delete a key; returns whether it existed."""
-        found = False
+        return self.delete_all([key], collection) > 0
 
-        def drop(entry: CacheEntry | None) -> None:
-            nonlocal found
-            found = entry is not None
+    def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
+        """Delete many keys in one transaction; returns how many of them existed.
 
-        self.update({key: drop}, collection)
+        Parameters
+        ----------
+        clean : whether the log is emptied afterwards; otherwise :meth:`clean` must be called
+        """
+        with self._transaction() as connection:
+            found = sum(sqlite_layout.empty(connection, key, collection) for key in keys)
+            self._unclean |= found > 0
+        if clean and found:
+            self.clean()
         return found
 
     def update(
@@ -156,22 +173,67 @@ class SQLiteKVStore(BaseKVStore):
                 old = _read(connection, key, collection)
                 new = after[key] = change(old)
                 if new is None and old is not None:
-                    connection.execute("DELETE FROM entries WHERE collection = ? AND key = ?", (collection, key))
-                    deleted = True
+                    deleted = self._unclean = sqlite_layout.empty(connection, key, collection)
                 elif new is not None and new is not old:
-                    row = (collection, key, json.dumps(new))
-                    connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", row)
+                    self._unclean |= sqlite_layout.put(connection, key, json.dumps(new), collection)
         if deleted:
-            self._empty_log()
+            self.clean()
         return after
 
-    def _empty_log(self) -> None:
-        with self._using() as connection:
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
-            logger.warning(
-                "%s is being read elsewhere; its log keeps deleted entries until the next delete.", self._path
-            )
+    def clean(self) -> bool:
+        """Remove the bytes of deleted and replaced values from the files.
+
+        Returns
+        -------
+        Whether that is done. If not, a process has been reading the file for seconds; a thread waits until it ends.
+
+        Raises
+        ------
+        StorageError
+            If the files cannot be written. The next call tries again.
+        """
+        with self._using():
+            waits = self._cleaner is not None
+            if self._clean(0.0 if waits else _READER_SECONDS):
+                return True
+            if not waits:
+                logger.warning("%s is being read elsewhere; its log keeps deleted entries until then.", self._path)
+            return False
+
+    def _clean(self, seconds: float) -> bool:
+        """Empty the log, after a wait of some seconds for its readers; start the thread that does it otherwise."""
+        connection = self._connection
+        if not self._unclean or connection is None:
+            return True
+        connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}").fetchall()
+        try:
+            try:
+                sqlite_layout.rewrite(connection)
+                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                busy = 1
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(1000 * sqlite_layout.BUSY_SECONDS)}").fetchall()
+        self._unclean = bool(busy)
+        if busy and self._cleaner is None:
+            self._cleaner = threading.Thread(target=self._clean_later, args=(os.getpid(),), daemon=True)
+            self._cleaner.start()
+        return not busy
+
+    def _clean_later(self, pid: int) -> None:
+        done = False
+        while not done:
+            time.sleep(_RETRY_SECONDS)
+            with self._lock:
+                try:
+                    done = pid != os.getpid() or self._clean(0.0)
+                except sqlite3.Error as error:
+                    logger.warning("%s cannot be cleaned of deleted entries: %s", self._path, error)
+                    done = True
+                if done:
+                    self._cleaner = None
 
     async def aget(self, key: str, collection: str = DEFAULT_COLLECTION) -> CacheEntry | None:
         """As :meth:`get`, in a thread."""
@@ -198,6 +260,16 @@ class SQLiteKVStore(BaseKVStore):
         """As :meth:`delete`, in a thread."""
         return await asyncio.to_thread(self.delete, key, collection)
 
+    async def adelete_all(
+        self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True
+    ) -> int:
+        """As :meth:`delete_all`, in a thread."""
+        return await asyncio.to_thread(self.delete_all, keys, collection, clean=clean)
+
+    async def aclean(self) -> bool:
+        """As :meth:`clean`, in a thread."""
+        return await asyncio.to_thread(self.clean)
+
     async def aupdate(
         self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
     ) -> dict[str, CacheEntry | None]:
@@ -205,36 +277,6 @@ class SQLiteKVStore(BaseKVStore):
         return await asyncio.to_thread(self.update, changes, collection)
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        _write_ahead(connection)
-        for pragma in ("synchronous=FULL", "secure_delete=ON"):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS entries (collection TEXT NOT NULL, key TEXT NOT NULL, "
-            "value TEXT NOT NULL, PRIMARY KEY (collection, key)) WITHOUT ROWID"
-        )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn on the write-ahead log; SQLite rejects simultaneous attempts on a new file without a wait."""
-    end = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-        time.sleep(0.01)
-
-
 def _read(connection: sqlite3.Connection, key: str, collection: str) -> CacheEntry | None:
-    query = "SELECT value FROM entries WHERE collection = ? AND key = ?"
-    row = connection.execute(query, (collection, key)).fetchone()
-    return None if row is None else json.loads(row[0])
+    value = sqlite_layout.find(connection, key, collection)
+    return None if value is None else json.loads(value)

@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.storage.bulk_delete import clean, delete_keys
 
 __all__ = ["delete_from_docstore"]
 
@@ -33,16 +35,21 @@ def delete_from_docstore(
         entry = yield from call(kv.get, kv.aget, node_id, collection=tables.metadata)
         if entry and entry.get("ref_doc_id"):
             touched[entry["ref_doc_id"]].add(node_id)
+    left: dict[str, dict[str, Any]] = {}
+    documents = []
     for ref_doc_id in dict.fromkeys([*touched, *whole]):
         entry = yield from call(kv.get, kv.aget, ref_doc_id, collection=tables.ref_docs)
         of_document = list(entry.get("node_ids", [])) if entry else []
-        left = [] if ref_doc_id in whole else [i for i in of_document if i not in touched[ref_doc_id]]
-        if left and entry:
-            new = {**entry, "node_ids": left}
-            yield from call(kv.put, kv.aput, ref_doc_id, new, collection=tables.ref_docs)
+        others = [] if ref_doc_id in whole else [i for i in of_document if i not in touched[ref_doc_id]]
+        if others and entry:
+            left[ref_doc_id] = {**entry, "node_ids": others}
         else:
             doomed.update(dict.fromkeys([*of_document, ref_doc_id]))
-            yield from call(kv.delete, kv.adelete, ref_doc_id, collection=tables.ref_docs)
-    for node_id in doomed:
-        yield from call(kv.delete, kv.adelete, node_id, collection=tables.nodes)
-        yield from call(kv.delete, kv.adelete, node_id, collection=tables.metadata)
+            documents.append(ref_doc_id)
+    # The entry of a document, which names its nodes, goes after them, and what names the document of a node goes last,
+    # so that a delete that was killed can be repeated.
+    yield from delete_keys(kv, {tables.nodes: list(doomed), tables.ref_docs: documents})
+    for ref_doc_id, entry in left.items():
+        yield from call(kv.put, kv.aput, ref_doc_id, entry, collection=tables.ref_docs)
+    yield from delete_keys(kv, {tables.metadata: list(doomed)})
+    yield from clean(kv)

@@ -10,6 +10,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
+from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.steps import Steps, call
 
 __all__ = ["ExternalVectorStore"]
@@ -44,7 +45,7 @@ class ExternalVectorStore:
         except NotImplementedError as error:
             raise self._cannot_delete(error) from None
         except Exception as error:  # many stores refuse to delete before their first row; see `add`
-            logger.debug("%s.delete on an empty store: %s", type(store).__name__, error)
+            logger.debug("%s.delete on an empty store: %s", self._name, self._reason(error))
 
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
@@ -162,11 +163,11 @@ class ExternalVectorStore:
         self._delete_verified = True
 
     def _failed(self, what: str, error: Exception, then: str = "") -> StorageError:
-        return StorageError(f"{self._name} could not {what}. {_reason(error)} {then}".rstrip())
+        return StorageError(f"{self._name} could not {what}. {self._reason(error)} {then}".rstrip())
 
     def _cannot_delete(self, error: Exception) -> UnsupportedStoreError:
         return UnsupportedStoreError(
-            f"{self._name} cannot delete, so no document could be removed from the index. {_reason(error)} "
+            f"{self._name} cannot delete, so no document could be removed from the index. {self._reason(error)} "
             "Leave out vector_store= to keep the vectors in the storage context, or pass a store that implements "
             "delete(ref_doc_id)."
         )
@@ -175,10 +176,9 @@ class ExternalVectorStore:
     def _name(self) -> str:
         return type(self.store).__name__
 
-
-def _reason(error: Exception) -> str:
-    text = str(error).strip()
-    reason = text.splitlines()[0][:300] if text else ""
-    return (
-        f"Its error: {type(error).__name__}: {reason.rstrip('.')}." if reason else f"It raised {type(error).__name__}."
-    )
+    def _reason(self, error: Exception) -> str:
+        text = redact(str(error).strip(), self.store)
+        reason = text.splitlines()[0][:300] if text else ""
+        if not reason:
+            return f"It raised {type(error).__name__}."
+        return f"Its error: {type(error).__name__}: {reason.rstrip('.')}."

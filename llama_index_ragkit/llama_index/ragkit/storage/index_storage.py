@@ -1,6 +1,6 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +9,13 @@ from llama_index.core.storage.storage_context import StorageContext
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.storage.commits import Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
+from llama_index.ragkit.storage.persisted_states import remember
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import SpaceRows, VectorSpace
@@ -32,6 +34,7 @@ class IndexStorage:
     struct : parameters and bookkeeping, in the index store
     records : named collections of JSON records, in the key-value store of the document store
     manifest : which documents and nodes the index holds
+    commits : the beginning and the end of each write
     spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
     external : the user's own vector store that chunks are written to as well, if there is one
     """
@@ -40,6 +43,7 @@ class IndexStorage:
     struct: DerivedStruct
     records: Records
     manifest: Manifest
+    commits: Commits
     spaces: dict[str, VectorSpace]
     external: ExternalVectorStore | None
 
@@ -57,7 +61,9 @@ class IndexStorage:
         struct.params["mirrored"] = external is not None
         records = open_records(context, method, struct)
         spaces = new_spaces(context, method, space_names, struct, records, external)
-        return cls(context, struct, records, Manifest(records), spaces, external)
+        manifest = Manifest(records)
+        commits = Commits(context, records, manifest, struct)
+        return cls(context, struct, records, manifest, commits, spaces, external)
 
     @classmethod
     def open(
@@ -66,7 +72,11 @@ class IndexStorage:
         """The storage of a stored index, after a check that its parts belong together."""
         records = open_records(context, method, struct)
         spaces = yield from open_spaces(context, struct, records, external)
-        return cls(context, struct, records, Manifest(records), spaces, external)
+        remember(context, {struct.index_id: struct.token})
+        records.paused = yield from may_be_writing(records)  # what a write has done so far must not be repaired
+        manifest = Manifest(records)
+        commits = Commits(context, records, manifest, struct)
+        return cls(context, struct, records, manifest, commits, spaces, external)
 
     @property
     def chunks(self) -> VectorSpace:
@@ -83,23 +93,27 @@ class IndexStorage:
 
     # -- a write from begin to commit -----------------------------------------------------------------
 
-    def begin(self) -> Steps[None]:
-        """Store the struct, marked as building: a write begins."""
-        self.struct.building = True
-        yield from self._store_struct()
+    def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
+        """A write begins: documents and nodes count as unfinished until it is committed."""
+        yield from self.commits.begin(documents, nodes)
 
-    def commit(self, building: bool = False) -> Steps[None]:
-        """Increment the generation in every part and store the struct; `building` if the write is incomplete."""
-        self.struct.generation += 1
-        self.struct.building = building
+    def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
+        """The write has ended: store a new generation, with the documents and nodes that are finished."""
+        yield from self.commits.commit(documents, nodes)
+        self._tag()
+        yield from self.commits.publish()
+
+    def recover(self) -> Steps[None]:
+        """Read again what a write that ended without a commit may have changed in the stores."""
+        self.records.paused = False
+        yield from self.commits.recover()
+        for space in self.spaces.values():
+            yield from space.reload()
+        self._tag()
+
+    def _tag(self) -> None:
         for space in self.spaces.values():
             space.store.tag = version_tag(self.struct)
-        yield from self.records.put("meta", [("state", {"generation": self.struct.generation})])
-        yield from self._store_struct()
-
-    def _store_struct(self) -> Steps[None]:
-        store = self.context.index_store
-        yield from call(store.add_index_struct, store.async_add_index_struct, self.struct)
 
     # -- nodes ----------------------------------------------------------------------------------------
 
@@ -131,7 +145,7 @@ class IndexStorage:
         )
         yield from self.chunks.put(rows, nodes)
 
-    def remove_chunks(self, entries: dict[str, NodeEntry]) -> Steps[None]:
+    def remove_chunks(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Delete rows of the space of the chunks."""
         documents = sorted({entry.ref_doc_id or "None" for entry in entries.values()})
         stay: list[BaseNode] = []

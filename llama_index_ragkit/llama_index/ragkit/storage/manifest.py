@@ -5,7 +5,7 @@ is deleted from this one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,8 +89,12 @@ class Manifest:
         found = yield from self._records.get_all(_DOCUMENTS)
         return {ref_doc_id: record["hash"] for ref_doc_id, record in found.items() if record["hash"]}
 
-    def add(self, entries: dict[str, NodeEntry], metadata: dict[str, dict[str, Any]]) -> Steps[None]:
-        """Write nodes; `metadata` (by node) describes new documents."""
+    def add(self, entries: Mapping[str, NodeEntry], metadata: Mapping[str, dict[str, Any]]) -> Steps[None]:
+        """Write nodes; `metadata` (by node) describes new documents.
+
+        A document is written before its nodes, and :meth:`remove` removes it after them: what it names can be found
+        and deleted whenever a write ends.
+        """
         by_document: dict[str, list[str]] = defaultdict(list)
         for node_id, entry in entries.items():
             if entry.ref_doc_id is not None:
@@ -103,12 +107,12 @@ class Manifest:
         yield from self._records.put(_DOCUMENTS, documents)
         yield from self._records.put(_NODES, [(node_id, dict(vars(entry))) for node_id, entry in entries.items()])
 
-    def complete(self, entries: dict[str, NodeEntry]) -> Steps[None]:
+    def complete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Mark nodes as completely written."""
         done = [(node_id, {**vars(entry), "done": True}) for node_id, entry in entries.items()]
         yield from self._records.put(_NODES, done)
 
-    def remove(self, entries: dict[str, NodeEntry], whole: Sequence[str] = ()) -> Steps[None]:
+    def remove(self, entries: Mapping[str, NodeEntry], whole: Sequence[str] = ()) -> Steps[None]:
         """Remove nodes; a document is removed with its last node, and those of `whole` in any case."""
         by_document: dict[str, set[str]] = defaultdict(set)
         for node_id, entry in entries.items():

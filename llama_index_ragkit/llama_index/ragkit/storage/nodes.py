@@ -1,5 +1,6 @@
-"""Texts, canonical order and stable ids of nodes, and the check for text that cannot be stored."""
+"""Texts, canonical order and stable ids of nodes, and the check of what can be stored."""
 
+import json
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.ids import content_id
 
-__all__ = ["embed_text", "plain_text", "refuse_lone_surrogates", "sort_key", "title_of", "with_stable_ids"]
+__all__ = ["embed_text", "plain_text", "refuse_unstorable", "sort_key", "title_of", "with_stable_ids"]
 
 
 def embed_text(node: BaseNode) -> str:
@@ -72,23 +73,47 @@ def with_stable_ids(nodes: Sequence[BaseNode]) -> list[BaseNode]:
     return list(nodes)
 
 
-def refuse_lone_surrogates(nodes: Sequence[BaseNode]) -> None:
-    """Reject nodes and documents that cannot be encoded as UTF-8.
+def refuse_unstorable(nodes: Sequence[BaseNode]) -> None:
+    """Reject nodes and documents that a store would refuse later, when a part of the write is done.
 
-    Python decodes invalid bytes to lone surrogates (`errors="surrogateescape"`, file names); models and stores would
-    fail on them later, with less helpful errors.
+    These are texts with lone surrogates, which Python decodes invalid bytes to (`errors="surrogateescape"`, file
+    names), and metadata that are not JSON values, on which core's `persist` fails after it has emptied the file.
 
     Raises
     ------
     ConfigurationError
     """
     for node in nodes:
-        for part in (node.node_id, node.ref_doc_id or "", node.get_content(metadata_mode=MetadataMode.ALL)):
-            try:
-                part.encode()
-            except UnicodeEncodeError as error:
-                raise ConfigurationError(
-                    f"{type(node).__name__} {node.node_id[:80]!r} contains a lone surrogate, {part[error.start]!r}, "
-                    "which can neither be embedded nor stored. Read its source with errors='replace', or clean text, "
-                    "metadata and id by value.encode('utf-8', 'replace').decode(). Nothing was changed."
-                ) from None
+        _check_text(node)
+        _check_metadata(node)
+
+
+def _check_text(node: BaseNode) -> None:
+    for part in (node.node_id, node.ref_doc_id or "", node.get_content(metadata_mode=MetadataMode.ALL)):
+        try:
+            part.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigurationError(
+                f"{type(node).__name__} {node.node_id[:80]!r} contains a lone surrogate, {part[error.start]!r}, "
+                "which can neither be embedded nor stored. Read its source with errors='replace', or clean text, "
+                "metadata and id by value.encode('utf-8', 'replace').decode(). Nothing was changed."
+            ) from None
+
+
+def _check_metadata(node: BaseNode) -> None:
+    try:
+        json.dumps(node.metadata)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    else:
+        return
+    for key, value in node.metadata.items():
+        try:
+            json.dumps({key: value})
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigurationError(
+                f"The metadata of {type(node).__name__} {node.node_id[:80]!r} cannot be stored: {key!r} is a "
+                f"{type(value).__name__}, {str(value)[:80]!r} ({error}). Stores hold JSON values: text, numbers, "
+                "booleans, None, and lists and dictionaries of these; convert others first, dates with isoformat(). "
+                "Nothing was changed."
+            ) from None

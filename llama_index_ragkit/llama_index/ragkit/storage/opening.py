@@ -11,7 +11,9 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
 from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.commits import read_commit, read_unfinished
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import FORMAT_VERSION, DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
@@ -32,7 +34,8 @@ def new_uid() -> str:
 
 def version_tag(struct: DerivedStruct) -> dict[str, Any]:
     """The tag that every part of an index stores, by which parts of different generations are detected."""
-    return {"uid": struct.uid, "generation": struct.generation}
+    tag = {"uid": struct.uid, "generation": struct.generation}
+    return {**tag, "token": struct.token} if struct.token else tag  # written by a version that knew no tokens
 
 
 def open_records(context: StorageContext, method: str, struct: DerivedStruct) -> Records:
@@ -100,19 +103,7 @@ def open_spaces(
             f"The index was written in format {struct.format_version}; this version reads format {FORMAT_VERSION}. "
             "Build it again, or install the version that wrote it."
         )
-    state = yield from records.get("meta", "state")
-    generation = state["generation"] if state else 0
-    if struct.building:
-        logger.warning(
-            "The last write to index %s is incomplete; call refresh_ref_docs() with its documents to resume it.",
-            struct.index_id,
-        )
-    elif generation != struct.generation:
-        raise HalfWrittenError(
-            f"The index store holds generation {struct.generation} of index {struct.index_id!r}, the document store "
-            f"{generation}: the storage context was persisted only in part. Load an older copy, or build the index "
-            "again; llama_index.ragkit.persist() never leaves such a state."
-        )
+    trusted = yield from _check_commit(struct, records)
     spaces = {}
     for name, namespace in struct.spaces.items():
         spaces[name] = yield from open_space(
@@ -123,6 +114,35 @@ def open_spaces(
             version_tag(struct),
             external if name == CHUNKS else None,
             dtype=_dtype(struct),
-            trusted=not struct.building,
+            trusted=trusted,
         )
     return spaces
+
+
+def _check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
+    """Compare the struct with the last commit; returns whether all parts must be of one generation.
+
+    A write that was killed has stored some parts and not others: the last commit counts, and loading repairs the rest.
+    On a server the commit counts in any case, since core stores the struct again whenever an index is loaded, and may
+    so replace the one that another process has stored meanwhile.
+    """
+    stored = yield from read_commit(records)
+    if records.outlives_the_process and stored["generation"] >= struct.generation:
+        vars(struct).update(stored.get("struct", {}))
+    elif not struct.building and (stored["generation"], stored.get("token", "")) != (struct.generation, struct.token):
+        raise HalfWrittenError(
+            f"The index store holds generation {struct.generation} of index {struct.index_id!r}, the document store "
+            f"{stored['generation']} (tokens {struct.token!r} and {stored.get('token', '')!r}): the storage context "
+            "was persisted only in part, or by two processes at once. Load an older copy, or build the index again; "
+            "llama_index.ragkit.persist() never leaves such a state."
+        )
+    left = yield from read_unfinished(records, Manifest(records))
+    incomplete = struct.building
+    struct.generation, struct.token = stored["generation"], stored.get("token", "")
+    struct.building = bool(left) or (incomplete and "token" not in stored)  # written by a version that knew no tokens
+    if struct.building:
+        logger.warning(
+            "The last write to index %s is incomplete; call refresh_ref_docs() with its documents to resume it. "
+            "Unfinished: %s.", struct.index_id, ", ".join([*left.documents, *left.nodes][:5]) or "unknown",
+        )  # fmt: skip
+    return not incomplete

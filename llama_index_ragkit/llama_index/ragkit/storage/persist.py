@@ -1,95 +1,123 @@
-"""`persist`: saving a storage context so that a process killed midway leaves the old state intact."""
+"""`persist` and `load_storage_context`: a folder that holds one complete state, whatever happens to its writer."""
 
-import ctypes
-import os
-import shutil
+import logging
+import time
 from pathlib import Path
-from uuid import uuid4
+from typing import Any
 
 from llama_index.core.storage.storage_context import StorageContext
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
+from llama_index.ragkit.storage.folders import (
+    complete_state,
+    exclusive,
+    is_temporary,
+    real_folder,
+    replace_contents,
+    signature,
+    temporary_folder,
+)
+from llama_index.ragkit.storage.persisted_states import refuse_newer, remember
 
-__all__ = ["persist"]
+__all__ = ["load_storage_context", "persist"]
+
+logger = logging.getLogger(__name__)
 
 _OWN_FILES = frozenset({"docstore.json", "index_store.json", "graph_store.json", "property_graph_store.json"})
-_EXCHANGE = 2  # RENAME_EXCHANGE on Linux, RENAME_SWAP on macOS: the same number
-_AT_FDCWD = -100
+_OF_FILE_SYSTEM = "lost+found"  # in the root of a volume
+_ATTEMPTS = 20
+_LONGEST_WAIT = 0.5
 
 
 def persist(storage_context: StorageContext, persist_dir: str | Path = "./storage") -> None:
     """Write a storage context to a temporary folder, then swap it with `persist_dir`.
 
     `StorageContext.persist` writes file by file into the folder: killed midway, it leaves a mixture of old and new
-    files. Here the folder holds the old state until the new one is complete. It is read by the standard
-    `StorageContext.from_defaults(persist_dir=...)`.
+    files. Here the folder holds the old state until the new one is complete and on disk. It is read by the standard
+    `StorageContext.from_defaults(persist_dir=...)`, or by :func:`load_storage_context`, which can read it while it is
+    being swapped.
 
-    The swap is atomic on Linux and macOS. Where the file system does not support that, it is two renames: a process
-    killed between them leaves the old state in `.<name>.<id>.old` beside the folder.
+    The swap is atomic on Linux and macOS. Where the folder is a mount point, or its file system or parent folder does
+    not permit the swap, the complete new files are moved in one by one; if the process is killed meanwhile, only
+    :func:`load_storage_context` reads the folder, and the next `persist` repairs it.
+
+    Modes and owners of the folder and its files are kept. A symbolic link stays one, and the folder that it points to
+    is written.
 
     Parameters
     ----------
-    persist_dir : a folder for this storage context alone, since it is replaced as a whole; it need not exist
+    persist_dir : a folder for this storage context alone, since it is replaced as a whole; it need not exist. `~` is
+        expanded
 
     Raises
     ------
     ConfigurationError
-        If the folder holds files that do not belong to a storage context. Nothing is written.
+        If the folder holds files that do not belong to a storage context, or is a file. Nothing is written.
+    ConcurrentWriteError
+        If another process has saved an index of the context since it was read. The folder is not changed.
     """
-    folder = Path(persist_dir).absolute()
+    folder = real_folder(persist_dir)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(f"{folder} is a file, not a folder. Choose a separate folder.")
     foreign = sorted(p.name for p in folder.iterdir() if not _is_own(p)) if folder.exists() else []
     if foreign:
         raise ConfigurationError(
             f"{folder} holds {foreign[:5]}, which do not belong to a storage context, and persist() replaces the "
             "whole folder. Choose a separate folder."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}-{uuid4().hex[:8]}.new")
-    try:
-        storage_context.persist(beside)
-        for path in beside.iterdir():
-            _flush(path)
-        if not folder.exists():
-            beside.rename(folder)
-        elif not _exchange(beside, folder):
-            old = beside.with_suffix(".old")
-            folder.rename(old)
-            beside.rename(folder)
-            shutil.rmtree(old)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    for left in folder.parent.glob(f".{folder.name}.*-*.new"):
-        if not _is_running(left.name.rsplit(".", 2)[1].split("-")[0]):  # left by a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
+    refuse_newer(storage_context, folder)
+    with temporary_folder(folder) as new:
+        storage_context.persist(new)
+        with exclusive(folder):
+            refuse_newer(storage_context, folder)
+            replace_contents(new, folder)
+    remember(storage_context)
+
+
+def load_storage_context(persist_dir: str | Path = "./storage", **kwargs: Any) -> StorageContext:
+    """Read a folder of :func:`persist`, also while another process writes it.
+
+    `StorageContext.from_defaults` opens file after file, and fails, or mixes two states, when the folder is swapped
+    in between. Here the folder is read again until it did not change meanwhile.
+
+    Parameters
+    ----------
+    persist_dir : the folder
+    kwargs : further arguments of `StorageContext.from_defaults`
+
+    Raises
+    ------
+    MissingSpaceError
+        If there is no such folder.
+    HalfWrittenError
+        If a file in it is damaged, or the folder changed during every attempt to read it.
+    """
+    folder = real_folder(persist_dir)
+    for attempt in range(_ATTEMPTS):
+        before, source = signature(folder), folder
+        context, error = None, None
+        try:
+            source = complete_state(folder)
+            context = StorageContext.from_defaults(persist_dir=str(source), **kwargs)
+        except Exception as failure:  # core has no error class for a damaged file: its readers raise many kinds
+            error = failure
+        if signature(folder) == before and (source.exists() or before is None):
+            if context is not None:
+                return context
+            if before is None:
+                raise MissingSpaceError(f"There is no folder {folder}.") from error
+            raise HalfWrittenError(
+                f"{folder} cannot be read ({type(error).__name__}: {str(error)[:200]}): a file in it is damaged or "
+                "missing. Restore a copy, or build the index again."
+            ) from error
+        logger.debug("%s was replaced while it was read; attempt %d", folder, attempt + 1)
+        time.sleep(min(_LONGEST_WAIT, 0.01 * 2**attempt))
+    raise HalfWrittenError(
+        f"{folder} was replaced during each of {_ATTEMPTS} attempts to read it. Load it when its writer pauses."
+    )
 
 
 def _is_own(path: Path) -> bool:
-    return path.is_file() and (path.name in _OWN_FILES or path.name.endswith("vector_store.json"))
-
-
-def _is_running(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ValueError, OverflowError, ProcessLookupError):
-        return False
-    except OSError:  # a process of another user
+    if path.name == _OF_FILE_SYSTEM or is_temporary(path):
         return True
-    return True
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders atomically; False where the system does not support it."""
-    if os.name == "nt":
-        return False
-    libc = ctypes.CDLL(None, use_errno=True)
-    a, b = os.fsencode(one), os.fsencode(other)
-    if hasattr(libc, "renameat2"):
-        return bool(libc.renameat2(_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE) == 0)
-    if hasattr(libc, "renamex_np"):
-        return bool(libc.renamex_np(a, b, _EXCHANGE) == 0)
-    return False
+    return path.is_file() and (path.name in _OWN_FILES or path.name.endswith("vector_store.json"))

@@ -5,26 +5,35 @@ They have collections of their own beside the docstore's: they are persisted and
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from llama_index.ragkit.core_internals import docstore_tables
-from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.steps import Steps, call, run_steps
+from llama_index.ragkit.storage.bulk_delete import clean, delete_keys
 
 __all__ = ["Record", "Records"]
 
+T = TypeVar("T")
 Record = dict[str, Any]
 
 
 class Records:
-    """Named collections of JSON records, `<namespace>/<collection>` in the docstore's key-value store."""
+    """Named collections of JSON records, `<namespace>/<collection>` in the docstore's key-value store.
+
+    Attributes
+    ----------
+    paused : whether changes are not written, as in an index that was opened while another process writes to it
+    """
 
     def __init__(self, docstore: BaseDocumentStore, namespace: str) -> None:
         tables = docstore_tables(docstore)
         self._kv = tables.kvstore
         self._batch_size = tables.batch_size
         self._namespace = namespace
+        self.paused = False
+        self._cleaned_later = False
 
     @property
     def outlives_the_process(self) -> bool:
@@ -37,7 +46,7 @@ class Records:
 
     def put(self, collection: str, pairs: Sequence[tuple[str, Record]]) -> Steps[None]:
         """Write records, replacing those of the same key."""
-        if pairs:
+        if pairs and not self.paused:
             kv = self._kv
             yield from call(
                 kv.put_all, kv.aput_all, list(pairs), collection=self._name(collection), batch_size=self._batch_size
@@ -53,5 +62,25 @@ class Records:
 
     def delete(self, collection: str, keys: Iterable[str]) -> Steps[None]:
         """Delete records; unknown keys are ignored."""
-        for key in keys:
-            yield from call(self._kv.delete, self._kv.adelete, key, collection=self._name(collection))
+        keys = list(keys)
+        if keys and not self.paused:
+            yield from delete_keys(self._kv, {self._name(collection): keys})
+            if not self._cleaned_later:
+                yield from clean(self._kv)
+
+    def cleaned_once(self, work: Steps[T]) -> Steps[T]:
+        """Run the steps of one write; a `SQLiteKVStore` removes the bytes of what they delete once, after the last.
+
+        That also happens when the steps fail or are cancelled. Without this, it happens after each delete.
+        """
+        self._cleaned_later = True
+        finished = False
+        try:
+            result = yield from work
+            yield from clean(self._kv)
+            finished = True
+            return result
+        finally:
+            self._cleaned_later = False
+            if not finished:
+                run_steps(clean(self._kv))  # steps that are being closed cannot yield requests

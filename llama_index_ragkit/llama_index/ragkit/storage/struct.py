@@ -23,8 +23,11 @@ class DerivedStruct(IndexStruct):
     uid : 8 hexadecimal digits in every name, which distinguish two indexes of one kind
     generation : incremented by every write; each part of the index stores it, so that parts of different generations
         are detected
+    token : a random string of the last write, which each part of the index stores too: two writers that started from
+        one generation arrive at the same number, but not at the same token
     building : whether a write is incomplete
     cached : whether records were extracted through a cache that outlives the process, which deletes must clear as well
+    cache_id : the identity of that cache
     params : the parameters that determine what is stored, as JSON values; "dtype" is the data type of the vector
         spaces if it is not float32
     components : role -> fingerprint of the extractor, summarizer or clustering that was used
@@ -39,8 +42,10 @@ class DerivedStruct(IndexStruct):
     format_version: int = FORMAT_VERSION
     uid: str = ""
     generation: int = 0
+    token: str = ""
     building: bool = False
     cached: bool = False
+    cache_id: str = ""
     params: dict[str, Any] = field(default_factory=dict)
     components: dict[str, dict[str, str]] = field(default_factory=dict)
     embedding: dict[str, Any] = field(default_factory=dict)

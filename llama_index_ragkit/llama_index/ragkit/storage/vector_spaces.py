@@ -99,6 +99,14 @@ class VectorSpace:
             yield from self._records.delete(self._collection, ids)
         yield from offload(self.store.delete_nodes, ids)
 
+    def reload(self) -> Steps[None]:
+        """Read the rows again from the document store on a server, after a write that did not end there."""
+        if self._records is None:
+            return
+        stored = yield from self._records.get_all(self._collection)
+        self.store.delete_nodes([row_id for row_id in self.store.snapshot().ids if row_id not in stored])
+        _from_records(self.store, stored)
+
     def search(self, vector: NDArray[np.float32], top_k: int) -> Steps[list[str] | None]:
         """Candidate ids from the user's store, or None when the exact search is to be used.
 

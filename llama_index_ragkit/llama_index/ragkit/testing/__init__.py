@@ -15,7 +15,13 @@ need("pytest", "llama_index.ragkit.testing", "llama-index-ragkit[testing]").regi
 )
 
 from llama_index.ragkit.testing.corpus import chunks, texts_and_scores  # noqa: E402
-from llama_index.ragkit.testing.index_kit import IndexConformance, IndexHarness, PostprocessorTests  # noqa: E402
+from llama_index.ragkit.testing.faults import Fault, FaultyKVStore, faulty_context  # noqa: E402
+from llama_index.ragkit.testing.index_kit import (  # noqa: E402
+    FaultTests,
+    IndexConformance,
+    IndexHarness,
+    PostprocessorTests,
+)
 from llama_index.ragkit.testing.models import HashEmbedding, ScriptedLLM  # noqa: E402
 from llama_index.ragkit.testing.store_kit import (  # noqa: E402
     DocumentStoreConformance,
@@ -25,6 +31,9 @@ from llama_index.ragkit.testing.store_kit import (  # noqa: E402
 
 __all__ = [
     "DocumentStoreConformance",
+    "Fault",
+    "FaultTests",
+    "FaultyKVStore",
     "HashEmbedding",
     "IndexConformance",
     "IndexHarness",
@@ -33,5 +42,6 @@ __all__ = [
     "ScriptedLLM",
     "VectorStoreConformance",
     "chunks",
+    "faulty_context",
     "texts_and_scores",
 ]

@@ -15,6 +15,10 @@ a third; the low bytes do not compress. That offsets most of base64's overhead o
 core's reader holds a file in memory three times. A piece of rows is one string, compressed text of lines: a JSON list
 of columns, then the metadata of each row, then its node if the store keeps text.
 
+A file may have been tampered with, so its header is believed only as far as the strings are long: nothing is allocated
+for rows that are not there, and rows are decompressed to at most 64 times their size. The writer keeps to that by
+storing what compresses better without compression.
+
 The file is written piece by piece to a second file, which then replaces the first: an interrupted write leaves the old
 file intact.
 """
@@ -42,7 +46,7 @@ from llama_index.ragkit.errors import (
     StorageError,
 )
 from llama_index.ragkit.vectors.kernels import Floats
-from llama_index.ragkit.vectors.row_buffer import Record
+from llama_index.ragkit.vectors.row_buffer import Record, check_finite
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = [
@@ -60,6 +64,8 @@ MARKER = "llama_index.ragkit.MatrixVectorStore"
 FORMAT_VERSION = 1
 
 _PIECE = 512  # rows
+_HIGHEST_RATIO = 64  # of the decompressed to the compressed rows
+_ALWAYS_ALLOWED = 1 << 24  # bytes of decompressed rows in any file
 _LITTLE_ENDIAN = {"float32": "<f4", "float16": "<f2"}
 
 
@@ -76,7 +82,8 @@ def _row_pieces(snapshot: Snapshot, stores_text: bool) -> Iterator[tuple[bytes, 
         ids, ref_doc_ids, keys, metadatas, types, nodes = zip(*snapshot.records[start : start + _PIECE], strict=True)
         lines = [json.dumps([ids, ref_doc_ids, keys, types]), *metadatas, *(nodes if stores_text else ())]
         piece = "\n".join(lines).encode("utf-8", "surrogatepass")
-        yield piece, [zlib.compress(piece, 1)]
+        packed = zlib.compress(piece, 1)
+        yield piece, [packed if len(piece) <= _HIGHEST_RATIO * len(packed) else zlib.compress(piece, 0)]
 
 
 def _array(name: str, pieces: Iterable[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
@@ -118,15 +125,24 @@ def encode(snapshot: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Iterat
 
 def _read_vectors(entry: dict[str, Any]) -> Floats:
     dtype = entry.get("dtype", "float32")  # absent in files of the first releases
-    matrix = np.empty((entry["count"], entry["dim"]), _LITTLE_ENDIAN[dtype])
-    strings, checksum = entry["vectors"], 0
-    for start, low, high in zip(range(0, len(matrix), _PIECE), strings[::2], strings[1::2], strict=True):
+    count, dim, strings = entry["count"], entry["dim"], entry["vectors"]
+    if type(count) is not int or type(dim) is not int or count < 0 or dim < 0:
+        raise ValueError(f"shape ({count!r}, {dim!r})")
+    low_bytes = np.dtype(_LITTLE_ENDIAN[dtype]).itemsize - 1
+    sizes = [min(_PIECE, count - start) * dim for start in range(0, min(count, len(strings) * _PIECE), _PIECE)]
+    if len(strings) != 2 * -(-count // _PIECE) or any(
+        len(low) != -(-low_bytes * size // 3) * 4 for low, size in zip(strings[::2], sizes, strict=True)
+    ):
+        raise ValueError(f"a shape of ({count}, {dim}), which the vectors do not have")
+    matrix = np.empty((count, dim), _LITTLE_ENDIAN[dtype])
+    checksum = 0
+    for start, size, low, high in zip(range(0, count, _PIECE), sizes, strings[::2], strings[1::2], strict=True):
         piece = matrix[start : start + _PIECE]
-        numbers = piece.view(np.uint8).reshape(-1, piece.itemsize)
-        lows = np.frombuffer(binascii.a2b_base64(low), np.uint8).reshape(piece.itemsize - 1, -1)
+        numbers = piece.view(np.uint8).reshape(size, low_bytes + 1)
+        lows = np.frombuffer(binascii.a2b_base64(low), np.uint8).reshape(low_bytes, size)
         for byte, plane in enumerate(lows):
             numbers[:, byte] = plane
-        numbers[:, -1] = np.frombuffer(zlib.decompress(binascii.a2b_base64(high)), np.uint8)
+        numbers[:, -1] = np.frombuffer(_decompressed(binascii.a2b_base64(high), size), np.uint8)
         checksum = zlib.crc32(piece.data, checksum)
     _check("vectors", checksum, entry)
     return matrix.astype(dtype, copy=False)
@@ -134,16 +150,42 @@ def _read_vectors(entry: dict[str, Any]) -> Floats:
 
 def _read_records(entry: dict[str, Any]) -> list[Record]:
     records: list[Record] = []
-    checksum = 0
+    checksum, left = 0, _ALWAYS_ALLOWED
     for string in entry["rows"]:
-        piece = zlib.decompress(binascii.a2b_base64(string))
+        packed = binascii.a2b_base64(string)
+        left += _HIGHEST_RATIO * len(packed)
+        piece = _decompressed(packed, left)
+        left -= len(piece)
         checksum = zlib.crc32(piece, checksum)
         head, *lines = piece.decode("utf-8", "surrogatepass").split("\n")
         ids, ref_doc_ids, keys, types = json.loads(head)
         nodes = lines[len(ids) :] if entry["stores_text"] else [None] * len(ids)
+        if not len(ids) == len(ref_doc_ids) == len(keys) == len(types) == len(nodes) <= len(lines):
+            raise ValueError("columns of different lengths")
+        if not all(isinstance(value, str) for value in (*ids, *keys)):
+            raise ValueError("ids and keys that are not text")
+        if not all(isinstance(value, dict) for value in json.loads(f"[{','.join(lines[: len(ids)])}]")):
+            raise ValueError("metadata that are not objects")
         records += map(Record, ids, ref_doc_ids, keys, lines[: len(ids)], types, nodes)
     _check("rows", checksum, entry)
+    if len({record.id for record in records}) != len(records):
+        raise ValueError("duplicate ids")
     return records
+
+
+def _decompressed(packed: bytes, most: int) -> bytes:
+    """The decompressed bytes; ValueError if there are more than `most`."""
+    decoder = zlib.decompressobj()
+    found = decoder.decompress(packed, most + 1)
+    if len(found) > most or not decoder.eof:
+        raise ValueError(f"compressed data of more than {most} bytes, or cut off")
+    return found
+
+
+# What the readers of JSON, base64, zlib and arrays raise where they find something else.
+_DAMAGED = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError, zlib.error,
+)  # fmt: skip
 
 
 def _check(name: str, checksum: int, entry: dict[str, Any]) -> None:
@@ -168,13 +210,17 @@ def decode(entry: dict[str, Any]) -> tuple[Snapshot, bool, dict[str, Any]]:
             f"{FORMAT_VERSION}. Load it with the release that wrote it, or build the index again."
         )
     try:
-        snapshot = Snapshot.of(_read_vectors(entry), _read_records(entry))
-        if not len(snapshot.matrix) == len(snapshot.records) == entry["count"]:
+        vectors, records = _read_vectors(entry), _read_records(entry)
+        if len(vectors) != len(records):
             raise ValueError("number of rows")
-        return snapshot, entry["stores_text"], entry["tag"]
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        squares = check_finite(vectors, [record.id for record in records])
+        stores_text, tag = entry["stores_text"], entry["tag"]
+        if not isinstance(stores_text, bool) or not isinstance(tag, dict):
+            raise ValueError("stores_text or tag")
+        return Snapshot.of(vectors, records, squares), stores_text, tag
+    except _DAMAGED as error:
         raise HalfWrittenError(
-            f"A persisted MatrixVectorStore is damaged ({error!r}): restore a copy, or build the index again."
+            f"A persisted MatrixVectorStore is damaged ({repr(error)[:300]}): restore a copy, or build the index again."
         ) from error
 
 
@@ -190,7 +236,12 @@ def entry_of(store: BasePydanticVectorStore) -> dict[str, Any]:
             f"{len(store.data.embedding_dict)} rows were added to a persisted MatrixVectorStore while it was loaded as "
             "a SimpleVectorStore. Load the folder again, convert the store with from_simple(), then add the rows."
         )
-    entry: dict[str, Any] = store.data.metadata_dict[MARKER]
+    entry = store.data.metadata_dict[MARKER]
+    if not isinstance(entry, dict):
+        raise HalfWrittenError(
+            f"A persisted MatrixVectorStore is damaged (a {type(entry).__name__} in place of its entry): restore a "
+            "copy, or build the index again."
+        )
     return entry
 
 
@@ -206,7 +257,7 @@ def read(path: str, fs: fsspec.AbstractFileSystem | None = None) -> SimpleVector
         raise MissingSpaceError(f"There is no vector store file {path!r}.")
     try:
         return SimpleVectorStore.from_persist_path(path, fs)
-    except (ValueError, KeyError, AttributeError) as error:
+    except _DAMAGED as error:
         raise HalfWrittenError(f"The vector store file {path!r} is not a complete JSON document: {error}.") from error
 
 

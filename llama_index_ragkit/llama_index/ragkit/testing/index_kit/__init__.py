@@ -7,6 +7,7 @@ from llama_index.ragkit.testing.index_kit.conformance import IndexConformance
 from llama_index.ragkit.testing.index_kit.deleting import DeletingTests
 from llama_index.ragkit.testing.index_kit.embedding_models import EmbeddingModelTests
 from llama_index.ragkit.testing.index_kit.engines import EngineTests, FusionTests
+from llama_index.ragkit.testing.index_kit.faults import FaultTests
 from llama_index.ragkit.testing.index_kit.filtering import FilterTests
 from llama_index.ragkit.testing.index_kit.harness import IndexHarness
 from llama_index.ragkit.testing.index_kit.odd_corpora import OddCorpusTests
@@ -23,6 +24,7 @@ __all__ = [
     "DeletingTests",
     "EmbeddingModelTests",
     "EngineTests",
+    "FaultTests",
     "FilterTests",
     "FusionTests",
     "IndexConformance",

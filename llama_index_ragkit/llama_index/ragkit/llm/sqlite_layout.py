@@ -1,0 +1,123 @@
+"""The tables of a `SQLiteKVStore`, laid out so that deletes leave no bytes.
+
+SQLite's `secure_delete` overwrites what is deleted, but not the copies that it made before: it splits and merges the
+pages of a table by copying rows to the pages beside, and the old place of a row stays readable in the gap of its page.
+Two rules avoid such copies. Rows are only appended, under increasing ids, so that a full page is followed by a new one
+and never split. And a row is deleted by emptying its columns, so that pages are never merged. Keys are found by a hash
+in a table of its own, in which copies are harmless. Once half of the file is empty rows, it is rewritten.
+"""
+
+import hashlib
+import sqlite3
+import time
+
+__all__ = ["BUSY_SECONDS", "connect", "empty", "find", "find_all", "put", "rewrite"]
+
+BUSY_SECONDS = 60.0  # how long one process waits for another's write
+
+_SMALLEST_REWRITE = 1 << 20  # bytes of empty rows below which the file is never rewritten
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS data (id INTEGER PRIMARY KEY, key TEXT, value TEXT)",
+    "CREATE TABLE IF NOT EXISTS names (collection TEXT NOT NULL, hash BLOB NOT NULL, id INTEGER NOT NULL, "
+    "PRIMARY KEY (collection, hash)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS waste (bytes INTEGER NOT NULL)",
+    "INSERT INTO waste SELECT 0 WHERE NOT EXISTS (SELECT * FROM waste)",
+)
+_OLD_TABLE = "entries"  # earlier versions kept keys and values in one table, whose pages hold copies
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection to a file with the tables, which are created, or converted from that of earlier versions."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        _write_ahead(connection)
+        for pragma in ("synchronous=FULL", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not {"data", "names", "waste"} <= known or _OLD_TABLE in known:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES:
+                connection.execute(statement)
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_OLD_TABLE,)).fetchone():
+                _convert(connection)
+            connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Turn on the write-ahead log; SQLite rejects simultaneous attempts on a new file without a wait."""
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
+def _convert(connection: sqlite3.Connection) -> None:
+    for collection, key, value in connection.execute("SELECT collection, key, value FROM entries").fetchall():
+        if find(connection, key, collection) is None:
+            put(connection, key, value, collection)
+    connection.execute("DROP TABLE entries")
+    # A value above any file's size: the rewrite that clears the pages of the old table is then never left out.
+    connection.execute("UPDATE waste SET bytes = ?", (1 << 60,))
+
+
+def _hash(key: str) -> bytes:
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def find(connection: sqlite3.Connection, key: str, collection: str) -> str | None:
+    """The value of a key."""
+    query = "SELECT value FROM names JOIN data USING (id) WHERE collection = ? AND hash = ?"
+    row = connection.execute(query, (collection, _hash(key))).fetchone()
+    return None if row is None else str(row[0])
+
+
+def find_all(connection: sqlite3.Connection, collection: str) -> list[tuple[str, str]]:
+    """All keys and values of a collection, in the order of the keys."""
+    query = "SELECT key, value FROM names JOIN data USING (id) WHERE collection = ? ORDER BY key"
+    return connection.execute(query, (collection,)).fetchall()
+
+
+def put(connection: sqlite3.Connection, key: str, value: str, collection: str) -> bool:
+    """Write a value; returns whether it replaced another."""
+    replaced = empty(connection, key, collection)
+    row = connection.execute("INSERT INTO data (key, value) VALUES (?, ?)", (key, value)).lastrowid
+    connection.execute("INSERT INTO names VALUES (?, ?, ?)", (collection, _hash(key), row))
+    return replaced
+
+
+def empty(connection: sqlite3.Connection, key: str, collection: str) -> bool:
+    """Delete a key and its value; returns whether it existed."""
+    where = (collection, _hash(key))
+    row = connection.execute("SELECT id FROM names WHERE collection = ? AND hash = ?", where).fetchone()
+    if row is None:
+        return False
+    connection.execute(
+        "UPDATE waste SET bytes = bytes + (SELECT 16 + min(length(key) + length(value), 4096) FROM data WHERE id = ?)",
+        row,
+    )
+    connection.execute("UPDATE data SET key = NULL, value = NULL WHERE id = ?", row)
+    connection.execute("DELETE FROM names WHERE collection = ? AND hash = ?", where)
+    return True
+
+
+def rewrite(connection: sqlite3.Connection) -> None:
+    """Remove the empty rows, and write the file anew, once they take up half of it.
+
+    The count of their bytes is reset last, so that a rewrite that was interrupted is repeated.
+    """
+    waste = connection.execute("SELECT bytes FROM waste").fetchone()[0]
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    size = pages * connection.execute("PRAGMA page_size").fetchone()[0]
+    if waste > max(_SMALLEST_REWRITE, size // 2):
+        connection.execute("DELETE FROM data WHERE key IS NULL")
+        connection.execute("VACUUM")
+        connection.execute("UPDATE waste SET bytes = 0")

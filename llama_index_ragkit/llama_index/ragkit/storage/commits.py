@@ -1,0 +1,206 @@
+"""`Commits`: the beginning and the end of each write, by which incomplete and concurrent writes are detected."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from llama_index.core.storage.storage_context import StorageContext
+
+from llama_index.ragkit.errors import ConcurrentWriteError
+from llama_index.ragkit.processes import is_running, this_process
+from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.storage.manifest import Manifest
+from llama_index.ragkit.storage.records import Record, Records
+from llama_index.ragkit.storage.struct import DerivedStruct
+
+__all__ = ["Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+
+_META = "meta"
+_COMMIT = "state"
+_UNFINISHED = "unfinished"
+_DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "counters")  # of the struct
+
+_writing: set[str] = set()  # the writes of this process that are neither committed nor ended by an error
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What incomplete writes left: it counts as incomplete until it is written again or deleted.
+
+    Attributes
+    ----------
+    documents : ref_doc_ids
+    nodes : ids of nodes that were written without their documents
+    """
+
+    documents: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.documents or self.nodes)
+
+    def including(self, documents: Collection[str], nodes: Collection[str]) -> "Unfinished":
+        """With more of both."""
+        return Unfinished(
+            list(dict.fromkeys([*self.documents, *documents])), list(dict.fromkeys([*self.nodes, *nodes]))
+        )
+
+    def without(self, documents: Collection[str], nodes: Collection[str]) -> "Unfinished":
+        """Without those that were finished."""
+        done, written = set(documents), set(nodes)
+        return Unfinished([i for i in self.documents if i not in done], [i for i in self.nodes if i not in written])
+
+
+def read_commit(records: Records) -> Steps[Record]:
+    """Generation and token of the last commit, and the write in progress ("writer"), if any."""
+    return (yield from records.get(_META, _COMMIT)) or {"generation": 0}
+
+
+def read_unfinished(records: Records, manifest: Manifest) -> Steps[Unfinished]:
+    """What incomplete writes left: what the manifest does not know, a write has not begun to store."""
+    record = yield from records.get(_META, _UNFINISHED)
+    stored = Unfinished() if record is None else Unfinished(**record)
+    known = {}
+    for ref_doc_id in stored.documents:
+        known[ref_doc_id] = yield from manifest.nodes_of(ref_doc_id)
+    documents = [ref_doc_id for ref_doc_id, node_ids in known.items() if node_ids is not None]
+    return Unfinished(documents, list((yield from manifest.entries_of(stored.nodes))))
+
+
+class Commits:
+    """The generations of one index.
+
+    Each write has a random token. It is stored when the write begins, and becomes the token of the index when the write
+    is committed. A writer whose index has another token than the stored one is behind, and is refused before it
+    changes anything; one that finds another token than its own at the end has written beside another process.
+
+    Parameters
+    ----------
+    context : holds the struct
+    records : hold the commit, and what is unfinished
+    manifest : knows what is stored
+    struct : of the index, changed at each commit
+    """
+
+    def __init__(self, context: StorageContext, records: Records, manifest: Manifest, struct: DerivedStruct) -> None:
+        self._context = context
+        self._records = records
+        self._manifest = manifest
+        self._struct = struct
+        self._token = ""  # of the last write that began here
+
+    def check(self) -> Steps[None]:
+        """Check that the index is as it was last written or opened here, and that nobody else is writing to it.
+
+        Raises
+        ------
+        ConcurrentWriteError
+        """
+        stored = yield from read_commit(self._records)
+        if stored.get("token", "") not in (self._struct.token, self._token):
+            raise ConcurrentWriteError(
+                f"Index {self._struct.index_id!r} has been written to since it was opened here: it is at generation "
+                f"{stored['generation']}, this object at {self._struct.generation}. Open it again with "
+                "load_index_from_storage() and repeat the write. Nothing was changed."
+            )
+        writer = stored.get("writer")
+        if writer is not None and _is_writing(writer):
+            raise ConcurrentWriteError(
+                f"Index {self._struct.index_id!r} is being written to by process {writer['process']['pid']}. Wait "
+                "until that write has ended, open the index again with load_index_from_storage(), and repeat yours. "
+                "Nothing was changed."
+            )
+
+    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
+        """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
+
+        Raises
+        ------
+        ConcurrentWriteError
+            If another process has begun one just before.
+        """
+        yield from self.check()
+        left = yield from self.unfinished()
+        self._token = uuid4().hex[:8]
+        _writing.add(self._token)
+        yield from self._put_unfinished(left.including(documents, nodes))
+        writer = {"token": self._token, "process": this_process()}
+        yield from self._put_commit(self._struct.generation, self._struct.token, writer)
+        yield from self._check_own(
+            "Another process began to write to index {index} at the same moment. Wait until that write has ended, "
+            "open the index again with load_index_from_storage(), and repeat yours. Nothing was changed."
+        )
+        self._struct.building = True
+        yield from self._store_struct()
+
+    def commit(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
+        """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last.
+
+        Raises
+        ------
+        ConcurrentWriteError
+            If another process has written at the same time.
+        """
+        yield from self._check_own(
+            "Another process has written to index {index} at the same time, and one may have overwritten what the "
+            "other wrote. Open the index again with load_index_from_storage(), and refresh the documents of both."
+        )
+        left = (yield from self.unfinished()).without(documents, nodes)
+        generation = self._struct.generation + 1
+        yield from self._put_unfinished(left)
+        yield from self._put_commit(generation, self._token, None)
+        self._take_up(generation, self._token, left)
+
+    def publish(self) -> Steps[None]:
+        """Store the struct: whoever reads it from now on expects all parts to be of the new generation."""
+        yield from self._store_struct()
+
+    def end(self) -> None:
+        """The write has ended, committed or not: others may follow."""
+        _writing.discard(self._token)
+
+    def recover(self) -> Steps[None]:
+        """Take up the stored commit after a write that was abandoned, perhaps while it was committed."""
+        stored = yield from read_commit(self._records)
+        left = yield from self.unfinished()
+        if stored.get("token", "") in (self._struct.token, self._token):
+            self._take_up(stored["generation"], stored.get("token", ""), left)
+
+    def unfinished(self) -> Steps[Unfinished]:
+        """What incomplete writes left."""
+        return (yield from read_unfinished(self._records, self._manifest))
+
+    def _check_own(self, message: str) -> Steps[None]:
+        stored = yield from read_commit(self._records)
+        if (stored.get("writer") or {}).get("token") != self._token:
+            raise ConcurrentWriteError(message.format(index=repr(self._struct.index_id)))
+
+    def _take_up(self, generation: int, token: str, left: Unfinished) -> None:
+        self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
+
+    def _put_commit(self, generation: int, token: str, writer: Record | None) -> Steps[None]:
+        struct = {name: getattr(self._struct, name) for name in _DESCRIPTION}
+        record: dict[str, Any] = {"generation": generation, "token": token, "writer": writer, "struct": struct}
+        yield from self._records.put(_META, [(_COMMIT, record)])
+
+    def _put_unfinished(self, left: Unfinished) -> Steps[None]:
+        record = {"documents": list(left.documents), "nodes": list(left.nodes)}
+        yield from self._records.put(_META, [(_UNFINISHED, record)])
+
+    def _store_struct(self) -> Steps[None]:
+        store = self._context.index_store
+        yield from call(store.add_index_struct, store.async_add_index_struct, self._struct)
+
+
+def may_be_writing(records: Records) -> Steps[bool]:
+    """Whether another writer is, or may be, in the midst of a write."""
+    writer = (yield from read_commit(records)).get("writer")
+    return writer is not None and _is_writing(writer) is not False
+
+
+def _is_writing(writer: Record) -> bool | None:
+    """Whether a write goes on; None if its process is on another machine."""
+    if writer["process"] == this_process():
+        return writer["token"] in _writing
+    return is_running(writer["process"])

@@ -1,0 +1,181 @@
+"""Faults: a store that fails, dies or is cancelled at its n-th call."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+from unittest.mock import patch
+
+from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
+from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
+from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION, BaseKVStore
+from llama_index.core.storage.storage_context import StorageContext
+
+from llama_index.ragkit.steps import Call
+
+__all__ = ["Fault", "FaultKind", "FaultyKVStore", "InjectedError", "Killed", "faulty_context", "faulty_requests"]
+
+FaultKind = Literal["error", "kill", "interrupt", "cancel"]
+Data = dict[str, dict[str, str]]
+
+
+class InjectedError(OSError):
+    """The error of a store that fails."""
+
+
+class Killed(BaseException):
+    """Ends a process, as far as a test can: every later call of its stores raises it too."""
+
+
+class Fault:
+    """Ends one of the calls that it counts.
+
+    Parameters
+    ----------
+    kind : "error" raises :class:`InjectedError` once; "kill" raises :class:`Killed` from then on; "interrupt" raises
+        `KeyboardInterrupt`; "cancel" cancels the task that is running
+    at : the number of the call, from 1; None for none, to count them
+    """
+
+    def __init__(self, kind: FaultKind = "error", at: int | None = None) -> None:
+        self.kind: FaultKind = kind
+        self.at = at
+        self.calls = 0
+        self.dead = False
+
+    @property
+    def happened(self) -> bool:
+        """Whether the call was reached."""
+        return self.at is not None and self.calls >= self.at
+
+    def step(self) -> None:
+        """Count one call, and end it if it is the one."""
+        if self.dead:
+            raise Killed
+        self.calls += 1
+        if self.calls != self.at:
+            return
+        if self.kind == "error":
+            raise InjectedError("no space left on device")
+        if self.kind == "interrupt":
+            raise KeyboardInterrupt
+        if self.kind == "kill":
+            self.dead = True
+            raise Killed
+        task = asyncio.current_task()
+        if task is not None:
+            task.cancel()
+
+    async def astep(self) -> None:
+        """As :meth:`step`; a cancelled task ends here."""
+        self.step()
+        await asyncio.sleep(0)
+
+
+class FaultyKVStore(BaseKVStore):
+    """A key-value store in memory that behaves as one on a server does, and fails on demand.
+
+    A `put_all` that is ended has stored half of its values.
+
+    Parameters
+    ----------
+    data : the stored values as JSON text, by collection and key; what "the server" holds when a process has died
+    fault : counts and ends calls
+    persists : whether it has the `persist` method of stores that live and die with the process
+    """
+
+    def __init__(self, data: Data, fault: Fault, persists: bool = False) -> None:
+        self.data = data
+        self.fault = fault
+        if persists:
+            self.persist = lambda *args, **kwargs: None
+
+    def put(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+        """Write one value."""
+        self.fault.step()
+        self.data.setdefault(collection, {})[key] = json.dumps(val)
+
+    def put_all(
+        self,
+        kv_pairs: list[tuple[str, dict[str, Any]]],
+        collection: str = DEFAULT_COLLECTION,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+    ) -> None:
+        """Write many values."""
+        half = len(kv_pairs) // 2
+        rows = {key: json.dumps(value) for key, value in kv_pairs}
+        self.data.setdefault(collection, {}).update(list(rows.items())[:half])
+        self.fault.step()
+        self.data[collection].update(rows)
+
+    def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
+        """One value, or None."""
+        self.fault.step()
+        found = self.data.get(collection, {}).get(key)
+        return None if found is None else json.loads(found)
+
+    def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, dict[str, Any]]:
+        """All values of a collection."""
+        self.fault.step()
+        return {key: json.loads(value) for key, value in self.data.get(collection, {}).items()}
+
+    def delete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
+        """Delete a value; returns whether there was one."""
+        self.fault.step()
+        return self.data.get(collection, {}).pop(key, None) is not None
+
+    async def aput(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+        """As :meth:`put`."""
+        self.put(key, val, collection)
+
+    async def aput_all(
+        self,
+        kv_pairs: list[tuple[str, dict[str, Any]]],
+        collection: str = DEFAULT_COLLECTION,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+    ) -> None:
+        """As :meth:`put_all`."""
+        self.put_all(kv_pairs, collection, batch_size)
+
+    async def aget(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
+        """As :meth:`get`."""
+        return self.get(key, collection)
+
+    async def aget_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, dict[str, Any]]:
+        """As :meth:`get_all`."""
+        return self.get_all(collection)
+
+    async def adelete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
+        """As :meth:`delete`."""
+        return self.delete(key, collection)
+
+
+def faulty_context(store: FaultyKVStore) -> StorageContext:
+    """A storage context whose document store and index store are over a faulty store."""
+    return StorageContext.from_defaults(docstore=KVDocumentStore(store), index_store=KVIndexStore(store))
+
+
+@contextmanager
+def faulty_requests(fault: Fault) -> Iterator[None]:
+    """Count every call and every await of an index, and end the write after one of them.
+
+    These are the calls of its stores, of models and of the cache, and computations in threads. They are reached where
+    the steps of an index (:mod:`llama_index.ragkit.steps`) are run. To be ended before a call is to be ended after the
+    one that precedes it.
+    """
+    run: Callable[[Any], Any] = Call.run
+    arun: Callable[[Any], Any] = Call.arun
+
+    def run_or_end(self: Any) -> Any:
+        result = run(self)
+        fault.step()
+        return result
+
+    async def arun_or_end(self: Any) -> Any:
+        result = await arun(self)
+        await fault.astep()
+        return result
+
+    with patch.object(Call, "run", run_or_end), patch.object(Call, "arun", arun_or_end):
+        yield
