@@ -70,3 +70,16 @@ def test_equal_texts_and_a_shifted_graph_are_no_trouble():
     exact = np.linalg.eigvalsh(wild.dense())[::-1][:3]
     assert leading(wild, 3)[0] == pytest.approx(exact, abs=1e-8)
     assert streamed(wild, 3)[0] == pytest.approx(exact, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("distinct", [1, 2, 3])
+def test_many_equal_texts_have_the_dense_spectrum(kind, distinct):
+    rng = np.random.default_rng(3)
+    texts = unit_rows(rng.normal(size=(distinct, 32)) + 1).astype(kind)[np.arange(600) % distinct]
+    own = MemoryGraph.of(texts, texts)
+    values, vectors = streamed(own, 6)
+    exact = np.linalg.eigvalsh(own.dense())[::-1][:6]
+    assert values[:distinct] == pytest.approx(exact[:distinct], abs=1e-5)
+    assert values == pytest.approx(exact, abs=1e-3)  # beyond the rank only the small diagonal is left
+    assert vectors.T @ vectors == pytest.approx(np.eye(6), abs=1e-5)

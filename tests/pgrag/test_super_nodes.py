@@ -95,3 +95,16 @@ def test_labels_of_which_only_a_part_was_written_are_repaired(data):
     assert dict(loaded.component_of) == dict(after.component_of)
     assert set(gone) == set(names[20:23])
     assert {**{k: v for k, v in stored.items() if k not in gone}, **repaired} == dict(after.component_of)
+
+
+@pytest.mark.parametrize("fusion", ["components", "leaders"])
+def test_every_row_is_found_in_its_own_super_node(fusion):
+    rng = np.random.default_rng(1)
+    store = MatrixVectorStore(stores_text=False)
+    ids = [f"r{i}" for i in range(120)]
+    store.put(ids, np.repeat(rng.normal(size=(12, 6)), 10, axis=0) + 0.2 * rng.normal(size=(120, 6)))
+    nodes, _ = update(SuperNodes(0.9, fusion), store.snapshot(), ids, [])
+    for row_id in ids:
+        holding = [group for group in nodes.nodes() if row_id in group]
+        assert nodes.together(row_id) == (holding[0] if holding else (row_id,))
+    assert any(len(group) > 1 for group in nodes.nodes())

@@ -23,6 +23,7 @@ EXTRA = 10
 _ABOVE = 1e-4  # above the largest float32 rounding error of an eigenvalue of 1
 _SMALL = 64  # nodes; below, a dense solver is faster
 _SEED = 20240915
+_NOT_ORTHONORMAL = 0.01  # rounding alone stays far below
 
 
 def leading(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
@@ -114,6 +115,28 @@ def streamed(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
         rows = vectors[start : start + (1 << 16)].astype(np.float64)
         norms += rows.T @ rows
         less += rows.T @ (rows * taken[start : start + len(rows), None])
+    missing = min(k, len(graph)) - len(order)
+    if missing > 0:
+        return _ritz(graph, np.pad(vectors, ((0, 0), (0, missing))), k)
+    if np.abs(norms - np.eye(len(order))).max() > _NOT_ORTHONORMAL:
+        return _ritz(graph, vectors, k)
     ritz, turn = eigh(norms @ np.diag(values[order]) @ norms - less, norms)
     best = np.argsort(-ritz, kind="stable")[:k]
     return ritz[best], vectors @ turn[:, best]
+
+
+def _ritz(graph: MemoryGraph, vectors: NDArray[np.floating], k: int) -> tuple[Doubles, Doubles]:
+    """Rayleigh-Ritz in the span of any vectors, by one more pass.
+
+    Where the factors have a lower rank than vectors are wanted (many equal texts), the vectors beyond it are rounding
+    errors. The QR decomposition puts orthonormal ones in their place.
+    """
+    basis = np.linalg.qr(vectors.astype(np.float64))[0]
+    from_p, from_q = (np.zeros((graph.b.shape[1] + graph.shifted, basis.shape[1])) for _ in range(2))
+    for start, p, q in graph.blocks():
+        from_p += p.T @ basis[start : start + len(p)]
+        from_q += q.T @ basis[start : start + len(q)]
+    half = from_p.T @ from_q
+    ritz, turn = np.linalg.eigh((half + half.T) / 2 - basis.T @ (basis * graph.scaled_diagonal[:, None]))
+    best = np.argsort(-ritz, kind="stable")[:k]
+    return ritz[best], basis @ turn[:, best]

@@ -5,6 +5,7 @@ which rows were added: after any inserts and deletes the components are those of
 :func:`~llama_index.pgrag.fusion.linkage.components` over the remaining rows.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,8 @@ class SuperNodes:
     def together(self, row_id: str) -> Ids:
         """The ids that share a super node with a row, itself included; only the row if it has none."""
         for group in self.groups.get(self.component_of.get(row_id, row_id), ()):
-            if row_id in group:
+            place = bisect_left(group, row_id)
+            if place < len(group) and group[place] == row_id:
                 return group
         return (row_id,)
 

@@ -64,10 +64,13 @@ def find_candidates(
         if config.topic_walk:
             for other in graph.super_topics.together(topic_id):
                 reached.setdefault(other, "topic walk")
+    walked: set[str] = set()  # facts of super-facts that were walked: one of many equal facts is walked once
     for topic_id in list(found):
         for fact in graph.maps[topic_id].facts if config.fact_walk else ():
-            if allowed.fact(fact):
-                for other in graph.super_facts.together(fact.id):
+            if allowed.fact(fact) and fact.id not in walked:
+                together = graph.super_facts.together(fact.id)
+                walked.update(together)
+                for other in together:
                     reached.setdefault(graph.map_of[other], "fact walk")
     for topic_id, cosine in _nearest(graph, question, [i for i in reached if i not in found], allowed.topics):
         if len(found) < config.max_topics:
