@@ -7,6 +7,7 @@ from typing import Any
 from benchmarks.embedding import minilm_folder
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
+from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
 from llama_index.mrag import MRAGIndex, MultiHeadEmbedding
 from llama_index.pgrag import OutlineExtractor, PGRAGIndex
@@ -72,6 +73,15 @@ METHODS = (
         cls=HippoRAGIndex,
         offline=lambda: {"extractor": NounPhraseExtractor()},
         counts=lambda index: dict(index.index_struct.counters),
+    ),
+    Method(
+        name="graphrag",
+        title="Graph RAG: communities and their reports",
+        what="Communities of a knowledge graph are the topics of the corpus; reports about them answer for the whole.",
+        kind="theme",
+        cls=GraphRAGIndex,
+        offline=lambda: {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()},
+        counts=lambda index: {"entities": len(index.state.graph.entities), "communities": len(index.communities)},
     ),
     Method(
         name="pgrag",

@@ -9,6 +9,7 @@ from llama_index.core.schema import TextNode
 from tests.toy import ToyIndex, WordExtractor
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
+from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
 from llama_index.mrag import HeadEmbedding, MRAGIndex
 from llama_index.pgrag import OutlineExtractor, PGRAGIndex
@@ -59,6 +60,11 @@ def summaries() -> dict[str, Any]:
 CASES = [
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
     Case("gemrag", GEMRAGIndex, lambda: {"extractor": KeyphraseQuestionExtractor(num_questions=2), **summaries()}),
+    Case(
+        "graphrag",
+        GraphRAGIndex,
+        lambda: {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()},
+    ),
     Case("hipporag", HippoRAGIndex, lambda: {"extractor": NounPhraseExtractor()}),
     Case("mrag", MRAGIndex, embed_model=HashHeads),
     Case("pgrag", PGRAGIndex, lambda: {"extractor": OutlineExtractor()}),

@@ -95,6 +95,7 @@ def test_an_index_takes_no_text_and_no_boolean_for_a_number(case: Case) -> None:
 
 # How each method asks a language model at query time, if it can.
 ASKING: dict[str, dict[str, Any]] = {
+    "graphrag": {"mode": "drift"},
     "hipporag": {"linking": "entities", "question_entities": "llm"},
     "mrag": {"aspects": "llm"},
     "pgrag": {"key_points": "llm"},

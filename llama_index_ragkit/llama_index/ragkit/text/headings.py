@@ -90,7 +90,7 @@ def _has_form(line: str) -> bool:
         return False
     if words[-1] in function_words(written_language(line)):  # capitalised, it belongs to a name
         return False
-    if any(line.count(opening) != line.count(closing) for opening, closing in _BRACKETS):
+    if any(line.count(pair[0]) != line.count(pair[1]) for pair in _BRACKETS):
         return False
     begins = _OPENING.match(line)
     if begins is None or begins[1].islower():

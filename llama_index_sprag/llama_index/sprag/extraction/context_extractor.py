@@ -149,6 +149,7 @@ class ContextExtractor(NodeExtractor):
         self,
         nodes: Sequence[BaseNode],
         *,
+        siblings: Sequence[BaseNode] = (),
         cache: ExtractionCache | None = None,
         user_prefix: str = "",
         llm: LLM | None = None,

@@ -1,0 +1,40 @@
+"""Graph RAG for LlamaIndex: communities of a knowledge graph, and reports about them.
+
+See :class:`GraphRAGIndex`.
+"""
+
+from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
+from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.clustering.leiden import LeidenClustering
+from llama_index.graphrag.explanation import GraphRAGExplanation
+from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
+from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
+from llama_index.graphrag.extraction.published import read_parquet
+from llama_index.graphrag.extraction.recorded_extractor import RecordedExtractor, published_nodes
+from llama_index.graphrag.index import GraphRAGIndex
+from llama_index.graphrag.map_reduce import ReportAnswer, ReportMapReduce
+from llama_index.graphrag.postprocessor import GraphRAGPostprocessor
+from llama_index.graphrag.query_engine import GraphRAGQueryEngine
+from llama_index.graphrag.reporter import ReportWriter
+from llama_index.graphrag.retriever import GraphRAGRetriever
+from llama_index.graphrag.search.linking import Link
+
+__all__ = [
+    "AgglomerativeClustering",
+    "Clustering",
+    "CooccurrenceExtractor",
+    "EntityExtractor",
+    "GraphRAGExplanation",
+    "GraphRAGIndex",
+    "GraphRAGPostprocessor",
+    "GraphRAGQueryEngine",
+    "GraphRAGRetriever",
+    "LeidenClustering",
+    "Link",
+    "RecordedExtractor",
+    "ReportAnswer",
+    "ReportMapReduce",
+    "ReportWriter",
+    "published_nodes",
+    "read_parquet",
+]

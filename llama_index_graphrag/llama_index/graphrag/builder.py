@@ -1,0 +1,249 @@
+"""`GraphRAGBuilder`: keeps statements, names and reports up to date.
+
+The order of a write, so that the remains of one that is killed can be repaired (:meth:`GraphRAGBuilder.load`): what
+rests on removed chunks is deleted first, then new names are embedded. Communities are not stored: they are a function
+of the graph.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
+from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.config import GraphRAGConfig
+from llama_index.graphrag.graph.changes import changed, statement_graph
+from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
+from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.reporter import read_report
+from llama_index.graphrag.reports.planning import ReportPlan, affected_reports, numbered_sources, unwritten
+from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
+from llama_index.ragkit import Builder, Change, IndexStorage, Resources, SpaceRows, Steps, gather, offload, sort_key
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.steps import Outcome
+
+__all__ = ["ENTITIES", "GraphRAGBuilder"]
+
+logger = logging.getLogger(__name__)
+
+ENTITIES = "entities"
+REPORTS = "reports"
+
+
+class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
+    """Updates what is derived from the records of the extractor.
+
+    Parameters
+    ----------
+    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
+    clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
+
+    Raises
+    ------
+    ConfigurationError
+        If `partition_by` is not that of the stored index.
+    """
+
+    def __init__(
+        self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig, clustering: Clustering | None = None
+    ) -> None:
+        super().__init__(storage, resources, config)
+        self._clustering: Clustering = AgglomerativeClustering() if clustering is None else clustering
+        stored = storage.struct.params.get("graphrag", {})
+        if stored and stored.get("partition_by") != config.partition_by:
+            raise ConfigurationError(
+                f"The index was built with partition_by={stored.get('partition_by')!r}, not {config.partition_by!r}. "
+                "Leave it out, or build a new index."
+            )
+
+    @property
+    def fingerprints(self) -> Mapping[str, dict[str, str]]:
+        """The fingerprint of the clustering."""
+        return {"clustering": self._clustering.fingerprint}
+
+    # -- the state ----------------------------------------------------------------------------------
+
+    def load(self) -> Steps[GraphRAGState]:
+        """The stored state, with the remains of a killed write removed."""
+        entries = yield from self.storage.manifest.entries()
+        chunks = self.storage.snapshot()
+        graph = yield from offload(
+            lambda: statement_graph(
+                self._statements(record.id, record.key, entries[record.id].record, json.loads(record.metadata))
+                for record in chunks.records
+                if record.id in entries
+            )
+        )
+        names = names_of(graph)
+        space = self.storage.spaces[ENTITIES]
+        yield from space.remove([row.id for row in space.store.snapshot().records if row.key not in names])
+        stored = yield from self.storage.records.get_all(REPORTS)
+        reports = {key: WrittenReport.from_record(stored[key]) for key in sorted(stored)}
+        gone = [key for key, report in reports.items() if not graph.chunks.keys() >= set(report.nodes)]
+        yield from self._delete_reports({key: reports.pop(key) for key in gone})
+        return self._state(graph, reports)
+
+    def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
+        """Store what is derived from a change, and return the new state."""
+        removed = yield from offload(changed, state.graph, list(change.removed))
+        yield from self._store_rewritten(removed.rewritten)
+        gone = affected_reports({key: written.nodes for key, written in state.reports.items()}, change.removed)
+        yield from self._delete_reports({key: state.reports[key] for key in gone})
+        reports = {key: written for key, written in state.reports.items() if key not in set(gone)}
+        added = [
+            self._statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata)
+            for node in change.added
+        ]
+        graph = (yield from offload(changed, removed.graph, (), added)).graph
+        yield from self._remove_names(graph, [state.graph.chunks[i] for i in change.removed if i in state.graph.chunks])
+        yield from self._add_names(added)
+        new = self._state(graph, reports)
+        if self.config.reports == "eager":
+            new = yield from self.write_reports(new)
+        self.storage.struct.counters.update(
+            entities=len(graph.entities), relations=sum(map(len, graph.links.values())) // 2, reports=len(new.reports)
+        )
+        return new
+
+    def _state(self, graph: StatementGraph, reports: Mapping[str, WrittenReport]) -> GraphRAGState:
+        summarizer = self.resources.summarizer
+        maker = "" if summarizer is None else json.dumps(summarizer.fingerprint, sort_keys=True)
+        views = GraphViews(GraphView(graph, self._clustering, self.config, maker))
+        return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), views, dict(reports))
+
+    def _statements(
+        self, node_id: str, key: str, record: Mapping[str, Any] | None, metadata: Mapping[str, Any]
+    ) -> ChunkStatements:
+        """What a chunk states, read from its record; a chunk without one states nothing."""
+        text_hash, rest = key.split("|", 1)
+        document, _, place = rest.removesuffix(f"|{node_id}").rpartition("|")
+        by = self.config.partition_by
+        scope = "" if by is None else json.dumps(metadata.get(by), sort_keys=True, default=str)
+        plain = record or {"entities": [], "relations": []}
+        return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
+
+    def _store_rewritten(self, chunks: Sequence[ChunkStatements]) -> Steps[None]:
+        """Store records that lost a description which was merged from a removed chunk too."""
+        entries = yield from self.storage.manifest.entries_of(chunk.chunk_id for chunk in chunks)
+        records = {chunk.chunk_id: chunk.record() for chunk in chunks}
+        new = {
+            node_id: replace(entry, record={**(entry.record or {}), **records[node_id]})
+            for node_id, entry in entries.items()
+        }
+        yield from self.storage.manifest.add(new, {node_id: {} for node_id in new})
+
+    # -- names --------------------------------------------------------------------------------------
+
+    def _remove_names(self, graph: StatementGraph, removed: Sequence[ChunkStatements]) -> Steps[None]:
+        """Delete the rows of names that no chunk states any more."""
+        before = {scoped(chunk.scope, name) for chunk in removed for name, _ in chunk.typed_names}
+        if before - graph.entities.keys():
+            yield from self.storage.spaces[ENTITIES].remove(map(name_id, sorted(before - names_of(graph))))
+
+    def _add_names(self, added: Sequence[ChunkStatements]) -> Steps[None]:
+        """Embed new names."""
+        rows = self.storage.snapshot(ENTITIES)
+        named = dict.fromkeys(scoped(chunk.scope, name) for chunk in added for name, _ in chunk.typed_names)
+        new = sorted(name for name in named if name_id(name) not in rows)
+        if new:
+            ids = [name_id(name) for name in new]
+            texts = list(dict.fromkeys(map(bare, new)))
+            vectors = yield from self.resources.embed(texts)
+            row_of = {text: row for row, text in enumerate(texts)}
+            yield from self.storage.spaces[ENTITIES].put(
+                SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids)
+            )
+
+    # -- reports ------------------------------------------------------------------------------------
+
+    @property
+    def writes_reports(self) -> bool:
+        """Whether reports are written by a model; otherwise they are chosen statements, made when they are read."""
+        return self.resources.summarizer is not None and self.resources.summarizer.needs_llm
+
+    def write_reports(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Write all reports that are missing, and delete those of communities that no longer exist."""
+        if not self.writes_reports:
+            return state
+        plans = yield from offload(state.everything.plans)
+        keys = {plan.key for plan in plans}
+        yield from self._delete_reports({key: w for key, w in state.reports.items() if key not in keys})
+        state = replace(state, reports={key: w for key, w in state.reports.items() if key in keys})
+        written, failed = yield from self.make_reports(state, state.everything, unwritten(plans, state.reports))
+        state = yield from self.keep_reports(state, written)
+        if failed:
+            key, reason = next(iter(failed.items()))
+            logger.warning("%d of %d reports failed. The first: %s", len(failed), len(keys), reason)
+            if self.resources.on_error == "raise":
+                raise ExtractionError(f"The report {key} failed: {reason}")
+        return replace(state, failed=failed)
+
+    def make_reports(
+        self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
+    ) -> Steps[tuple[dict[str, WrittenReport], dict[str, str]]]:
+        """Write reports without storing them: reports by key, and why others failed.
+
+        Parameters
+        ----------
+        todo : children before the plans that read them; plans of a level are written at once
+        """
+        written: dict[str, WrittenReport] = {}
+        failed: dict[str, str] = {}
+        waiting = list(todo)
+        while waiting:
+            keys = {plan.key for plan in waiting}
+            ready = [plan for plan in waiting if keys.isdisjoint(child.key for child in plan.children)]
+            jobs = [partial(self._write, replace(state, reports={**state.reports, **written}), view, p) for p in ready]
+            outcomes: list[Outcome[WrittenReport]] = yield from gather(
+                jobs, self.resources.num_workers, "Community reports", self.resources.show_progress
+            )
+            for plan, outcome in zip(ready, outcomes, strict=True):
+                if outcome.error is None:
+                    written[plan.key] = outcome.unwrap()
+                elif isinstance(outcome.error, ConfigurationError):
+                    raise outcome.error
+                else:
+                    failed[plan.key] = str(outcome.error)
+            done = {plan.key for plan in ready}
+            waiting = [plan for plan in waiting if plan.key not in done]
+        return written, failed
+
+    def _write(self, state: GraphRAGState, view: GraphView, plan: ReportPlan) -> Steps[WrittenReport]:
+        children = {child.key: state.report(view, child.community) for child in plan.children}
+        shown, sources = numbered_sources(plan, children)
+        text, cache_keys = yield from self.resources.summarize(
+            shown, self.config.report_tokens, self.storage.cache_user(plan.key)
+        )
+        report, checked = read_report(
+            text, plan.key, sources, lambda: view.planner.title(plan.community), plan.left_out
+        )
+        dropped = (checked.dropped_citations, checked.dropped_findings)
+        return WrittenReport(report, plan.nodes, tuple(cache_keys), dropped)
+
+    def keep_reports(self, state: GraphRAGState, written: Mapping[str, WrittenReport]) -> Steps[GraphRAGState]:
+        """Store reports, save those that rest on chunks that were removed meanwhile."""
+        valid = {key: w for key, w in written.items() if state.graph.chunks.keys() >= set(w.nodes)}
+        yield from self._release({key: w for key, w in written.items() if key not in valid})
+        yield from self.storage.records.put(REPORTS, [(key, w.record()) for key, w in valid.items()])
+        self.storage.struct.counters["reports"] = len({**state.reports, **valid})
+        return replace(state, reports={**state.reports, **valid})
+
+    def _delete_reports(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
+        yield from self.storage.records.delete(REPORTS, reports)
+        yield from self._release(reports)
+
+    def _release(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
+        """Release entries of the cache."""
+        uses = {self.storage.cache_user(key): list(written.cache_keys) for key, written in reports.items()}
+        yield from self.resources.release({user: keys for user, keys in uses.items() if keys})
+
+    def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Write the missing reports."""
+        return (yield from self.write_reports(state))
+
+    def failures(self, state: GraphRAGState) -> int:
+        """Number of reports that could not be written."""
+        return len(state.failed)

@@ -1,0 +1,176 @@
+"""All parameters with their ranges: our defaults, and beside them the values of the published pipeline.
+
+Published: microsoft/graphrag 3.1.2 with its default settings, which are those of arXiv 2404.16130 where the paper
+names them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.validation import check_choice, check_count, check_number
+
+__all__ = [
+    "PUBLISHED_INDEX",
+    "PUBLISHED_SEARCH",
+    "Context",
+    "DriftConfig",
+    "GraphRAGConfig",
+    "ReportTime",
+    "SearchConfig",
+    "SearchMode",
+]
+
+Context = Literal["chunks", "mixed"]
+ReportTime = Literal["lazy", "deferred", "eager"]
+SearchMode = Literal["local", "global", "drift", "basic"]
+
+
+@dataclass(frozen=True)
+class GraphRAGConfig:
+    """Parameters of the index.
+
+    Attributes
+    ----------
+    reports : "lazy" writes a report when a question first reads it, "deferred" when `write_reports` is called, "eager"
+        at each write [lazy; published eager]
+    report_tokens : of a report, at least 1; a community with no more tokens of statements is reported by these
+        verbatim [800; published 2,000 words, and no community verbatim]
+    context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
+    partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
+        community [None]
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of range; so for each class here.
+    """
+
+    reports: ReportTime = "lazy"
+    report_tokens: int = 800
+    context_tokens: int = 4000
+    partition_by: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("reports", self.reports, get_args(ReportTime))
+        check_count("report_tokens", self.report_tokens, 1)
+        check_count("context_tokens", self.context_tokens, 1)
+        if self.context_tokens < self.report_tokens:
+            raise ConfigurationError(
+                f"context_tokens must be at least report_tokens, {self.report_tokens}, not {self.context_tokens}."
+            )
+        if self.partition_by is not None and not (isinstance(self.partition_by, str) and self.partition_by):
+            raise ConfigurationError(
+                f"partition_by must be the name of a metadata value or None, not {self.partition_by!r}."
+            )
+
+
+@dataclass(frozen=True)
+class DriftConfig:
+    """A question that leads to further questions.
+
+    Attributes
+    ----------
+    max_calls : of a model, the last of them for the answer, at least 2 [12; published up to 67]
+    rounds : of follow-up questions, at least 0 [3; published 3]
+    follow_ups : asked in a round, at least 1 [3; published 20]
+    primer_reports : that the first answer is made of, at least 1 [20; published 20, in 5 calls]
+    """
+
+    max_calls: int = 12
+    rounds: int = 3
+    follow_ups: int = 3
+    primer_reports: int = 20
+
+    def __post_init__(self) -> None:
+        check_count("max_calls", self.max_calls, 2)
+        check_count("rounds", self.rounds, 0)
+        check_count("follow_ups", self.follow_ups, 1)
+        check_count("primer_reports", self.primer_reports, 1)
+
+
+@dataclass(frozen=True)
+class SearchConfig(DriftConfig):
+    """Parameters of a search; those of :class:`DriftConfig` too.
+
+    Attributes
+    ----------
+    mode : "local" starts from the entities of the question, "global" reads reports on the whole corpus, "drift" asks
+        follow-up questions, "basic" is a search by similarity alone [local]
+    context : of a local search. "chunks" for chunks alone; "mixed" for reports and statements too [chunks; published
+        mixed]
+    entities_top_k : entities that are linked by their vectors, at least 0 [10; published 10]
+    link_threshold : least cosine of such a link, in [-1, 1] [0.5; published none]
+    spread : share of a link's weight that goes on to the neighbours of the entity, in [0, 1) [0.3; published 0]
+    structure_weight : of the share of linked statements beside similarity, at least 0 [1; published: chunks are ranked
+        by entities alone]
+    report_share, statement_share : of a mixed context for reports, and for entities and relations, at least 0 and
+        together at most 1; the rest is for chunks [0.15, 0.35; published the same]
+    relations_per_entity : relations to entities that are not linked, for each that is, at least 0 [10; published 10]
+    level : of a global search: the deepest level of the hierarchy that is read, at least 0; None to read what
+        `token_budget` allows [None; published 2]
+    rating_threshold : of a global search: rating from which a report is opened when a model rates them, 0 to 5; None
+        without ratings [None; published None, with dynamic selection 1]
+    relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
+        reports [None; published in microsoft/intelligence-toolkit 50]
+    feedback : weight of the similarity to the best chunk found relevant, at least 0 [0.5; published 0]
+    num_workers : calls of a model at once, at least 1 [4]
+    max_reports : reports that one question may have written, at least 0; None for no limit [20]
+    """
+
+    mode: SearchMode = "local"
+    context: Context = "chunks"
+    entities_top_k: int = 10
+    link_threshold: float = 0.5
+    spread: float = 0.3
+    structure_weight: float = 1.0
+    report_share: float = 0.15
+    statement_share: float = 0.35
+    relations_per_entity: int = 10
+    level: int | None = None
+    rating_threshold: float | None = None
+    relevance_budget: int | None = None
+    feedback: float = 0.5
+    max_reports: int | None = 20
+    num_workers: int = 4
+
+    def __post_init__(self) -> None:
+        DriftConfig.__post_init__(self)
+        check_choice("mode", self.mode, get_args(SearchMode))
+        check_choice("context", self.context, get_args(Context))
+        check_count("entities_top_k", self.entities_top_k, 0)
+        check_number("link_threshold", self.link_threshold, -1, 1)
+        check_number("spread", self.spread, 0, 1, below=True)
+        check_number("structure_weight", self.structure_weight, 0)
+        check_number("report_share", self.report_share, 0, 1)
+        check_number("statement_share", self.statement_share, 0, 1)
+        check_count("relations_per_entity", self.relations_per_entity, 0)
+        check_count("level", self.level, 0, none_ok=True)
+        check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
+        check_number("feedback", self.feedback, 0)
+        check_count("max_reports", self.max_reports, 0, none_ok=True)
+        check_count("num_workers", self.num_workers, 1)
+        if self.rating_threshold is not None:
+            check_number("rating_threshold", self.rating_threshold, 0, 5)
+        if self.report_share + self.statement_share > 1:
+            raise ConfigurationError(
+                f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
+                f"{self.statement_share}."
+            )
+
+
+PUBLISHED_INDEX: Mapping[str, Any] = {"reports": "eager", "report_tokens": 2700, "context_tokens": 8000}
+"""The published values of an index; 2,000 words are taken for 2,700 tokens."""
+
+PUBLISHED_SEARCH: Mapping[str, Any] = {
+    "context": "mixed",
+    "link_threshold": -1.0,
+    "spread": 0.0,
+    "level": 2,
+    "max_reports": None,
+    "max_calls": 67,
+    "follow_ups": 20,
+    "feedback": 0.0,
+}
+"""The published values of a search."""

@@ -1,0 +1,127 @@
+"""The DRIFT search: an answer from the nearest reports leads to follow-up questions, each a local search."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from llama_index.graphrag.config import SearchConfig
+from llama_index.graphrag.found import GraphRAGFound, similarities
+from llama_index.graphrag.global_search import EMPTY, Ask, Reports, WriteReports, nearest_communities
+from llama_index.graphrag.local_search import linked_chunks
+from llama_index.graphrag.reports.report import check_findings
+from llama_index.graphrag.search.drift import Drift, DriftAnswer
+from llama_index.graphrag.search.map_reduce import read_score
+from llama_index.graphrag.state import GraphRAGState
+from llama_index.ragkit import NodeFetch, Query, Steps, fence, gather, offload, parse_model, plain_text, strip_reasoning
+from llama_index.ragkit.errors import ExtractionError, ParseError
+
+__all__ = ["drift_chunks"]
+
+_CHUNKS = 5  # that a follow-up question is answered from
+
+
+class _Answer(BaseModel):
+    answer: str
+    sources: list[Any] = Field(default_factory=list)
+    score: Any = 0
+    follow_ups: list[str] = Field(default_factory=list)
+
+
+def drift_chunks(
+    query: Query[GraphRAGState], options: SearchConfig, ask: Ask, write: WriteReports | None, fetch: NodeFetch
+) -> Steps[GraphRAGFound]:
+    """The chunks that the answers to a question and to its follow-up questions rest on.
+
+    1. The report nearest to the question is the form of a hypothetical answer, which a model writes.
+    2. The reports nearest to that answer are what the first answer is made of.
+    3. Each round asks follow-up questions; see :mod:`llama_index.graphrag.search.drift`.
+
+    Where the model fails, chunks follow by the local search, and the reason is given.
+    """
+    vector = yield from query.vector()
+    found = yield from linked_chunks(query, query.text, vector, options)
+    view = found.view
+    if not (yield from offload(lambda: len(view.hierarchy))):
+        return GraphRAGFound(view, found.ranking, EMPTY, cosines=found.cosines)
+    reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
+    drift = Drift(options)
+    reason, calls = "", 0
+    try:
+        nearness = yield from offload(nearest_communities, view, (yield from similarities(query, vector)))
+        form = yield from reports.read([int(nearness.argmax())])
+        calls += 1
+        hypothesis = yield from ask(
+            "hypothesis",
+            _text,
+            report=fence([report.text for report in form.values()], "report"),
+            question=fence([query.text], "question"),
+        )
+        vector = yield from query.resources.embed_query(hypothesis, query.state.chunks.dim)
+        nearness = yield from offload(nearest_communities, view, (yield from similarities(query, vector)))
+        nearest = sorted(range(len(nearness)), key=lambda community: (-nearness[community], community))
+        read = yield from reports.read(nearest[: options.primer_reports])
+        findings = [finding for report in read.values() for finding in report.findings]
+        calls += 1
+        first = yield from _asked(ask, "primer", query.text, findings, question=fence([query.text], "question"))
+        drift = drift.answered([first], calls)
+        while questions := drift.next_questions():
+            jobs = [partial(_followed, query, options, ask, fetch, question) for question in questions]
+            outcomes = yield from gather(jobs, options.num_workers)
+            answers = [outcome.unwrap() for outcome in outcomes if outcome.error is None]
+            drift = drift.answered(answers, len(jobs))
+            calls += len(jobs)
+    except ExtractionError as error:
+        reason = f"the search with follow-up questions ended early: {error}"
+    scores = {node: answer.score / 100 for answer in reversed(drift.answers) for node in answer.nodes}
+    scores = {node: max(a.score / 100 for a in drift.answers if node in a.nodes) for node in scores}
+    ranking = [(node, scores[node]) for node in drift.nodes if node in view.graph.chunks]
+    return GraphRAGFound(
+        view=view,
+        ranking=sorted(ranking, key=lambda pair: -pair[1]) or found.ranking,
+        fallback=reason or reports.reason,
+        links=found.links,
+        active=found.active,
+        shares=found.shares,
+        cosines=found.cosines,
+        answers=drift.answers,
+        calls=calls + reports.calls,
+    )
+
+
+def _followed(
+    query: Query[GraphRAGState], options: SearchConfig, ask: Ask, fetch: NodeFetch, follow_up: str
+) -> Steps[DriftAnswer]:
+    """The answer to a follow-up question, from the chunks of a local search."""
+    vector = yield from query.resources.embed_query(follow_up, query.state.chunks.dim)
+    found = yield from linked_chunks(query, follow_up, vector, options)
+    passages = []
+    for node_id, _ in islice(iter(found.ranking), _CHUNKS):
+        node = yield from fetch(node_id)
+        if node is not None:
+            passages.append((plain_text(node), (node_id,)))
+    given = {"follow_up": fence([follow_up], "question"), "question": fence([query.text], "main-question")}
+    return (yield from _asked(ask, "follow_up", follow_up, passages, **given))
+
+
+def _asked(
+    ask: Ask, prompt: str, asked: str, passages: Sequence[tuple[str, tuple[str, ...]]], **variables: str
+) -> Steps[DriftAnswer]:
+    """An answer from numbered passages, with the nodes that it cites; without a citation it rests on none."""
+    sources: Mapping[int, tuple[str, ...]] = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
+    reply: _Answer = yield from ask(
+        prompt, lambda text: parse_model(text, _Answer), passages=fence([text for text, _ in passages]), **variables
+    )
+    cited = check_findings([(reply.answer, reply.sources)], sources).findings
+    nodes = cited[0].nodes if cited else ()
+    follow_ups = tuple(" ".join(text.split()) for text in reply.follow_ups if text.strip())
+    return DriftAnswer(asked, reply.answer, read_score(reply.score) or 0.0, follow_ups, nodes)
+
+
+def _text(reply: str) -> str:
+    text = strip_reasoning(reply).strip()
+    if not text:
+        raise ParseError("The reply contains no text.")
+    return text

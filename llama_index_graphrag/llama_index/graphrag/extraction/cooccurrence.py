@@ -1,0 +1,77 @@
+"""What a chunk states, read without a language model: entities are the names in it, relations are pairs of names in a
+sentence, and the sentence is the statement.
+
+Source: the "fast" pipeline joins every two noun phrases of a chunk, weighs pairs by pointwise mutual information and
+drops the lightest. Here a pair needs a sentence that names both, so that each edge has a text, and nothing is dropped:
+weights are counts of chunks.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import combinations
+
+from llama_index.graphrag.graph.statement import EntityStatement, RelationStatement
+from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.sentences import sentence_spans
+
+__all__ = ["MOST_NAMES", "NameReader", "cooccurrences"]
+
+# Reads the names of a text: (name, start, end), in order of place; they may overlap.
+NameReader = Callable[[str], Iterable[tuple[str, int, int]]]
+
+MOST_NAMES = 12  # of a sentence that are joined with each other; a longer list is no statement about each pair
+
+
+def cooccurrences(
+    text: str, names: NameReader, subject: str = ""
+) -> tuple[tuple[EntityStatement, ...], tuple[RelationStatement, ...]]:
+    """Entities and relations of a text.
+
+    A name within a longer one of the same place is left out, unless two names divide the longer one between them, as in
+    "Romeo and Juliet". A sentence with one name is a statement about it alone. A
+    sentence with more than 12 names joins each with the next 12.
+
+    Parameters
+    ----------
+    names : what reads the names
+    subject : what the whole text is about, by its title for one; a sentence that names one other entity is about both
+    """
+    spelling: dict[str, str] = {normalise(subject): subject} if normalise(subject) else {}
+    about = list(spelling)
+    alone: dict[tuple[str, str], None] = {}
+    together: dict[tuple[str, str, str], None] = {}
+    found = _outermost(names(text))
+    for start, end in sentence_spans(text):
+        sentence = " ".join(text[start:end].split())
+        here = {normalise(name): name for name, first, last in found if start <= first and last <= end}
+        here.pop("", None)
+        for key, name in here.items():
+            spelling.setdefault(key, name)
+        keys = list(here) if len(here) > 1 else list(dict.fromkeys([*about, *here])) if here else []
+        if len(keys) == 1:
+            alone[keys[0], sentence] = None
+        for i, j in combinations(range(len(keys)), 2):
+            if j - i <= MOST_NAMES:
+                one, other = sorted((keys[i], keys[j]))
+                together[one, other, sentence] = None
+    described = {key for key, _ in alone}
+    bare = (EntityStatement(name) for key, name in spelling.items() if key not in described)
+    return (
+        (*bare, *(EntityStatement(spelling[key], "", sentence) for key, sentence in alone)),
+        tuple(RelationStatement(spelling[a], spelling[b], sentence) for a, b, sentence in together),
+    )
+
+
+def _outermost(names: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """The names that are in no longer one, in order of place; one that two others divide is none."""
+    given = list(names)
+    first_end: dict[int, int] = {}  # of the shortest name that begins there
+    last_start: dict[int, int] = {}  # of the shortest name that ends there
+    for _, start, end in given:
+        first_end[start] = min(end, first_end.get(start, end))
+        last_start[end] = max(start, last_start.get(end, start))
+    found: list[tuple[str, int, int]] = []
+    for name in sorted(given, key=lambda name: (name[1], -name[2])):
+        divided = first_end[name[1]] <= last_start[name[2]]
+        if not divided and (not found or name[2] > found[-1][2]):
+            found.append(name)
+    return found

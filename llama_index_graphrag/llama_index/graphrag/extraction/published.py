@@ -1,0 +1,201 @@
+"""What the command-line pipeline wrote, read as statements, communities and reports.
+
+Source: microsoft/graphrag 1.0 to 3.1, `output/*.parquet`: the tables documents, text_units, entities, relationships,
+communities and community_reports. Their descriptions are merged over all text units of an entity or a pair, so each
+statement carries the units that it was merged from and is forgotten with the first of them.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extras import need
+
+__all__ = ["PublishedCommunity", "PublishedReport", "PublishedRun", "citations", "read_parquet", "read_published"]
+
+_TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
+_CITED = re.compile(r"\[Data:([^\]]*)\]")
+_LIST = re.compile(r"(\w+)\s*\(([^)]*)\)")
+
+
+@dataclass(frozen=True)
+class PublishedCommunity:
+    """A community as written.
+
+    Attributes
+    ----------
+    number, parent, level : parent is -1 for a root
+    entities, relations : their numbers, by which reports cite them
+    names : the names of the entities
+    """
+
+    number: int
+    parent: int
+    level: int
+    names: tuple[str, ...]
+    entities: frozenset[int]
+    relations: frozenset[int]
+
+
+@dataclass(frozen=True)
+class PublishedReport:
+    """A report as written.
+
+    Attributes
+    ----------
+    community : number of its community
+    findings : (summary, explanation)
+    rating : 0 to 10
+    """
+
+    community: int
+    title: str
+    summary: str
+    findings: tuple[tuple[str, str], ...]
+    rating: float
+    text: str
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """A whole run.
+
+    Attributes
+    ----------
+    chunks : what each text unit states; their ids are those of the units
+    texts : id of a unit -> its text
+    communities, reports : by number
+    """
+
+    chunks: tuple[ChunkStatements, ...]
+    texts: Mapping[str, str]
+    communities: Mapping[int, PublishedCommunity]
+    reports: Mapping[int, PublishedReport]
+
+
+def read_parquet(folder: str | Path) -> PublishedRun:
+    """Read the `output` folder of a run.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+    ConfigurationError
+        If a table is missing or is not of the known form.
+    """
+    parquet = need("pyarrow.parquet", "read_parquet()", "llama-index-graphrag[parquet]")
+    tables = {}
+    for name in _TABLES:
+        path = Path(folder) / f"{name}.parquet"
+        if not path.is_file():
+            raise ConfigurationError(f"{folder} has no {name}.parquet; name the output folder of a finished run.")
+        tables[name] = parquet.read_table(path).to_pylist()
+    return read_published(tables)
+
+
+def read_published(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> PublishedRun:
+    """Read the tables of a run, given as rows.
+
+    Parameters
+    ----------
+    tables : text_units, entities, relationships, communities and community_reports
+
+    Raises
+    ------
+    ConfigurationError
+        If a table or a column is missing.
+    """
+    try:
+        return _read({name: list(tables[name]) for name in _TABLES})
+    except (KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"The tables must be {', '.join(_TABLES)}, with the columns of microsoft/graphrag 1.0 or later: {error!r}."
+        ) from error
+
+
+def _read(tables: Mapping[str, list[Mapping[str, Any]]]) -> PublishedRun:
+    units = {str(row["id"]): row for row in tables["text_units"]}
+    entities: dict[str, list[EntityStatement]] = {unit: [] for unit in units}
+    relations: dict[str, list[RelationStatement]] = {unit: [] for unit in units}
+    for row in tables["entities"]:
+        named, merged = _units(row, units)
+        entity = EntityStatement(row["title"], row["type"] or "", row["description"] or "", merged)
+        for unit in named:
+            entities[unit].append(entity)
+    for row in tables["relationships"]:
+        named, merged = _units(row, units)
+        strength = float(row["weight"]) / max(1, len(named))  # the weight is the sum over the units
+        relation = RelationStatement(row["source"], row["target"], row["description"] or "", strength, merged)
+        for unit in named:
+            relations[unit].append(relation)
+    chunks = tuple(
+        ChunkStatements(
+            unit,
+            sha256(row["text"].encode()).hexdigest(),
+            str(row.get("document_id") or (row.get("document_ids") or [""])[0]),
+            int(row["human_readable_id"]),
+            tuple(entities[unit]),
+            tuple(relations[unit]),
+        )
+        for unit, row in units.items()
+    )
+    numbers = [{row["id"]: int(row["human_readable_id"]) for row in tables[t]} for t in ("entities", "relationships")]
+    titles = {row["id"]: row["title"] for row in tables["entities"]}
+    return PublishedRun(
+        chunks,
+        {unit: row["text"] for unit, row in units.items()},
+        {int(row["community"]): _community(row, titles, *numbers) for row in tables["communities"]},
+        {int(row["community"]): _report(row) for row in tables["community_reports"]},
+    )
+
+
+def _units(row: Mapping[str, Any], units: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
+    """The known text units of a row, and what to note of them as the sources of its description."""
+    named = [unit for unit in dict.fromkeys(row["text_unit_ids"]) if unit in units]
+    return named, tuple(named) if len(named) > 1 else ()
+
+
+def _community(
+    row: Mapping[str, Any], titles: Mapping[str, str], entities: Mapping[str, int], relations: Mapping[str, int]
+) -> PublishedCommunity:
+    return PublishedCommunity(
+        int(row["community"]),
+        int(row["parent"]),
+        int(row["level"]),
+        tuple(titles[entity] for entity in row["entity_ids"]),
+        frozenset(entities[entity] for entity in row["entity_ids"]),
+        frozenset(relations[relation] for relation in row["relationship_ids"]),
+    )
+
+
+def _report(row: Mapping[str, Any]) -> PublishedReport:
+    given = row["findings"]
+    findings = json.loads(given) if isinstance(given, str) else given
+    return PublishedReport(
+        int(row["community"]),
+        row["title"],
+        row["summary"],
+        tuple((finding["summary"], finding["explanation"]) for finding in findings),
+        float(row["rank"]),
+        row["full_content"],
+    )
+
+
+def citations(text: str) -> list[tuple[str, int]]:
+    """The records that a published text cites, (table, number), in order.
+
+    >>> citations("He changes [Data: Entities (4, 17); Relationships (2, +more)].")
+    [('entities', 4), ('entities', 17), ('relationships', 2)]
+    """
+    return [
+        (table.lower(), int(number))
+        for cited in _CITED.findall(text)
+        for table, numbers in _LIST.findall(cited)
+        for number in re.findall(r"\d+", numbers)
+    ]

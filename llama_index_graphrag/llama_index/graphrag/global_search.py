@@ -1,0 +1,255 @@
+"""The global search: the reports of a cut of the hierarchy, or the chunks that a model finds relevant."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from llama_index.graphrag.config import SearchConfig
+from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
+from llama_index.graphrag.reports.planning import ReportPlan, unwritten
+from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut
+from llama_index.graphrag.search.map_reduce import batches, read_score
+from llama_index.graphrag.search.relevance import RelevanceSearch
+from llama_index.graphrag.search.selection import RatedSelection
+from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.ragkit import (
+    NodeFetch,
+    Query,
+    Steps,
+    count_tokens,
+    fence,
+    offload,
+    parse_model,
+    plain_text,
+    strip_reasoning,
+)
+from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.vectors.kernels import cosines
+
+__all__ = ["EMPTY", "Ask", "Reports", "WriteReports", "global_reports", "nearest_communities", "relevant_chunks"]
+
+EMPTY = "the index has no entities, so that there are no reports; chunks are ranked by similarity"
+_NEAREST = 200  # chunks that communities are ranked by
+_TITLE_TOKENS = 16  # of a report beside its statements
+_RATED_TOKENS = 8000  # of the reports in one call for ratings
+_MOST_RATING = 5.0
+
+Floats = NDArray[np.float64]
+
+
+class Ask(Protocol):
+    """Asks a language model by the name of a prompt."""
+
+    def __call__(self, prompt: str, parse: Callable[[str], Any], **variables: Any) -> Generator[Any, Any, Any]:
+        """The parsed reply."""
+
+
+WriteReports = Callable[
+    [GraphRAGState, GraphView, Sequence[ReportPlan]], Steps[tuple[Mapping[str, WrittenReport], str]]
+]
+"""Writes reports and stores them: those written, by key, and why others failed; empty for none."""
+
+
+class Reports:
+    """The reports that a question reads, written where they are missing and may be.
+
+    Parameters
+    ----------
+    state, view : what the question reads
+    write : writes reports; None where none may be written
+    limit : reports that may be written, at least 0; None for no limit
+
+    Attributes
+    ----------
+    calls : of a model so far
+    reason : why reports could not be written; empty otherwise
+    """
+
+    def __init__(self, state: GraphRAGState, view: GraphView, write: WriteReports | None, limit: int | None) -> None:
+        self._state = state
+        self._view = view
+        self._write = write
+        self._limit = limit
+        self.calls = 0
+        self.reason = ""
+
+    def read(self, communities: Sequence[int]) -> Steps[dict[int, Report]]:
+        """The reports of some communities; of one that is not written, its statements."""
+        if self._write is not None:
+            plans = yield from offload(lambda: [self._view.planner.plan(community) for community in communities])
+            known = {key for key, w in self._state.reports.items() if self._view.graph.chunks.keys() >= set(w.nodes)}
+            left = None if self._limit is None else max(0, self._limit - self.calls)
+            todo = unwritten(plans, known)[:left]
+            if todo:
+                written, self.reason = yield from self._write(self._state, self._view, todo)
+                self.calls += len(todo)
+                self._state = replace(self._state, reports={**self._state.reports, **written})
+        return (yield from offload(self._made, communities))
+
+    def _made(self, communities: Sequence[int]) -> dict[int, Report]:
+        return {community: self._state.report(self._view, community) for community in communities}
+
+
+def nearest_communities(view: GraphView, near: Similarities) -> Floats:
+    """How near each community is to the question, shape (c,), by its chunks."""
+    nearness = near.standard
+    ranked = [pair for pair, _ in zip(near.ranking(nearness, _NEAREST), range(_NEAREST), strict=False)]
+    position = view.entities.position
+    chunks = [(score, [position[key] for key in view.entities_of.get(node_id, ())]) for node_id, score in ranked]
+    return community_nearness(view.hierarchy, chunks, min((score for score, _ in chunks), default=0.0))
+
+
+def global_reports(
+    query: Query[GraphRAGState],
+    options: SearchConfig,
+    budget: int,
+    ask: Ask,
+    write: WriteReports | None,
+) -> Steps[GraphRAGFound]:
+    """Reports on the whole corpus, the nearest to the question first.
+
+    Parameters
+    ----------
+    budget : tokens of the reports, where neither a level nor a threshold of ratings is given
+    """
+    near = yield from similarities(query, (yield from query.vector()))
+    view = yield from offload(query.state.view, query.allowed)
+    if not (yield from offload(lambda: len(view.hierarchy))):
+        return GraphRAGFound(view, near.ranking(near.cosines, query.wanted), EMPTY)
+    nearness = yield from offload(nearest_communities, view, near)
+    reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
+    calls = 0
+    if options.rating_threshold is not None:
+        selection = RatedSelection.start(view.hierarchy, options.rating_threshold)
+        while selection.waiting:
+            selection, asked = yield from _rated(selection, reports, query.text, ask)
+            calls += asked
+        cut = Cut(selection.chosen)
+    else:
+        cut = yield from offload(_cut, view, nearness, options.level, budget)
+    read = yield from reports.read(cut.communities)
+    nodes = {c: report_node(query.state, view, c, report) for c, report in read.items() if report.findings}
+    return GraphRAGFound(
+        view=view,
+        ranking=[(node.node_id, float(nearness[community])) for community, node in nodes.items()],
+        fallback=reports.reason,
+        derived={node.node_id: node for node in nodes.values()},
+        cut=cut,
+        calls=calls + reports.calls,
+        tokens=sum(count_tokens(node.get_content()) for node in nodes.values()),
+        keep_all=True,
+    )
+
+
+def _cut(view: GraphView, nearness: Floats, level: int | None, budget: int) -> Cut:
+    planner = view.planner
+    if level is not None:
+        communities = level_cut(view.hierarchy, level)
+        return Cut(tuple(sorted(communities, key=lambda community: (-nearness[community], community))))
+
+    def cost(community: int) -> int:
+        plan = planner.plan(community)
+        return planner.size(plan) + _TITLE_TOKENS if plan.nodes else 0
+
+    return budget_cut(
+        view.hierarchy, cost, nearness, budget, can_open=lambda community: not planner.plan(community).verbatim
+    )
+
+
+class _Rating(BaseModel):
+    number: int
+    rating: Any
+
+
+class _Ratings(BaseModel):
+    ratings: list[_Rating]
+
+
+def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask) -> Steps[tuple[RatedSelection, int]]:
+    """The selection after the communities that wait are rated, and the calls that this took.
+
+    A community that the model does not rate, or whose call fails, has the rating 0.
+    """
+    waiting = selection.waiting
+    read = yield from reports.read(waiting)
+    texts = [read[community].text for community in waiting]
+    ratings: dict[int, float] = dict.fromkeys(waiting, 0.0)
+    groups = batches([count_tokens(text) for text in texts], _RATED_TOKENS)
+    for group in groups:
+        try:
+            reply: _Ratings = yield from ask(
+                "rate",
+                lambda text: parse_model(text, _Ratings),
+                reports=fence([texts[i] for i in group], "report"),
+                question=fence([question], "question"),
+            )
+        except ExtractionError as error:
+            reports.reason = f"reports could not be rated: {error}"
+            continue
+        for rating in reply.ratings:
+            value = read_score(rating.rating, _MOST_RATING)
+            if 1 <= rating.number <= len(group) and value is not None:
+                ratings[waiting[group[rating.number - 1]]] = value
+    return selection.rated(ratings), len(groups)
+
+
+def relevant_chunks(
+    query: Query[GraphRAGState], options: SearchConfig, tests: int, ask: Ask, fetch: NodeFetch
+) -> Steps[GraphRAGFound]:
+    """Chunks that a model finds relevant, one test after another; see :mod:`llama_index.graphrag.search.relevance`.
+
+    Parameters
+    ----------
+    tests : chunks that are tested, at most, at least 1
+    """
+    near = yield from similarities(query, (yield from query.vector()))
+    view = yield from offload(query.state.view, query.allowed)
+    chunks = query.state.chunks
+    places = {node_id: place for place, node_id in enumerate(near.ids())}
+    ordered = query.state.ordered(places)
+    nearness = near.standard[[places[node_id] for node_id in ordered]]
+    search = RelevanceSearch(nearness, tests, options.feedback)
+    reason = ""
+    while (place := search.next()) is not None:
+        node = yield from fetch(ordered[place])
+        try:
+            relevant = node is not None and (
+                yield from ask(
+                    "relevance",
+                    _yes,
+                    passage=fence([plain_text(node)], "passage"),
+                    question=fence([query.text], "question"),
+                )
+            )
+        except ExtractionError as error:
+            reason = f"the test of relevance ended after {search.tests} chunks: {error}"
+            break
+        if search.judged(place, relevant):
+            vector = chunks.vectors_of([ordered[place]])[0]
+            search.compare(cosines(chunks.vectors_of(ordered), vector))
+    found = [(ordered[place], float(nearness[place])) for place in search.relevant]
+    if not found:
+        reason = reason or f"none of the {search.tests} chunks that were tested is relevant; ranked by similarity"
+    return GraphRAGFound(
+        view=view,
+        ranking=found or near.ranking(near.standard, query.wanted),
+        fallback=reason,
+        cosines=dict(zip(near.ids(), near.cosines.tolist(), strict=True)),
+        calls=search.tests,
+        keep_all=bool(found),
+    )
+
+
+def _yes(reply: str) -> bool:
+    """Whether a reply begins with yes; it must begin with yes or no."""
+    word = strip_reasoning(reply).strip(" \n\t*\"'.").casefold()
+    if word.startswith("yes"):
+        return True
+    if word.startswith("no"):
+        return False
+    raise ParseError(f"The reply must be yes or no, not {reply[:80]!r}.")

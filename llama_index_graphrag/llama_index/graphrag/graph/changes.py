@@ -1,0 +1,200 @@
+"""How a statement graph changes when chunks come and go."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from llama_index.graphrag.graph.resolution import short_forms
+from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, majority, resolved
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["GraphChange", "changed", "statement_graph"]
+
+T = TypeVar("T")
+
+_BYTES_A_TOKEN = 4  # of UTF-8: an estimate that depends on no tokenizer
+
+
+@dataclass(frozen=True)
+class GraphChange:
+    """A graph after a write.
+
+    Attributes
+    ----------
+    graph : the new graph
+    rewritten : chunks that were not given and lost a description that was merged from a removed chunk too, as they
+        are now; what is stored of them must be written again
+    """
+
+    graph: StatementGraph
+    rewritten: tuple[ChunkStatements, ...] = ()
+
+
+def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, str] | None = None) -> StatementGraph:
+    """The graph of these chunks; they may come in any order.
+
+    Parameters
+    ----------
+    same : see :func:`~llama_index.graphrag.graph.resolution.representatives`
+    """
+    return changed(StatementGraph(same=dict(same or {})), added=chunks).graph
+
+
+def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[ChunkStatements] = ()) -> GraphChange:
+    """The graph with some chunks removed and others added.
+
+    The time is that of the change and of the documents that it touches, whose names are resolved anew, and of copying
+    the top level of the mappings.
+
+    Parameters
+    ----------
+    removed : ids of chunks; unknown ones have no effect
+    added : a chunk whose id is known replaces the old one
+
+    Raises
+    ------
+    ConfigurationError
+        If two added chunks have one id.
+    """
+    new: dict[str, ChunkStatements] = {}
+    for chunk in added:
+        if chunk.chunk_id in new:
+            raise ConfigurationError(f"Two chunks that were added have the id {chunk.chunk_id!r}; ids must differ.")
+        new[chunk.chunk_id] = chunk
+    gone = {chunk_id for chunk_id in removed if chunk_id in graph.chunks and chunk_id not in new}
+    rewritten = _unmerged(graph, gone | (new.keys() & graph.chunks.keys()), new)
+    new |= rewritten
+    out = gone | (new.keys() & graph.chunks.keys())
+
+    chunks = dict(graph.chunks)
+    members: dict[str, set[str]] = {}  # of the documents that change
+    for chunk_id in out:
+        document = chunks.pop(chunk_id).document
+        members.setdefault(document, set(graph.documents[document])).discard(chunk_id)
+    for chunk in new.values():
+        chunks[chunk.chunk_id] = chunk
+        members.setdefault(chunk.document, set(graph.documents.get(chunk.document, ()))).add(chunk.chunk_id)
+
+    documents, short = dict(graph.documents), dict(graph.short)
+    again: set[str] = set()  # chunks that stay, with names that stand for other entities than before
+    for document, ids in members.items():
+        here = [chunks[chunk_id] for chunk_id in ids]
+        before, after = graph.short.get(document, {}), _short_forms(here)
+        moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+        if moved:
+            again.update(
+                c.chunk_id for c in here if c.chunk_id not in new and not moved.isdisjoint(dict(c.typed_names))
+            )
+        _put(documents, document, frozenset(ids))
+        _put(short, document, after)
+
+    index = _Index(graph)
+    for chunk_id in out | again:
+        old = graph.chunks[chunk_id]
+        index.remove(old, graph.short.get(old.document, {}))
+    for chunk_id in new.keys() | again:
+        index.add(chunks[chunk_id], short.get(chunks[chunk_id].document, {}))
+    entities, links = index.finished()
+    after_write = StatementGraph(chunks, documents, graph.same, short, entities, links)
+    return GraphChange(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)))
+
+
+def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStatements]) -> dict[str, ChunkStatements]:
+    """Chunks that stay as they were given, without the descriptions merged from chunks that go."""
+    partners = {
+        partner
+        for chunk_id in gone
+        for statement in graph.chunks[chunk_id].all_statements
+        for partner in statement.merged_from
+        if partner in graph.chunks and partner not in gone and partner not in new
+    }
+    left = {chunk_id: graph.chunks[chunk_id].without_merged(gone) for chunk_id in partners}
+    return {chunk_id: chunk for chunk_id, chunk in left.items() if chunk != graph.chunks[chunk_id]}
+
+
+def _short_forms(chunks: Iterable[ChunkStatements]) -> dict[str, str]:
+    """The short forms in a document, each name with the type that most of the document's chunks give it."""
+    given: dict[str, list[str]] = defaultdict(list)
+    for chunk in chunks:
+        for name, kind in chunk.typed_names:
+            given[name].append(kind.casefold())
+    return short_forms({name: majority(kinds) for name, kinds in given.items()})
+
+
+def _put(values: dict[str, T], key: str, value: T) -> None:
+    """Keep a value, or nothing where it is empty."""
+    if value:
+        values[key] = value
+    else:
+        values.pop(key, None)
+
+
+class _Index:
+    """Entities and links being edited; what is not touched is shared with the old graph."""
+
+    def __init__(self, graph: StatementGraph) -> None:
+        self._same = graph.same
+        self._entities: dict[str, Occurrences] = dict(graph.entities)
+        self._links: dict[str, Mapping[str, Occurrences]] = dict(graph.links)
+        self._own_entities: dict[str, dict[str, int]] = {}
+        self._own_rows: dict[str, dict[str, Occurrences]] = {}
+        self._own_pairs: dict[tuple[str, str], dict[str, int]] = {}
+
+    def add(self, chunk: ChunkStatements, short: Mapping[str, str]) -> None:
+        """Count a chunk in."""
+        found = list(resolved(chunk, self._same, short))
+        repeated = Counter(statement.description for _, statement in found)
+        for keys, statement in found:
+            tokens = _tokens(statement, repeated[statement.description] if statement.description else 1)
+            for key in keys:
+                _count(self._entity(key), chunk.chunk_id, tokens if len(keys) == 1 else 0)
+            if len(keys) == 2:
+                _count(self._pair(*sorted(keys)), chunk.chunk_id, tokens)
+
+    def remove(self, chunk: ChunkStatements, short: Mapping[str, str]) -> None:
+        """Count a chunk out."""
+        for keys, _ in resolved(chunk, self._same, short):
+            for key in keys:
+                self._entity(key).pop(chunk.chunk_id, None)
+            if len(keys) == 2:
+                self._pair(*sorted(keys)).pop(chunk.chunk_id, None)
+
+    def finished(self) -> tuple[dict[str, Occurrences], dict[str, Mapping[str, Occurrences]]]:
+        """Entities and links, without those that nothing states."""
+        for (one, other), where in self._own_pairs.items():
+            if not where:
+                self._own_rows[one].pop(other, None)
+                self._own_rows[other].pop(one, None)
+        for key, row in self._own_rows.items():
+            _put(self._links, key, row)
+        for key, where in self._own_entities.items():
+            _put(self._entities, key, where)
+        return self._entities, self._links
+
+    def _entity(self, key: str) -> dict[str, int]:
+        if key not in self._own_entities:
+            self._own_entities[key] = dict(self._entities.get(key, {}))
+        return self._own_entities[key]
+
+    def _row(self, key: str) -> dict[str, Occurrences]:
+        if key not in self._own_rows:
+            self._own_rows[key] = dict(self._links.get(key, {}))
+        return self._own_rows[key]
+
+    def _pair(self, one: str, other: str) -> dict[str, int]:
+        if (one, other) not in self._own_pairs:
+            where = dict(self._row(one).get(other, {}))
+            self._own_pairs[one, other] = self._row(one)[other] = self._row(other)[one] = where
+        return self._own_pairs[one, other]
+
+
+def _count(where: dict[str, int], chunk_id: str, tokens: int) -> None:
+    where[chunk_id] = where.get(chunk_id, 0) + tokens
+
+
+def _tokens(statement: EntityStatement | RelationStatement, sharing: int) -> int:
+    """Tokens of a statement, at least 1; several statements of a chunk with one description share its tokens."""
+    names = sum(len(name.encode()) for name in statement.names)
+    return -(-names // _BYTES_A_TOKEN) + -(-len(statement.description.encode()) // (_BYTES_A_TOKEN * sharing))

@@ -1,0 +1,161 @@
+"""The graph of entities as arrays: what clusterings and searches work on."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["EntityGraph", "entity_graph"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EntityGraph:
+    """An undirected weighted graph as a symmetric sparse matrix, rows and columns in the order of the names.
+
+    Attributes
+    ----------
+    names : n keys of entities, sorted, without repetition
+    indptr, indices : int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge stands in two rows
+    weights : int64, shape (m,), at least 1: chunks that state the pair
+    tokens : int64, shape (m,): tokens of the statements about the pair
+    node_tokens : int64, shape (n,): tokens of the statements about the entity alone
+    """
+
+    names: tuple[str, ...]
+    indptr: Integers
+    indices: Integers
+    weights: Integers
+    tokens: Integers
+    node_tokens: Integers
+
+    def __len__(self) -> int:
+        """Number of entities."""
+        return len(self.names)
+
+    @classmethod
+    def of(
+        cls,
+        names: Any,
+        sources: Any,
+        targets: Any,
+        weights: Any = None,
+        tokens: Any = None,
+        node_tokens: Any = None,
+    ) -> "EntityGraph":
+        """The graph with these edges, each given once, in any order and direction.
+
+        Parameters
+        ----------
+        names : n different keys, in any order
+        sources, targets : shape (e,), positions in `names`
+        weights, tokens : shape (e,), whole numbers; of edges given more than once they add up [1 and 0]
+        node_tokens : shape (n,) [0]
+
+        Raises
+        ------
+        ConfigurationError
+            If names repeat, an edge joins an entity with itself or names none, or a weight is not a whole number of
+            at least 1.
+        """
+        n = len(names)
+        order = sorted(range(n), key=names.__getitem__)
+        ordered = tuple(names[i] for i in order)
+        if len(set(ordered)) < n:
+            raise ConfigurationError("Names of entities must differ from each other.")
+        rank = np.empty(n, np.int64)
+        rank[order] = np.arange(n)
+        ends = np.asarray(sources, np.int64).reshape(-1), np.asarray(targets, np.int64).reshape(-1)
+        if len(ends[0]) != len(ends[1]) or any(((end < 0) | (end >= n)).any() for end in ends):
+            raise ConfigurationError(f"sources and targets must be as many, and positions in the {n} names.")
+        if (ends[0] == ends[1]).any():
+            raise ConfigurationError("An edge must join two different entities.")
+        one, other = rank[ends[0]], rank[ends[1]]
+        weight = _whole("weights", np.ones(len(one)) if weights is None else weights, len(one), 1)
+        token = _whole("tokens", np.zeros(len(one)) if tokens is None else tokens, len(one), 0)
+        alone = _whole("node_tokens", np.zeros(n) if node_tokens is None else node_tokens, n, 0)
+        places = np.concatenate([one * n + other, other * n + one])
+        cells, where = np.unique(places, return_inverse=True)
+        indptr = np.searchsorted(cells, np.arange(n + 1) * n)
+        sums = (_summed(where, np.concatenate([values, values]), len(cells)) for values in (weight, token))
+        return cls(ordered, indptr, cells % n if n else cells, next(sums), next(sums), alone[order])
+
+    @cached_property
+    def rows(self) -> Integers:
+        """The row of each entry, shape (m,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    @cached_property
+    def degrees(self) -> Integers:
+        """Number of neighbours of each entity, shape (n,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def strengths(self) -> Integers:
+        """Sum of the weights of each entity's edges, shape (n,)."""
+        return _summed(self.rows, self.weights, len(self))
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Key -> row."""
+        return {name: row for row, name in enumerate(self.names)}
+
+    def neighbours(self, row: int) -> Integers:
+        """The sorted neighbours of an entity."""
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+
+def entity_graph(graph: StatementGraph, allowed: Container[str] | None = None) -> EntityGraph:
+    """The graph of the entities that some chunks state.
+
+    Parameters
+    ----------
+    allowed : ids of the chunks that count; None for all
+    """
+    names = tuple(sorted(key for key, where in graph.entities.items() if _counted(where, allowed)[0]))
+    position = {name: row for row, name in enumerate(names)}
+    cells: list[int] = []
+    weights: list[int] = []
+    tokens: list[int] = []
+    ends = [0]
+    for name in names:
+        row = []
+        for other, where in graph.links.get(name, {}).items():
+            chunks, size = _counted(where, allowed)
+            if chunks:
+                row.append((position[other], chunks, size))
+        row.sort()
+        cells += [cell for cell, _, _ in row]
+        weights += [chunks for _, chunks, _ in row]
+        tokens += [size for _, _, size in row]
+        ends.append(len(cells))
+    alone = [_counted(graph.entities[name], allowed)[1] for name in names]
+    return EntityGraph(names, *(np.array(values, np.int64) for values in (ends, cells, weights, tokens, alone)))
+
+
+def _counted(where: Occurrences, allowed: Container[str] | None) -> tuple[int, int]:
+    """Number of allowed chunks, and the tokens of what they state."""
+    if allowed is None:
+        return len(where), sum(where.values())
+    sizes = [tokens for chunk_id, tokens in where.items() if chunk_id in allowed]
+    return len(sizes), sum(sizes)
+
+
+def _summed(where: Integers, values: Integers, length: int) -> Integers:
+    sums = np.zeros(length, np.int64)
+    np.add.at(sums, where, values)
+    return sums
+
+
+def _whole(name: str, values: Any, length: int, least: int) -> Integers:
+    given = np.asarray(values)
+    if given.shape != (length,) or (length and not (np.equal(np.mod(given, 1), 0).all() and given.min() >= least)):
+        raise ConfigurationError(f"{name} must be {length} whole numbers of at least {least}.")
+    return given.astype(np.int64)

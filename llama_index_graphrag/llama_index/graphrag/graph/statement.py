@@ -1,0 +1,249 @@
+"""What a chunk states about entities: as it was extracted, and with its entities resolved.
+
+The statement is the unit of the package. An entity or a pair of entities has nothing of its own but its statements:
+its weight is the number of chunks that state it, its type and spelling are those of most of them, its description is
+their texts. So what a chunk adds can be subtracted again exactly.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from llama_index.ragkit.text.mentions import normalise
+
+__all__ = [
+    "ChunkStatements",
+    "EntityStatement",
+    "RelationStatement",
+    "Statement",
+    "bare",
+    "digest",
+    "scope_of",
+    "scoped",
+]
+
+_DIGEST_LENGTH = 32  # hexadecimal digits: 128 bits
+_SCOPE_END = "\x1f"  # below every printable character, so that the keys of one scope are consecutive when sorted
+
+
+def scoped(scope: str, name: str) -> str:
+    """A name within a scope; the name itself without one."""
+    return f"{scope}{_SCOPE_END}{name}" if scope else name
+
+
+def scope_of(key: str) -> str:
+    """The scope of a scoped name; empty where it has none."""
+    scope, end, _ = key.partition(_SCOPE_END)
+    return scope if end else ""
+
+
+def bare(key: str) -> str:
+    """A scoped name without its scope."""
+    return key.partition(_SCOPE_END)[2] or key
+
+
+class EntityStatement(NamedTuple):
+    """An entity as a chunk describes it.
+
+    Attributes
+    ----------
+    name, type, description : as extracted; type and description may be empty
+    merged_from : ids of all chunks that the description was merged from, where those are more than its own chunk; each
+        of them has the statement
+    """
+
+    name: str
+    type: str = ""
+    description: str = ""
+    merged_from: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the entity."""
+        return (self.name,)
+
+    @property
+    def text(self) -> str:
+        """The statement as a line of text."""
+        return f"{self.name}: {self.description}" if self.description else self.name
+
+
+class RelationStatement(NamedTuple):
+    """A relation between two entities as a chunk describes it.
+
+    Attributes
+    ----------
+    source, target : names of the entities
+    description : may be empty
+    strength : as rated by the extractor, at least 0; only the published weights use it
+    merged_from : as for an entity
+    """
+
+    source: str
+    target: str
+    description: str = ""
+    strength: float = 1.0
+    merged_from: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its ends."""
+        return self.source, self.target
+
+    @property
+    def text(self) -> str:
+        """The statement as a line of text: the description, after the names where it does not contain both.
+
+        >>> RelationStatement("Scrooge", "Marley", "Marley was Scrooge's partner.").text
+        "Marley was Scrooge's partner."
+        >>> RelationStatement("Scrooge", "Marley", "former partners").text
+        'Scrooge - Marley: former partners'
+        """
+        return self.line(f" {normalise(self.description)} ")
+
+    def line(self, words: str) -> str:
+        """As :attr:`text`.
+
+        Parameters
+        ----------
+        words : the normalised description, between spaces
+        """
+        ends = f"{self.source} - {self.target}"
+        if not self.description:
+            return ends
+        named = all(f" {normalise(end)} " in words for end in (self.source, self.target))
+        return self.description if named else f"{ends}: {self.description}"
+
+
+@dataclass(frozen=True)
+class ChunkStatements:
+    """Everything that one chunk states.
+
+    Attributes
+    ----------
+    chunk_id : id of the node
+    text_hash : hash of the text of the node, which identifies its statements by content
+    document_id : id of its source document; empty for a node without one, which then stands alone
+    position : place of the chunk in its document, at least 0
+    entities, relations : in the order of the extraction
+    scope : printable; chunks of different scopes share no entity
+    """
+
+    chunk_id: str
+    text_hash: str
+    document_id: str = ""
+    position: int = 0
+    entities: tuple[EntityStatement, ...] = ()
+    relations: tuple[RelationStatement, ...] = ()
+    scope: str = ""
+
+    @property
+    def order(self) -> tuple[str, str, int, str]:
+        """The canonical order of chunks: (text hash, document id, position), then id."""
+        return self.text_hash, self.document_id, self.position, self.chunk_id
+
+    @property
+    def document(self) -> str:
+        """The document within which names are resolved; the chunk itself where it has none."""
+        return scoped(self.scope, self.document_id or self.chunk_id)
+
+    @property
+    def all_statements(self) -> tuple[EntityStatement | RelationStatement, ...]:
+        """Entities, then relations."""
+        return *self.entities, *self.relations
+
+    @cached_property
+    def normal_names(self) -> tuple[tuple[str, ...], ...]:
+        """The normalised names of each statement; empty ones for names without letters and digits."""
+        return tuple(tuple(map(normalise, statement.names)) for statement in self.all_statements)
+
+    @cached_property
+    def identified(self) -> tuple[tuple[str, str], ...]:
+        """The id and the text of each statement whose names have letters or digits; see :class:`Statement`."""
+        words = {s.description: f" {normalise(s.description)} " for s in self.relations}
+        found = []
+        for names, statement in zip(self.normal_names, self.all_statements, strict=True):
+            if not all(names):
+                continue
+            if isinstance(statement, RelationStatement):
+                text = statement.line(words[statement.description])
+            else:
+                text = statement.text
+            found.append((digest(self.text_hash, len(statement.names), *statement.names, text), text))
+        return tuple(found)
+
+    @property
+    def typed_names(self) -> Iterator[tuple[str, str]]:
+        """Normalised name and type of each entity, as often as they are given; the ends of relations have no type."""
+        for names, statement in zip(self.normal_names, self.all_statements, strict=True):
+            for name in filter(None, names):
+                yield name, statement.type if isinstance(statement, EntityStatement) else ""
+
+    def without_merged(self, removed: Iterable[str]) -> "ChunkStatements":
+        """Without the descriptions that were merged from one of these chunks, among others."""
+        gone = frozenset(removed)
+        entities = tuple(
+            entity if gone.isdisjoint(entity.merged_from) else entity._replace(description="", merged_from=())
+            for entity in self.entities
+        )
+        relations = tuple(
+            relation if gone.isdisjoint(relation.merged_from) else relation._replace(description="", merged_from=())
+            for relation in self.relations
+        )
+        return replace(self, entities=entities, relations=relations)
+
+    def record(self) -> dict[str, Any]:
+        """Entities and relations as plain lists, for storage; :meth:`from_record` reads it back."""
+        return {"entities": list(map(_row, self.entities)), "relations": list(map(_row, self.relations))}
+
+    @classmethod
+    def from_record(
+        cls,
+        record: Mapping[str, Sequence[Sequence[Any]]],
+        chunk_id: str,
+        text_hash: str,
+        document_id: str = "",
+        position: int = 0,
+        scope: str = "",
+    ) -> "ChunkStatements":
+        """Read what :meth:`record` gave; trailing fields may be missing."""
+        entities = [EntityStatement(*row[:3], *(tuple(merged) for merged in row[3:])) for row in record["entities"]]
+        relations = [RelationStatement(*row[:4], *(tuple(merged) for merged in row[4:])) for row in record["relations"]]
+        return cls(chunk_id, text_hash, document_id, position, tuple(entities), tuple(relations), scope)
+
+
+def _row(statement: EntityStatement | RelationStatement) -> list[Any]:
+    """A statement as values that JSON has; chunks that it was merged from are left out where there are none."""
+    *values, merged = statement
+    return [*values, list(merged)] if merged else values
+
+
+class Statement(NamedTuple):
+    """A statement with its entities resolved.
+
+    Attributes
+    ----------
+    id : hash of its content: the hash of the chunk's text, and what was extracted from it. Ids of nodes have no part
+        in it, so that a corpus that is indexed again has the same statements
+    chunk_id : id of the node that states it
+    entities : keys of the entities that it is about: one, or the two ends of a relation
+    text : one line
+    strength : of a relation; 0 for a statement about one entity
+    order : canonical order of statements
+    """
+
+    id: str
+    chunk_id: str
+    entities: tuple[str, ...]
+    text: str
+    strength: float
+    order: tuple[str, str, int, str, int]
+
+
+def digest(*parts: Any) -> str:
+    """Hash of values that JSON can hold, 32 hexadecimal digits."""
+    encoded = json.dumps(parts, ensure_ascii=True, separators=(",", ":")).encode()
+    return sha256(encoded).hexdigest()[:_DIGEST_LENGTH]

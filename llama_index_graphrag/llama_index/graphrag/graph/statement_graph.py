@@ -1,0 +1,162 @@
+"""The statements of a corpus by entity and by pair of entities, kept up to date as chunks come and go.
+
+Every count is a sum over chunks, so that taking a chunk away is exact subtraction: after any inserts and deletes the
+graph equals that of the remaining chunks (:func:`~llama_index.graphrag.graph.changes.statement_graph`).
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from llama_index.graphrag.graph.statement import (
+    ChunkStatements,
+    EntityStatement,
+    RelationStatement,
+    Statement,
+    bare,
+    scope_of,
+    scoped,
+)
+from llama_index.ragkit.text.mentions import normalise
+
+__all__ = ["Occurrences", "StatementGraph", "majority", "resolved"]
+
+# Chunk id -> tokens of the chunk's statements about an entity or a pair, as :func:`resolved` estimates them.
+Occurrences = Mapping[str, int]
+
+
+def majority(values: Iterable[str]) -> str:
+    """The most frequent value, the first in order where several are; empty ones do not count.
+
+    >>> majority(["PERSON", "GEO", "", "PERSON", "", ""]), majority([])
+    ('PERSON', '')
+    """
+    counts = Counter(value for value in values if value)
+    return min(counts, key=lambda value: (-counts[value], value), default="")
+
+
+def resolved(
+    chunk: ChunkStatements, same: Mapping[str, str], short: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, ...], EntityStatement | RelationStatement]]:
+    """The statements of a chunk with the entities that they are about.
+
+    A relation whose ends are one entity is about that entity alone. A name without letters and digits is no entity;
+    a statement with such a name is left out.
+
+    Parameters
+    ----------
+    same, short : normalised name -> the name that stands for it, everywhere and in the document of the chunk
+
+    Yields
+    ------
+    keys of the entities, without repetition; the statement
+    """
+    for names, statement in zip(chunk.normal_names, chunk.all_statements, strict=True):
+        if all(names):
+            full = (short.get(name, name) for name in names)
+            yield tuple(dict.fromkeys(scoped(chunk.scope, same.get(name, name)) for name in full)), statement
+
+
+@dataclass(frozen=True)
+class StatementGraph:
+    """Statements, and the entities and pairs that they are about. It never changes; a write makes a new one.
+
+    The key of an entity is its normalised name after resolution (:mod:`llama_index.graphrag.graph.resolution`), within
+    the scope of its chunks.
+
+    Attributes
+    ----------
+    chunks : chunk id -> what it states
+    documents : document -> ids of its chunks
+    same : normalised name -> the name that stands for it, by other evidence than the rules on names
+    short : document -> the short forms within it
+    entities : key -> where it is named
+    links : key -> key -> where the pair is stated; symmetric, without loops
+    """
+
+    chunks: Mapping[str, ChunkStatements] = field(default_factory=dict)
+    documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    same: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    entities: Mapping[str, Occurrences] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, Occurrences]] = field(default_factory=dict)
+    _statements: dict[str, list[Statement]] = field(default_factory=dict, repr=False, compare=False)
+
+    def key(self, name: str, document: str) -> str:
+        """The entity that a name stands for in a document; empty for a name without letters and digits."""
+        normal = normalise(name)
+        full = self.short.get(document, {}).get(normal, normal)
+        return full and scoped(scope_of(document), self.same.get(full, full))
+
+    # -- statements ---------------------------------------------------------------------------------
+
+    def statements(self, chunk_id: str) -> list[Statement]:
+        """The statements of a chunk, in their order."""
+        if chunk_id not in self._statements:
+            chunk = self.chunks[chunk_id]
+            about = resolved(chunk, self.same, self.short.get(chunk.document, {}))
+            self._statements[chunk_id] = [
+                Statement(
+                    id=identity,
+                    chunk_id=chunk_id,
+                    entities=keys,
+                    text=text,
+                    strength=statement.strength if isinstance(statement, RelationStatement) else 0.0,
+                    order=(*chunk.order, index),
+                )
+                for index, ((keys, statement), (identity, text)) in enumerate(zip(about, chunk.identified, strict=True))
+            ]
+        return self._statements[chunk_id]
+
+    def statements_in(self, keys: Iterable[str], allowed: Container[str] | None = None) -> list[Statement]:
+        """The statements that are about these entities and no others, in canonical order.
+
+        Parameters
+        ----------
+        allowed : ids of the chunks that count; None for all
+        """
+        inside = frozenset(keys)
+        chunks = {chunk_id for key in inside for chunk_id in self.entities.get(key, ())}
+        found = [
+            statement
+            for chunk_id in chunks
+            if allowed is None or chunk_id in allowed
+            for statement in self.statements(chunk_id)
+            if inside.issuperset(statement.entities)
+        ]
+        return sorted(found, key=lambda statement: statement.order)
+
+    def statements_about(self, key: str, allowed: Container[str] | None = None) -> list[Statement]:
+        """The statements about an entity, alone or with another, in canonical order."""
+        found = [
+            statement
+            for chunk_id in self.entities.get(key, ())
+            if allowed is None or chunk_id in allowed
+            for statement in self.statements(chunk_id)
+            if key in statement.entities
+        ]
+        return sorted(found, key=lambda statement: statement.order)
+
+    # -- entities -----------------------------------------------------------------------------------
+
+    def type_of(self, key: str, allowed: Container[str] | None = None) -> str:
+        """The type that most statements give an entity; empty if none does."""
+        return majority(entity.type for entity in self._given(key, allowed) if isinstance(entity, EntityStatement))
+
+    def name_of(self, key: str, allowed: Container[str] | None = None) -> str:
+        """The spelling of an entity in most statements; short forms count where nothing else is there."""
+        spelled = [name for statement in self._given(key, allowed) for name in statement.names]
+        return majority(name for name in spelled if normalise(name) == bare(key)) or bare(key)
+
+    def descriptions(self, key: str, allowed: Container[str] | None = None) -> list[str]:
+        """The different descriptions of an entity, in canonical order."""
+        given = self._given(key, allowed)
+        return list(dict.fromkeys(e.description for e in given if isinstance(e, EntityStatement) and e.description))
+
+    def _given(self, key: str, allowed: Container[str] | None) -> Iterator[EntityStatement | RelationStatement]:
+        """The statements about an entity as extracted, in canonical order."""
+        where = (self.chunks[c] for c in self.entities.get(key, ()) if allowed is None or c in allowed)
+        for chunk in sorted(where, key=lambda chunk: chunk.order):
+            for keys, statement in resolved(chunk, self.same, self.short.get(chunk.document, {})):
+                if key in keys:
+                    yield statement

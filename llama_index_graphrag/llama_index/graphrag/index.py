@@ -1,0 +1,262 @@
+"""`GraphRAGIndex`: statements about entities, and communities of these (Edge et al. 2024, arXiv 2404.16130)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from llama_index.core.llms import LLM
+from llama_index.core.schema import Document, TransformComponent
+
+from llama_index.graphrag.builder import GraphRAGBuilder
+from llama_index.graphrag.clustering.hierarchy import Hierarchy
+from llama_index.graphrag.clustering.leiden import LeidenClustering
+from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
+from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
+from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
+from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
+from llama_index.graphrag.page import page_of, rows_to_show
+from llama_index.graphrag.reporter import ReportWriter
+from llama_index.graphrag.reports.planning import unwritten
+from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.retriever import GraphRAGRetriever
+from llama_index.graphrag.search.estimate import QuestionCost, global_cost
+from llama_index.graphrag.state import GraphRAGState
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedStruct,
+    Estimate,
+    NodeExtractor,
+    Steps,
+    Summarizer,
+    arun_steps,
+    count_tokens,
+    nodes_of,
+    plain_text,
+    register_index,
+    run_steps,
+    texts_of,
+)
+from llama_index.ragkit.html import Page
+
+if TYPE_CHECKING:
+    from llama_index.core.callbacks.base import CallbackManager
+    from llama_index.core.schema import BaseNode, IndexNode
+    from llama_index.core.storage.storage_context import StorageContext
+    from typing_extensions import Self, Unpack
+
+__all__ = ["GraphRAGIndex", "GraphRAGStruct"]
+
+
+@dataclass
+class GraphRAGStruct(DerivedStruct):
+    """The struct of a :class:`GraphRAGIndex`."""
+
+    type_name = "llama_index.graphrag"
+
+
+class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
+    """What chunks state about entities, as a graph; its communities, nested; and reports about these.
+
+    Questions about details follow the entities that they name to the chunks that state something about them; questions
+    about the whole are answered from the reports, which are no larger than a budget of tokens.
+
+    The statement is the unit: every count is a sum over chunks, so that deletes are exact and need no LLM. Communities
+    are a function of the graph, so that an index that grew by inserts equals one that was built at once. Reports are
+    keyed by what they are made of: what did not change is not written again. Deviations from paper and published code
+    are listed in the documentation of the package.
+
+    Parameters
+    ----------
+    extractor : extracts entities and relations from a chunk; default :class:`EntityExtractor`, one LLM call per chunk.
+        :class:`CooccurrenceExtractor` needs no LLM, :class:`RecordedExtractor` uses existing data
+    summarizer : writes the reports of communities whose statements are longer than a report; default
+        :class:`ReportWriter`. With one that needs no LLM, such as :class:`~llama_index.ragkit.ExtractiveSummarizer`,
+        reports are statements, chosen so that they cover the entities of the community
+    clustering : finds the communities; default :class:`AgglomerativeClustering`. :class:`LeidenClustering` is the
+        published one
+    reports : "lazy": a report is written when a question first reads it; "deferred": by :meth:`write_reports`;
+        "eager": at each write. What is not written answers with its statements ["lazy"; published "eager"]
+    report_tokens : of a report, at least 1; a community with no more tokens of statements is reported by these
+        verbatim [800; published 2,000 words, and no community verbatim]
+    context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
+    partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
+        community, so that reports can be read under a filter for it. It cannot be changed afterwards [None]
+    kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has an invalid value.
+    """
+
+    index_struct_cls = GraphRAGStruct
+    method: ClassVar[str] = "graphrag"
+    space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
+    config_cls = GraphRAGConfig
+    builder_cls = GraphRAGBuilder
+    retriever_cls = GraphRAGRetriever
+    keywords = GraphRAGKeywords
+    default_extractor = EntityExtractor
+    default_summarizer = ReportWriter
+
+    if TYPE_CHECKING:  # the keywords, for editors and type checkers
+
+        def __init__(
+            self,
+            nodes: Sequence[BaseNode] | None = None,
+            objects: Sequence[IndexNode] | None = None,
+            index_struct: DerivedStruct | None = None,
+            storage_context: StorageContext | None = None,
+            callback_manager: CallbackManager | None = None,
+            transformations: list[TransformComponent] | None = None,
+            show_progress: bool = False,
+            **kwargs: Unpack[GraphRAGKeywords],
+        ) -> None: ...
+
+        @classmethod
+        def from_documents(  # type: ignore[override]  # noqa: D102
+            cls,
+            documents: Sequence[Document],
+            storage_context: StorageContext | None = None,
+            show_progress: bool = False,
+            callback_manager: CallbackManager | None = None,
+            transformations: list[TransformComponent] | None = None,
+            **kwargs: Unpack[GraphRAGKeywords],
+        ) -> Self: ...
+
+        @classmethod
+        async def afrom_documents(  # type: ignore[override]  # noqa: D102
+            cls,
+            documents: Sequence[Document],
+            storage_context: StorageContext | None = None,
+            show_progress: bool = False,
+            callback_manager: CallbackManager | None = None,
+            transformations: list[TransformComponent] | None = None,
+            **kwargs: Unpack[GraphRAGKeywords],
+        ) -> Self: ...
+
+        def as_retriever(  # type: ignore[override]  # noqa: D102
+            self, **kwargs: Unpack[GraphRAGRetrieverKeywords]
+        ) -> GraphRAGRetriever: ...
+
+    @classmethod
+    def paper(cls) -> dict[str, Any]:
+        """Keywords of the published pipeline: `GraphRAGIndex(nodes, **GraphRAGIndex.paper())`.
+
+        Raises
+        ------
+        ImportError
+            Without the extra `leiden`.
+        """
+        return {
+            **PUBLISHED_INDEX,
+            "extractor": EntityExtractor(gleanings=1),
+            "clustering": LeidenClustering.paper(),
+        }
+
+    # -- communities and reports --------------------------------------------------------------------
+
+    @property
+    def communities(self) -> Hierarchy:
+        """The communities of all entities, computed when they are first needed after a write."""
+        return self.state.everything.hierarchy
+
+    def community_names(self, community: int) -> list[str]:
+        """The names of the entities of a community, as most chunks spell them, sorted."""
+        view = self.state.everything
+        return sorted(view.graph.name_of(key) for key in view.planner.names(community))
+
+    def report(self, community: int) -> Report:
+        """The report of a community: as written, or its statements."""
+        return self.state.report(self.state.everything, community)
+
+    def write_reports(self) -> int:
+        """Write the reports that are missing, and delete those of communities that no longer exist.
+
+        Returns
+        -------
+        How many could not be written.
+        """
+        return run_steps(self._write_reports())
+
+    async def awrite_reports(self) -> int:
+        """As :meth:`write_reports`."""
+        return await arun_steps(self._write_reports())
+
+    def _write_reports(self) -> Steps[int]:
+        builder = self.builder
+        if isinstance(builder, GraphRAGBuilder):
+            yield from self.writer.revise(builder.write_reports)
+        return len(self.state.failed)
+
+    # -- costs --------------------------------------------------------------------------------------
+
+    @classmethod
+    def estimate(
+        cls,
+        documents: Sequence[Document],
+        *,
+        extractor: NodeExtractor | None = None,
+        summarizer: Summarizer | None = None,
+        transformations: list[TransformComponent] | None = None,
+        llm: LLM | None = None,
+        report_tokens: int = 800,
+        context_tokens: int = 4000,
+    ) -> Estimate:
+        """Estimate the LLM calls and tokens of a build with all reports, without calling a model.
+
+        Parameters
+        ----------
+        documents, extractor, transformations, llm : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        summarizer : a summarizer that needs no LLM adds no cost
+        report_tokens, context_tokens : see :class:`GraphRAGIndex`
+
+        Returns
+        -------
+        Calls, prompt tokens and reply tokens. Those of the reports are an upper bound, for statements as long as the
+        text; with `reports="lazy"` they are spread over the questions that read them.
+        """
+        work = super().estimate(documents, extractor=extractor, transformations=transformations, llm=llm)
+        if not (summarizer or ReportWriter()).needs_llm:
+            return work
+        tokens = sum(count_tokens(plain_text(node)) for node in nodes_of(documents, transformations))
+        # Leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
+        reports = 2 * (tokens // report_tokens)
+        return work + Estimate(reports, min(reports * context_tokens, 4 * tokens), reports * report_tokens)
+
+    def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
+        """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.
+
+        Parameters
+        ----------
+        question : it is embedded, since the reports nearest to it are read
+        kwargs : of the retriever; `mode` is "global"
+
+        Returns
+        -------
+        Calls and tokens, and what reading every chunk would take instead.
+        """
+        return run_steps(self._estimate_question(question, {**kwargs, "mode": "global"}))
+
+    def _estimate_question(self, question: str, keywords: Mapping[str, Any]) -> Steps[QuestionCost]:
+        retriever = GraphRAGRetriever(self, **{**keywords, "max_reports": 0, "rating_threshold": None})
+        found = yield from retriever.search(question)
+        texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
+        corpus = sum(map(count_tokens, texts.values()))
+        if found is None or found.cut is None:
+            return QuestionCost(0, 0, 0, corpus)
+        plans = [found.view.planner.plan(community) for community in found.cut.communities]
+        writes = isinstance(self.builder, GraphRAGBuilder) and self.builder.writes_reports
+        missing = unwritten(plans, self.state.reports) if writes and self.config.reports == "lazy" else []
+        missing = missing[: keywords.get("max_reports", 20)]
+        sizes = [count_tokens(node.get_content()) for node in found.derived.values()]
+        return global_cost(sizes, BATCH_TOKENS, REDUCE_TOKENS, corpus, [plan.tokens for plan in missing])
+
+    def _page(self) -> Page:
+        last = self.last_query
+        view = self.state.everything if last is None else last.found.view
+        shown = rows_to_show(view, last)
+        return page_of(self.state, view, shown, run_steps(texts_of(shown.chunks, self.storage.get_node)), last)
+
+
+register_index(GraphRAGIndex)

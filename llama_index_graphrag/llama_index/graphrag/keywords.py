@@ -1,0 +1,48 @@
+"""The keywords of Graph RAG's index, retriever and postprocessor, for editors and type checkers."""
+
+from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.config import Context, ReportTime, SearchMode
+from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords, Summarizer
+
+__all__ = ["GraphRAGKeywords", "GraphRAGPostprocessorKeywords", "GraphRAGRetrieverKeywords"]
+
+
+class GraphRAGKeywords(IndexKeywords, total=False):
+    """Keywords of :class:`~llama_index.graphrag.GraphRAGIndex`."""
+
+    summarizer: Summarizer | None
+    clustering: Clustering | None
+    reports: ReportTime
+    report_tokens: int
+    context_tokens: int
+    partition_by: str | None
+
+
+class GraphRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
+    """Keywords of :class:`~llama_index.graphrag.GraphRAGRetriever`."""
+
+    mode: SearchMode
+    context: Context
+    entities_top_k: int
+    link_threshold: float
+    spread: float
+    structure_weight: float
+    report_share: float
+    statement_share: float
+    relations_per_entity: int
+    level: int | None
+    rating_threshold: float | None
+    relevance_budget: int | None
+    feedback: float
+    max_reports: int | None
+    max_calls: int
+    rounds: int
+    follow_ups: int
+    primer_reports: int
+    num_workers: int
+
+
+class GraphRAGPostprocessorKeywords(PostprocessorKeywords, total=False):
+    """Keywords of :class:`~llama_index.graphrag.GraphRAGPostprocessor`."""
+
+    max_added: int

@@ -1,0 +1,166 @@
+"""The local search: from the entities of a question to chunks (arXiv 2404.16130 has none; microsoft/graphrag does)."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+from llama_index.core.schema import TextNode
+from numpy.typing import NDArray
+
+from llama_index.graphrag.config import SearchConfig
+from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
+from llama_index.graphrag.graph.statement import bare, scope_of
+from llama_index.graphrag.reports.lines import ranked_lines
+from llama_index.graphrag.search.chunk_scores import activations, chunk_scores, chunk_shares
+from llama_index.graphrag.search.context import Section, assembled, ranked_communities, ranked_relations
+from llama_index.graphrag.search.linking import Link, linked_entities
+from llama_index.graphrag.state import GraphRAGState, GraphView
+from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
+
+__all__ = ["UNLINKED", "linked_chunks", "mixed_context", "rescored"]
+
+UNLINKED = "the question leads to no entity of the graph; chunks are ranked by similarity alone"
+_NEAREST = 5  # chunks whose entities are linked where the question leads to none
+_MOST_REPORTS = 20
+_MOST_CHUNKS = 100
+_STATEMENTS_KEY = "graphrag_statements"
+
+
+def linked_chunks(
+    query: Query[GraphRAGState], text: str, vector: NDArray[np.float32], options: SearchConfig
+) -> Steps[GraphRAGFound]:
+    """Chunks by their similarity to a text and by the entities that it leads to.
+
+    Parameters
+    ----------
+    text, vector : the question, or a follow-up question
+    """
+    near = yield from similarities(query, vector)
+    view = yield from offload(query.state.view, query.allowed)
+    return (yield from offload(_linked_chunks, query, view, text, vector, near, options))
+
+
+def _linked_chunks(
+    query: Query[GraphRAGState],
+    view: GraphView,
+    text: str,
+    vector: NDArray[np.float32],
+    near: Similarities,
+    options: SearchConfig,
+) -> GraphRAGFound:
+    nearness = near.standard
+    first = (node_id for node_id, _ in near.ranking(nearness, _NEAREST))
+    links = linked_entities(
+        text,
+        view.names,
+        _near_entities(query.state, view, vector, options.entities_top_k),
+        [view.entities_of.get(node_id, ()) for node_id in islice(first, _NEAREST)] if len(view.entities) else (),
+        top_k=options.entities_top_k,
+        threshold=options.link_threshold,
+    )
+    active = activations(view.entities, links, options.spread)
+    shares = chunk_shares(view.graph, active)
+    ids = near.ids()
+    scores = rescored(nearness, [shares.get(node_id, 0.0) for node_id in ids], options)
+    return GraphRAGFound(
+        view=view,
+        ranking=near.ranking(scores, query.wanted),
+        fallback="" if links else UNLINKED,
+        links=links,
+        active=active,
+        shares=shares,
+        cosines=dict(zip(ids, near.cosines.tolist(), strict=True)),
+    )
+
+
+def rescored(nearness: NDArray[np.float64], shares: Sequence[float], options: SearchConfig) -> NDArray[np.float64]:
+    """The scores of chunks; see :func:`~llama_index.graphrag.search.chunk_scores.chunk_scores`."""
+    return chunk_scores(nearness, np.asarray(shares, np.float64), options.structure_weight)
+
+
+def _near_entities(
+    state: GraphRAGState, view: GraphView, vector: NDArray[np.float32], top_k: int
+) -> list[tuple[str, float]]:
+    """Entities whose names are nearest to a vector, with the cosine."""
+    if not top_k or not len(state.entities):
+        return []
+    (hits,) = state.entities.search(np.stack([vector]), top_k, state.name_mask(view))
+    found: dict[str, float] = {}
+    for row, cosine in zip(hits.rows.tolist(), hits.scores, strict=True):
+        name = state.entities.records[row].key
+        for key in view.names.get(bare(name), ()):
+            if scope_of(key) == scope_of(name):
+                found.setdefault(key, cosine)
+    return list(found.items())
+
+
+def mixed_context(
+    query: Query[GraphRAGState], found: GraphRAGFound, fetch: NodeFetch, budget: int, options: SearchConfig
+) -> Steps[GraphRAGFound]:
+    """Reports, statements and chunks around the linked entities, each within its share of a budget.
+
+    Parameters
+    ----------
+    budget : tokens
+    """
+    state, view = query.state, found.view
+    rows = [view.entities.position[link.entity] for link in found.links if link.entity in view.entities.position]
+    reports = yield from offload(_reports, state, view, rows)
+    lines = yield from offload(_lines, view, found.links, rows, options)
+    ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
+    texts = []
+    for node_id, _ in ranking:
+        node = yield from fetch(node_id)
+        texts.append("" if node is None else plain_text(node))
+    shares = options.report_share, options.statement_share
+    kept_reports, kept_lines, kept_chunks = assembled(
+        [
+            Section([count_tokens(node.get_content()) for node in reports], shares[0]),
+            Section([count_tokens(line) + 1 for line, _ in lines], shares[1]),
+            Section([count_tokens(text) for text in texts], 1 - sum(shares)),
+        ],
+        budget,
+    )
+    derived = [reports[i] for i in kept_reports]
+    if kept_lines:
+        text = "\n".join(lines[i][0] for i in kept_lines)
+        nodes = list(dict.fromkeys(node for i in kept_lines for node in lines[i][1]))
+        derived.append(derived_node(content_id("graphrag statements", text), text, {_STATEMENTS_KEY: True}, nodes))
+    best = max((score for _, score in ranking), default=0.0)
+    return GraphRAGFound(
+        view=view,
+        ranking=[(node.node_id, best) for node in derived] + [ranking[i] for i in kept_chunks],
+        fallback=found.fallback,
+        derived={node.node_id: node for node in derived},
+        links=found.links,
+        active=found.active,
+        shares=found.shares,
+        cosines=found.cosines,
+        calls=found.calls,
+        tokens=sum(count_tokens(node.get_content()) for node in derived),
+        keep_all=True,
+    )
+
+
+def _reports(state: GraphRAGState, view: GraphView, rows: Sequence[int]) -> list[TextNode]:
+    """Reports of the communities with linked entities, the most linked first."""
+    communities = ranked_communities(view.hierarchy, rows) if rows else []
+    made = [(community, state.report(view, community)) for community in communities[:_MOST_REPORTS]]
+    found = {n.node_id: n for c, report in made if report.findings for n in [report_node(state, view, c, report)]}
+    return list(found.values())
+
+
+def _lines(
+    view: GraphView, links: Sequence[Link], rows: Sequence[int], options: SearchConfig
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Statements about linked entities and their relations: texts, and the nodes that state them."""
+    names = view.entities.names
+    pairs = {(names[i], names[j]) for i, j in ranked_relations(view.entities, rows, options.relations_per_entity)}
+    linked = {link.entity for link in links}
+    statements = {
+        statement
+        for key in linked
+        for statement in view.graph.statements_about(key)
+        if len(statement.entities) == 1 or tuple(sorted(statement.entities)) in pairs
+    }
+    return [(line.text, line.nodes) for line in ranked_lines(statements)]

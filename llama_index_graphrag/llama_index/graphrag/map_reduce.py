@@ -1,0 +1,249 @@
+"""`ReportMapReduce`: an answer from many reports, by points of batches (arXiv 2404.16130, section 3.1.6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.response.schema import RESPONSE_TYPE
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.llms import LLM, MockLLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryType
+from pydantic import BaseModel, Field
+
+from llama_index.graphrag.found import FINDINGS_KEY
+from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
+from llama_index.graphrag.search.map_reduce import BatchResult, Point, batches, checked_points, collected
+from llama_index.ragkit import (
+    PromptHolder,
+    RetryPolicy,
+    Steps,
+    arun_steps,
+    complete,
+    count_tokens,
+    fence,
+    gather,
+    parse_model,
+    run_steps,
+    strip_reasoning,
+)
+from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.validation import check_count
+
+__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce"]
+
+BATCH_TOKENS = 12_000
+REDUCE_TOKENS = 12_000
+NO_MAP = "No language model is set, so that no map step ran. What the reports say:"
+
+Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
+
+
+class _Point(BaseModel):
+    text: str
+    score: Any = 0
+    sources: list[Any] = Field(default_factory=list)
+
+
+class _Points(BaseModel):
+    points: list[_Point]
+
+
+@dataclass(frozen=True)
+class ReportAnswer:
+    """An answer, and what it is made of.
+
+    Attributes
+    ----------
+    text : the answer
+    points : the points that it was made of, the most important first, each with the ids of the nodes that it rests on
+    failed : number of a batch -> why it gave no points
+    calls : of the model
+    dropped_citations, dropped_points : citations of unknown passages, and points without a source or score
+    without_score, left_out : points with a score of zero, and those for which there was no room
+    """
+
+    text: str
+    points: Sequence[Point] = ()
+    failed: Mapping[int, str] | None = None
+    calls: int = 0
+    dropped_citations: int = 0
+    dropped_points: int = 0
+    without_score: int = 0
+    left_out: int = 0
+
+
+class ReportMapReduce(PromptHolder, BaseSynthesizer):
+    """Answers from reports, or from any nodes: each batch of them gives points with scores, the best give the answer.
+
+    A batch that fails fails alone; points that cite nothing of what they were given are dropped and counted. The
+    response's metadata has a :class:`ReportAnswer` under "graphrag". Without a language model, or with a `MockLLM`, the
+    answer lists what the reports say and states that no map step ran.
+
+    Parameters
+    ----------
+    llm : default `Settings.llm`
+    batch_tokens : of the reports in one call, at least 1 [12,000, as published]
+    reduce_tokens : of the points that the answer is made of, at least 1 [12,000, as published]
+    num_workers : batches that are read at once, at least 1 [4]
+    prompts : {"map": ..., "answer": ...} replace the default prompts
+    retry : how calls are retried
+    callback_manager : as for every synthesizer
+    """
+
+    default_prompts = {"map": MAP_PROMPT, "answer": ANSWER_PROMPT}  # noqa: RUF012 - read only
+
+    def __init__(
+        self,
+        llm: LLM | None = None,
+        *,
+        batch_tokens: int = BATCH_TOKENS,
+        reduce_tokens: int = REDUCE_TOKENS,
+        num_workers: int = 4,
+        prompts: Mapping[str, BasePromptTemplate] | None = None,
+        retry: RetryPolicy | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        super().__init__(llm=llm, callback_manager=callback_manager)
+        self.batch_tokens = check_count("batch_tokens", batch_tokens, 1)
+        self.reduce_tokens = check_count("reduce_tokens", reduce_tokens, 1)
+        self.num_workers = check_count("num_workers", num_workers, 1)
+        self.prompts = dict(prompts or {})
+        self.check_prompts(self.prompts)
+        self._retry = retry or RetryPolicy()
+
+    def _get_prompts(self) -> PromptDictType:
+        return PromptHolder._get_prompts(self)
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        PromptHolder._update_prompts(self, prompts)
+
+    # -- the synthesizer's interface ----------------------------------------------------------------
+
+    def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> str:
+        """The answer from some texts."""
+        return run_steps(self._response(query_str, text_chunks, response_kwargs))
+
+    async def aget_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> str:
+        """As :meth:`get_response`."""
+        return await arun_steps(self._response(query_str, text_chunks, response_kwargs))
+
+    def synthesize(
+        self,
+        query: QueryType,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+        **response_kwargs: Any,
+    ) -> RESPONSE_TYPE:
+        """The answer from nodes; of a report, each finding is a passage with its own sources."""
+        answers: list[ReportAnswer] = []
+        given = {**response_kwargs, "nodes_read": nodes, "answers": answers}
+        return _with_answer(super().synthesize(query, nodes, additional_source_nodes, **given), answers)
+
+    async def asynthesize(
+        self,
+        query: QueryType,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+        **response_kwargs: Any,
+    ) -> RESPONSE_TYPE:
+        """As :meth:`synthesize`."""
+        answers: list[ReportAnswer] = []
+        given = {**response_kwargs, "nodes_read": nodes, "answers": answers}
+        return _with_answer(await super().asynthesize(query, nodes, additional_source_nodes, **given), answers)
+
+    def _response(self, question: str, texts: Sequence[str], given: Mapping[str, Any]) -> Steps[str]:
+        nodes: Sequence[NodeWithScore] | None = given.get("nodes_read")
+        passages = [(text, (str(i),)) for i, text in enumerate(texts)] if nodes is None else _passages(nodes)
+        answer = yield from self.answer(question, passages)
+        given.get("answers", []).append(answer)
+        return answer.text
+
+    # -- map and reduce -----------------------------------------------------------------------------
+
+    def answer(self, question: str, passages: Sequence[Passage]) -> Steps[ReportAnswer]:
+        """Answer a question from passages.
+
+        Parameters
+        ----------
+        passages : texts, each with the ids of the nodes that it rests on
+        """
+        if self._llm is None or isinstance(self._llm, MockLLM):
+            lines = [f"- {text}" for text, _ in passages]
+            return ReportAnswer("\n".join([NO_MAP, *lines]))
+        groups = batches([count_tokens(text) for text, _ in passages], self.batch_tokens)
+        jobs = [
+            partial(self._points, question, number, [passages[i] for i in group]) for number, group in enumerate(groups)
+        ]
+        outcomes = yield from gather(jobs, self.num_workers)
+        found = [outcome.unwrap() for outcome in outcomes]
+        chosen = collected((result for result, _, _ in found), self.reduce_tokens, count_tokens)
+        read = ReportAnswer(
+            text="",
+            points=chosen.points,
+            failed=dict(chosen.failed),
+            calls=len(jobs),
+            dropped_citations=sum(citations for _, citations, _ in found),
+            dropped_points=sum(points for _, _, points in found),
+            without_score=chosen.without_score,
+            left_out=chosen.left_out,
+        )
+        if not chosen.points:
+            reason = f" {len(chosen.failed)} of {len(jobs)} batches could not be read." if chosen.failed else ""
+            return replace(read, text=f"The reports say nothing that answers the question.{reason}")
+        text = yield from complete(
+            self._llm,
+            self.prompt("answer"),
+            parse=_text,
+            retry=self._retry,
+            points=fence([f"({point.score:.0f}) {point.text}" for point in chosen.points], "point"),
+            question=fence([question], "question"),
+        )
+        return replace(read, text=text, calls=len(jobs) + 1)
+
+    def _points(self, question: str, batch: int, passages: Sequence[Passage]) -> Steps[tuple[BatchResult, int, int]]:
+        """The points of a batch, and how many citations and points were dropped."""
+        sources = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
+        try:
+            reply = yield from complete(
+                self._llm,
+                self.prompt("map"),
+                parse=lambda text: parse_model(text, _Points),
+                retry=self._retry,
+                passages=fence([text for text, _ in passages]),
+                question=fence([question], "question"),
+            )
+        except ExtractionError as error:
+            return BatchResult(batch, error=str(error)), 0, 0
+        points, citations, dropped = checked_points(
+            ((point.text, point.score, point.sources) for point in reply.points), sources
+        )
+        return BatchResult(batch, points), citations, dropped
+
+
+def _passages(nodes: Sequence[NodeWithScore]) -> list[Passage]:
+    """The findings of report nodes, and the texts of others."""
+    passages: list[Passage] = []
+    for result in nodes:
+        findings = result.node.metadata.get(FINDINGS_KEY)
+        if findings:
+            passages += [(text, tuple(sources)) for text, sources in findings]
+        else:
+            passages.append((result.node.get_content(metadata_mode=MetadataMode.LLM), (result.node.node_id,)))
+    return passages
+
+
+def _with_answer(response: RESPONSE_TYPE, answers: Sequence[ReportAnswer]) -> RESPONSE_TYPE:
+    for answer in answers:
+        response.metadata = {**(response.metadata or {}), "graphrag": answer}
+    return response
+
+
+def _text(reply: str) -> str:
+    text = strip_reasoning(reply).strip()
+    if not text:
+        raise ParseError("The reply contains no text.")
+    return text

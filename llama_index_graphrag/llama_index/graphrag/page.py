@@ -1,0 +1,208 @@
+"""The HTML page of nested communities, entities and chunks around a question."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Any
+
+from llama_index.graphrag.found import GraphRAGFound
+from llama_index.graphrag.state import GraphRAGState, GraphView
+from llama_index.ragkit import LastQuery
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+
+__all__ = ["Shown", "page_of", "rows_to_show"]
+
+_COMMUNITIES = 150
+_CHUNKS = 12
+_ENTITIES = 250
+_LABEL = 40
+_SNIPPET = 140
+_STATEMENTS = 30  # of a community
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows.
+
+    Attributes
+    ----------
+    communities : numbers, parents before children
+    entities : keys
+    chunks : ids
+    """
+
+    communities: Sequence[int]
+    entities: Sequence[str]
+    chunks: Sequence[str]
+
+
+def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
+    """The communities, entities and chunks of the page: those of the last query, then the largest."""
+    found: GraphRAGFound | None = None if query is None else query.found
+    hierarchy, names = view.hierarchy, view.entities.names
+    answer = [node_id for node_id, _ in (query.answer if query else ())]
+    chunks = [node_id for node_id in answer if node_id in view.graph.chunks][:_CHUNKS]
+    entities = [] if found is None else [link.entity for link in found.links]
+    entities += [key for chunk in chunks for key in view.entities_of.get(chunk, ())]
+    read = list(found.cut.communities + found.cut.opened) if found is not None and found.cut is not None else []
+    wanted = dict.fromkeys([*read, *(int(hierarchy.leaf[view.entities.position[key]]) for key in entities)])
+    wanted.update(dict.fromkeys(sorted(range(len(hierarchy)), key=lambda c: (-int(hierarchy.sizes[c]), c))))
+    chosen: dict[int, None] = {}
+    for community in wanted:
+        if len(chosen) >= _COMMUNITIES:
+            break
+        chosen.update(dict.fromkeys([*hierarchy.ancestors(community), community]))
+    degrees = view.entities.degrees
+    strongest = sorted(range(len(names)), key=lambda row: (-int(degrees[row]), names[row]))
+    entities += [names[row] for row in strongest if int(hierarchy.leaf[row]) in chosen]
+    return Shown(sorted(chosen), list(dict.fromkeys(entities))[:_ENTITIES], chunks)
+
+
+def page_of(
+    state: GraphRAGState, view: GraphView, shown: Shown, texts: Mapping[str, str], query: LastQuery | None
+) -> Page:
+    """Nested communities, named by their most salient entities, with the path of the last query highlighted.
+
+    Parameters
+    ----------
+    texts : text of each chunk to show
+    query : the last query and its search result, if any
+    """
+    found: GraphRAGFound | None = None if query is None else query.found
+    hierarchy, planner = view.hierarchy, view.planner
+    linked = {link.entity for link in found.links} if found is not None else set()
+    read = set(found.cut.communities) if found is not None and found.cut is not None else set()
+    position = view.entities.position
+    path = {c for key in linked if key in position for c in [int(hierarchy.leaf[position[key]])]} | read
+    path |= {ancestor for community in path for ancestor in hierarchy.ancestors(community)}
+    top = max((int(hierarchy.level[community]) for community in shown.communities), default=0)
+    nodes = [
+        Node(
+            id=f"community {community}",
+            label=shorten(planner.title(community), _LABEL, placeholder="…"),
+            text=_report_text(state, view, community),
+            group="report read" if community in read else "community",
+            level=2 + top - int(hierarchy.level[community]),
+            size=1.0 + float(hierarchy.sizes[community]) ** 0.5,
+            highlighted=community in path,
+            details={"entities": int(hierarchy.sizes[community]), "chunks": len(planner.plan(community).nodes)},
+        )
+        for community in shown.communities
+    ]
+    nodes += [_entity(view, key, key in linked, found) for key in shown.entities]
+    scores = dict(query.answer) if query else {}
+    nodes += [
+        Node(
+            id=f"chunk {node_id}",
+            label=shorten(texts[node_id], _LABEL, placeholder="…"),
+            text=texts[node_id],
+            group="chunk",
+            score=scores.get(node_id),
+            highlighted=True,
+            details={"document": state.chunks.record_of(node_id).ref_doc_id or "none"},
+        )
+        for node_id in shown.chunks
+        if node_id in texts
+    ]
+    panels: list[Facts | Results] = []
+    if query is not None and found is not None:
+        panels.append(Results("Retrieved", _results(query, found, view, texts)))
+        panels.append(Facts("The search", _facts(view, found)))
+    counts = {"chunks": len(state.chunks), "entities": len(view.entities), "relations": len(view.entities.indices) // 2}
+    panels.append(Facts("The graph", {**counts, "communities": len(hierarchy), "written reports": len(state.reports)}))
+    return Page(
+        title="Graph RAG communities",
+        subtitle=f"Question: {query.question}" if query else "Communities of entities, nested, and their reports",
+        view=Graph(nodes, _edges(view, shown, path, linked, texts), _GROUPS, layout="tree"),
+        panels=panels,
+        highlight_label="Way to the answer",
+    )
+
+
+_GROUPS = (
+    Group("report read", "Community whose report was read"),
+    Group("community", "Community"),
+    Group("linked", "Entity of the question"),
+    Group("entity", "Entity"),
+    Group("chunk", "Chunk of a document"),
+)
+
+
+def _report_text(state: GraphRAGState, view: GraphView, community: int) -> str:
+    report = state.report(view, community)
+    lines = [report.title, report.summary, *(finding.text for finding in report.findings[:_STATEMENTS])]
+    return "\n".join(line for line in lines if line)
+
+
+def _entity(view: GraphView, key: str, linked: bool, found: GraphRAGFound | None) -> Node:
+    row = view.entities.position[key]
+    statements = list(dict.fromkeys(statement.text for statement in view.graph.statements_about(key)))
+    details: dict[str, Any] = {"relations": int(view.entities.degrees[row]), "chunks": len(view.graph.entities[key])}
+    kind = view.graph.type_of(key)
+    return Node(
+        id=f"entity {key}",
+        label=view.graph.name_of(key),
+        text="\n".join(statements[:_STATEMENTS]),
+        group="linked" if linked else "entity",
+        level=1,
+        size=0.6 + float(view.entities.degrees[row]) ** 0.5 / 2,
+        score=None if found is None else found.active.get(key),
+        highlighted=linked,
+        details={"type": kind, **details} if kind else details,
+    )
+
+
+def _edges(view: GraphView, shown: Shown, path: set[int], linked: set[str], texts: Mapping[str, str]) -> list[Edge]:
+    hierarchy, position = view.hierarchy, view.entities.position
+    communities, entities = set(shown.communities), set(shown.entities)
+    edges = []
+    for community in shown.communities:
+        parent = int(hierarchy.parent[community])
+        if parent >= 0:
+            both = community in path and parent in path
+            edges.append(Edge(f"community {parent}", f"community {community}", highlighted=both))
+    for key in shown.entities:
+        leaf = int(hierarchy.leaf[position[key]])
+        if leaf in communities:
+            edges.append(Edge(f"community {leaf}", f"entity {key}", highlighted=key in linked))
+    for chunk in shown.chunks:
+        if chunk in texts:
+            edges += [
+                Edge(f"entity {key}", f"chunk {chunk}", highlighted=key in linked)
+                for key in view.entities_of.get(chunk, ())
+                if key in entities
+            ]
+    return edges
+
+
+def _results(query: LastQuery, found: GraphRAGFound, view: GraphView, texts: Mapping[str, str]) -> list[Result]:
+    read = {} if found.cut is None else {view.planner.title(c): f"community {c}" for c in found.cut.communities}
+    items = []
+    for node_id, score in query.answer:
+        if node_id in found.derived:
+            text = found.derived[node_id].get_content()
+            items.append(
+                Result(
+                    snippet=shorten(text, _SNIPPET, placeholder="…"), score=score, node=read.get(text.split("\n")[0])
+                )
+            )
+        elif node_id in texts:
+            snippet = shorten(texts[node_id], _SNIPPET, placeholder="…")
+            items.append(Result(snippet=snippet, score=score, node=f"chunk {node_id}"))
+    return items
+
+
+def _facts(view: GraphView, found: GraphRAGFound) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if found.links:
+        facts["starts from"] = ", ".join(view.graph.name_of(link.entity) for link in found.links)
+    if found.cut is not None:
+        facts["reports read"] = len(found.cut.communities)
+        facts["communities opened"] = len(found.cut.opened)
+        facts["not opened for want of tokens"] = len(found.cut.refused)
+        facts["tokens"] = found.tokens
+    if found.calls:
+        facts["calls of a model"] = found.calls
+    if found.fallback:
+        facts["note"] = found.fallback
+    return facts

@@ -1,0 +1,132 @@
+"""`ReportWriter`: reports of communities by a language model, each finding with its sources."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.settings import Settings
+from pydantic import BaseModel, Field
+
+from llama_index.graphrag.prompts import REPORT_PROMPT
+from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
+from llama_index.graphrag.search.map_reduce import read_score
+from llama_index.ragkit import ExtractionCache, ExtractionContext, RetryPolicy, Steps, Summarizer, fence, parse_model
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.validation import check_count
+
+__all__ = ["ReportWriter", "read_report"]
+
+_DEFAULT_RETRY = RetryPolicy()
+_WORDS_PER_TOKEN = 0.75
+_MOST_RATING = 10.0
+
+
+class _Finding(BaseModel):
+    text: str
+    sources: list[Any] = Field(default_factory=list)
+
+
+class _Reply(BaseModel):
+    title: str
+    summary: str = ""
+    rating: Any = None
+    findings: list[_Finding] = Field(min_length=1)
+
+
+class ReportWriter(Summarizer):
+    """Writes the report of a community: a title, a summary, and findings that cite numbered statements.
+
+    Parameters
+    ----------
+    llm : default that of the index, else `Settings.llm`; resolved when first needed
+    prompt : replaces :data:`~llama_index.graphrag.prompts.REPORT_PROMPT`; variables `statements`, `max_tokens`,
+        `max_words`
+    retry : how calls are retried; a reply without findings counts as a failure
+    """
+
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"report": REPORT_PROMPT}
+
+    def __init__(
+        self, llm: LLM | None = None, prompt: BasePromptTemplate | None = None, retry: RetryPolicy = _DEFAULT_RETRY
+    ) -> None:
+        self._llm = llm
+        self._retry = retry
+        if prompt is not None:
+            self.update_prompts({"report": prompt})
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """Class and prompt, without the model, so that it can be replaced by a better one."""
+        return {"class": type(self).__name__, **self.prompt_versions()}
+
+    def summarize(
+        self,
+        texts: Sequence[str],
+        *,
+        max_tokens: int,
+        embed_model: BaseEmbedding | None = None,
+        llm: LLM | None = None,
+        cache: ExtractionCache | None = None,
+        user: str = "",
+    ) -> Steps[tuple[str, list[str]]]:
+        """One call.
+
+        Parameters
+        ----------
+        texts : the statements, each with its number before it
+        max_tokens, llm, cache, user : see :meth:`~llama_index.ragkit.Summarizer.summarize`
+        embed_model : not used
+
+        Returns
+        -------
+        The report as JSON, and the keys of the cache entries that were used.
+        """
+        check_count("max_tokens", max_tokens, 1)
+        context = ExtractionContext(self._llm or llm or Settings.llm, cache, user, self._retry)
+        reply = yield from context.complete(
+            self.prompt("report"),
+            parse=_parsed,
+            statements=fence(["\n".join(texts)], "statements"),
+            max_tokens=max_tokens,
+            max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),
+        )
+        return reply.model_dump_json(), context.cache_keys
+
+
+def _parsed(reply: str) -> _Reply:
+    return parse_model(reply, _Reply)
+
+
+def read_report(
+    text: str, key: str, sources: Mapping[int, Sequence[str]], title: Callable[[], str], left_out: int
+) -> tuple[Report, CheckedFindings]:
+    """The report that a summarizer wrote, and its findings with the counts of what was dropped.
+
+    A text that is no JSON of :class:`ReportWriter`, as other summarizers write it, is one finding that rests on all
+    sources.
+
+    Parameters
+    ----------
+    key, left_out : see :class:`~llama_index.graphrag.reports.report.Report`
+    sources : number of a statement -> ids of the nodes that it rests on
+    title : the title of a report without one
+
+    Raises
+    ------
+    ParseError
+        If no finding rests on a source.
+    """
+    try:
+        reply = _parsed(text)
+    except ParseError:
+        nodes = tuple(dict.fromkeys(node for numbered in sources.values() for node in numbered))
+        whole = CheckedFindings((Finding(text.strip(), nodes),), 0, 0)
+        return Report(key, title(), "", whole.findings, "written", left_out=left_out), whole
+    checked = check_findings([(finding.text, finding.sources) for finding in reply.findings], sources)
+    if not checked.findings:
+        raise ParseError(f"None of the {len(reply.findings)} findings cites a statement that it was given.")
+    rating = read_score(reply.rating, _MOST_RATING)
+    title_given = " ".join(reply.title.split()) or title()
+    return Report(key, title_given, reply.summary, checked.findings, "written", rating, left_out), checked

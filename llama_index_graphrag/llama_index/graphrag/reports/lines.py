@@ -1,0 +1,91 @@
+"""The statements of a community as lines: each text once, the most important first."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from llama_index.graphrag.graph.statement import Statement
+
+__all__ = ["ReportLine", "fitting", "ranked_lines", "salience"]
+
+
+class ReportLine(NamedTuple):
+    """A text that one or more statements have.
+
+    Attributes
+    ----------
+    text : one line
+    entities : keys of the entities that it is about, sorted
+    statements : ids of the statements, in canonical order, repeated where several chunks state the same
+    nodes : ids of the nodes that state it, in canonical order, each once
+    """
+
+    text: str
+    entities: tuple[str, ...]
+    statements: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+def ranked_lines(statements: Iterable[Statement]) -> list[ReportLine]:
+    """The lines of some statements, by (weight, degree), then in canonical order.
+
+    The weight of a statement is the number of chunks that state anything about its entity, or its pair of entities,
+    alone; its degree is the sum of the numbers of pairs that each of its entities is in. Both are counted among the
+    given statements, so that the order follows from what is given. The published pipeline ranks relations by degree
+    and shows one for each entity.
+    """
+    given = sorted(statements, key=lambda statement: statement.order)
+    chunks: dict[frozenset[str], set[str]] = defaultdict(set)
+    for statement in given:
+        chunks[frozenset(statement.entities)].add(statement.chunk_id)
+    degree: dict[str, int] = defaultdict(int)
+    for about in chunks:
+        for entity in about if len(about) > 1 else ():
+            degree[entity] += 1
+
+    same: dict[str, list[Statement]] = defaultdict(list)
+    for statement in given:
+        same[statement.text].append(statement)
+
+    def importance(text: str) -> tuple[int, int]:
+        found = ((len(chunks[frozenset(s.entities)]), sum(degree[e] for e in s.entities)) for s in same[text])
+        weight, degrees = max(found)
+        return -weight, -degrees
+
+    return [
+        ReportLine(
+            text,
+            tuple(sorted({entity for statement in same[text] for entity in statement.entities})),
+            tuple(statement.id for statement in same[text]),
+            tuple(dict.fromkeys(statement.chunk_id for statement in same[text])),
+        )
+        for text in sorted(same, key=lambda text: (importance(text), same[text][0].order))
+    ]
+
+
+def salience(lines: Iterable[ReportLine]) -> dict[str, int]:
+    """For each entity in how many statements of lines about several entities it is, the most first, then by key."""
+    counts: dict[str, int] = defaultdict(int)
+    for line in lines:
+        for entity in line.entities:
+            counts[entity] += len(line.statements) if len(line.entities) > 1 else 0
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def fitting(lines: Collection[ReportLine], budget: int, count: Callable[[str], int]) -> tuple[list[ReportLine], int]:
+    """The first lines that fit a budget together, and how many do not.
+
+    A line that does not fit is passed over, and later ones may fit.
+
+    Parameters
+    ----------
+    budget : tokens; each line costs one for its end
+    count : tokens of a text
+    """
+    kept: list[ReportLine] = []
+    for line in lines:
+        cost = count(line.text) + 1
+        if cost <= budget:
+            kept.append(line)
+            budget -= cost
+    return kept, len(lines) - len(kept)

@@ -1,0 +1,231 @@
+"""What each report is made of, and by which key it is known.
+
+The lines of a community are its report, verbatim, where they fit into `report_tokens`: on the recorded run 94 of 122
+reports are longer than the statements that they are made of. A longer community has a report made of its lines. Where
+those do not fit into `context_tokens` either, the reports of its largest children stand for their lines, as many as
+are needed; lines that still do not fit are left out, the least important ones, and counted.
+
+The key of a report is the hash of all that it is made of: entities, statements, the keys of the children used, what
+makes it and the budgets. Equal keys are equal reports, so a report is written once, and a delete changes every key
+above the document. Ids of nodes have no part in a key.
+"""
+
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from llama_index.graphrag.clustering.hierarchy import Hierarchy
+from llama_index.graphrag.config import GraphRAGConfig
+from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.graph.statement import Statement, bare, digest
+from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.reports.extractive import covering_lines
+from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
+from llama_index.graphrag.reports.report import Finding, Report, ReportForm
+from llama_index.ragkit.text.mentions import normalise
+
+__all__ = ["Planner", "ReportPlan", "affected_reports", "extracted_report", "numbered_sources", "unwritten"]
+
+_TITLE_NAMES = 3
+
+
+@dataclass(frozen=True)
+class ReportPlan:
+    """What the report of a community is made of.
+
+    Attributes
+    ----------
+    community : its number in the hierarchy
+    key : hash of what follows, and of what makes the report
+    verbatim : whether the lines are the report
+    lines : what the writer reads, by importance; not those inside a child whose report is read
+    children : the children whose reports are read before the lines, largest first
+    left_out : lines for which there was no room
+    nodes : ids of all nodes that state something inside the community, in the order of the lines
+    tokens : of the lines and children's reports
+    """
+
+    community: int
+    key: str
+    verbatim: bool
+    lines: tuple[ReportLine, ...]
+    children: tuple["ReportPlan", ...]
+    left_out: int
+    nodes: tuple[str, ...]
+    tokens: int
+
+
+@dataclass
+class Planner:
+    """Plans the reports of a hierarchy, each when it is asked for.
+
+    Attributes
+    ----------
+    graph : the statements
+    entities : the graph that was clustered
+    hierarchy : its communities
+    config : budgets
+    maker : what decides how reports are made beside the budgets: prompt, model, language
+    count : tokens of a text
+    allowed : ids of the chunks that count; None for all
+    """
+
+    graph: StatementGraph
+    entities: EntityGraph
+    hierarchy: Hierarchy
+    config: GraphRAGConfig
+    maker: str
+    count: Callable[[str], int]
+    allowed: Container[str] | None = None
+    _costs: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _lines: dict[int, tuple[ReportLine, ...]] = field(default_factory=dict, init=False, repr=False)
+    _plans: dict[int, ReportPlan] = field(default_factory=dict, init=False, repr=False)
+
+    def names(self, community: int) -> list[str]:
+        """The keys of the entities of a community, sorted."""
+        return [self.entities.names[row] for row in self.hierarchy.members(community)]
+
+    def lines(self, community: int) -> tuple[ReportLine, ...]:
+        """All lines of a community, by importance; a statement that is no more than a name is none."""
+        if community not in self._lines:
+            statements = self.graph.statements_in(self.names(community), self.allowed)
+            self._lines[community] = tuple(ranked_lines(s for s in statements if not _is_name(s)))
+        return self._lines[community]
+
+    def plan(self, community: int) -> ReportPlan:
+        """The plan of a community's report."""
+        if community not in self._plans:
+            self._plans[community] = self._made(community)
+        return self._plans[community]
+
+    def title(self, community: int) -> str:
+        """The names of the most salient entities of a community."""
+        ranked = salience(self.lines(community)) or self.names(community)
+        nodes = frozenset(self.plan(community).nodes)
+        return ", ".join(self.graph.name_of(key, nodes) for key in list(ranked)[:_TITLE_NAMES])
+
+    def _made(self, community: int) -> ReportPlan:
+        everything = self.lines(community)
+        tokens = self._tokens(everything)
+        children: list[ReportPlan] = []
+        lines, left_out = list(everything), 0
+        if tokens > self.config.context_tokens:
+            children = self._children_read(community, tokens)
+            child_of = {name: child.community for child in children for name in self.names(child.community)}
+            lines = [line for line in everything if not _inside(line, child_of)]
+            room = self.config.context_tokens - sum(self.size(child) for child in children)
+            lines, left_out = fitting(lines, room, self._cost)
+        verbatim = tokens <= self.config.report_tokens
+        statements = sorted(statement for line in everything for statement in line.statements)
+        key = digest(
+            self.names(community),
+            statements,
+            [child.key for child in children],
+            verbatim,
+            self.maker,
+            self.config.report_tokens,
+            self.config.context_tokens,
+        )
+        nodes = tuple(dict.fromkeys(node for line in everything for node in line.nodes))
+        size = self._tokens(lines) + sum(self.size(child) for child in children)
+        return ReportPlan(community, key, verbatim, tuple(lines), tuple(children), left_out, nodes, size)
+
+    def _children_read(self, community: int, tokens: int) -> list[ReportPlan]:
+        """The children whose reports are read: the largest ones, until the rest fits."""
+        plans = [self.plan(int(child)) for child in self.hierarchy.children(community)]
+        sizes = {plan.community: self._tokens(self.lines(plan.community)) for plan in plans}
+        read: list[ReportPlan] = []
+        for plan in sorted(plans, key=lambda plan: (-sizes[plan.community], plan.community)):
+            if tokens <= self.config.context_tokens or sizes[plan.community] <= self.size(plan):
+                break
+            tokens += self.size(plan) - sizes[plan.community]
+            read.append(plan)
+        return read
+
+    def size(self, plan: ReportPlan) -> int:
+        """Tokens of a report, at most."""
+        return plan.tokens if plan.verbatim else self.config.report_tokens
+
+    def _tokens(self, lines: Iterable[ReportLine]) -> int:
+        return sum(self._cost(line.text) + 1 for line in lines)
+
+    def _cost(self, text: str) -> int:
+        if text not in self._costs:
+            self._costs[text] = self.count(text)
+        return self._costs[text]
+
+
+def _is_name(statement: Statement) -> bool:
+    """Whether a statement is no more than the name of its entity."""
+    (key, *others) = statement.entities
+    return not others and len(statement.text) <= 2 * len(key) + 20 and normalise(statement.text) == bare(key)
+
+
+def _inside(line: ReportLine, child_of: Mapping[str, int]) -> bool:
+    """Whether all entities of a line are in one child."""
+    children = {child_of.get(entity) for entity in line.entities}
+    return len(children) == 1 and None not in children
+
+
+def extracted_report(planner: Planner, community: int) -> Report:
+    """The report of a community without a model: its statements, or those that cover its entities best."""
+    plan, lines = planner.plan(community), planner.lines(community)
+    chosen = lines if plan.verbatim else covering_lines(lines, planner.config.report_tokens, planner.count)
+    findings = tuple(Finding(line.text, line.nodes) for line in chosen)
+    form: ReportForm = "statements" if plan.verbatim else "extract"
+    return Report(plan.key, planner.title(community), "", findings, form, left_out=len(lines) - len(chosen))
+
+
+def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[list[str], dict[int, tuple[str, ...]]]:
+    """What the writer of a report is shown, and what each number in it stands for.
+
+    Parameters
+    ----------
+    reports : key -> the report of each child that is read
+
+    Returns
+    -------
+    lines, each with its number before it: the findings of the children's reports under their titles, then the lines of
+    the community; number -> ids of nodes, for :func:`~llama_index.graphrag.reports.report.check_findings`
+    """
+    shown: list[str] = []
+    sources: dict[int, tuple[str, ...]] = {}
+
+    def show(text: str, nodes: tuple[str, ...]) -> None:
+        sources[len(sources) + 1] = nodes
+        shown.append(f"[{len(sources)}] {text}")
+
+    for child in plan.children:
+        shown.append(reports[child.key].title)
+        for finding in reports[child.key].findings:
+            show(*finding)
+    for line in plan.lines:
+        show(line.text, line.nodes)
+    return shown, sources
+
+
+def unwritten(plans: Iterable[ReportPlan], written: Container[str]) -> list[ReportPlan]:
+    """The reports that must be written for some communities, each once, children before those that read them."""
+    found: dict[str, ReportPlan] = {}
+
+    def visit(plan: ReportPlan) -> None:
+        if plan.key not in found and plan.key not in written:
+            for child in plan.children:
+                visit(child)
+            if not plan.verbatim:
+                found[plan.key] = plan
+
+    for plan in plans:
+        visit(plan)
+    return list(found.values())
+
+
+def affected_reports(written: Mapping[str, Collection[str]], removed: Iterable[str]) -> list[str]:
+    """The keys of the written reports that rest on nodes that go; they must go with them.
+
+    Parameters
+    ----------
+    written : key -> ids of the nodes that something inside the community was stated by
+    removed : ids of nodes
+    """
+    gone = frozenset(removed)
+    return sorted(key for key, nodes in written.items() if not gone.isdisjoint(nodes))

@@ -1,0 +1,117 @@
+"""A report about a community as plain data, and how the findings of a model are held against their sources."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+__all__ = ["CheckedFindings", "Finding", "Report", "ReportForm", "check_findings"]
+
+# "statements": verbatim; "extract": chosen statements; "written": by a language model.
+ReportForm = Literal["statements", "extract", "written"]
+
+_CITED = re.compile(r"\s*\[([\d\s,;+]+)\]")
+
+
+class Finding(NamedTuple):
+    """One thing that a report says.
+
+    Attributes
+    ----------
+    text : a sentence or a paragraph
+    nodes : ids of the nodes that it rests on, at least one
+    """
+
+    text: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report.
+
+    Attributes
+    ----------
+    key : hash of what it was made from
+    title, summary : the summary may be empty
+    findings : in order of importance
+    form : how it was made
+    rating : importance as rated by a model, 0 to 10; None where none rated it
+    left_out : statements for which there was no room in what it was made from
+    """
+
+    key: str
+    title: str
+    summary: str
+    findings: tuple[Finding, ...]
+    form: ReportForm
+    rating: float | None = None
+    left_out: int = 0
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Ids of the nodes that the findings rest on, each once, in the order of the findings."""
+        return tuple(dict.fromkeys(node for finding in self.findings for node in finding.nodes))
+
+    @property
+    def text(self) -> str:
+        """The whole report."""
+        parts = [self.title, self.summary, *(finding.text for finding in self.findings)]
+        return "\n".join(part for part in parts if part)
+
+    def record(self) -> dict[str, Any]:
+        """The report as plain data, for storage; :meth:`from_record` reads it back."""
+        findings = [[finding.text, list(finding.nodes)] for finding in self.findings]
+        return {**vars(self), "findings": findings}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Report":
+        """Read what :meth:`record` gave."""
+        findings = tuple(Finding(text, tuple(nodes)) for text, nodes in record["findings"])
+        return cls(**{**record, "findings": findings})
+
+
+class CheckedFindings(NamedTuple):
+    """Findings that rest on sources.
+
+    Attributes
+    ----------
+    findings : in the order given
+    dropped_citations : numbers that were cited and name no source, as often as they were cited
+    dropped_findings : findings that cite no source at all
+    """
+
+    findings: tuple[Finding, ...]
+    dropped_citations: int
+    dropped_findings: int
+
+
+def check_findings(given: Iterable[tuple[str, Iterable[Any]]], sources: Mapping[int, Sequence[str]]) -> CheckedFindings:
+    """Hold the findings of a model against the sources that it was shown.
+
+    Citations are numbers of sources. They are read from the list beside a finding and from brackets in its text,
+    "[3]" or "[1, 4]", which are then taken out: the numbers mean nothing outside the prompt.
+
+    Parameters
+    ----------
+    given : text of each finding, and what it cites: numbers, or texts with numbers
+    sources : number -> ids of the nodes that the source rests on
+
+    >>> check_findings([("Scrooge changes [1, 9].", [2]), ("It snows.", [])], {1: ["n1"], 2: ["n2", "n1"]})
+    CheckedFindings(findings=(Finding(text='Scrooge changes.', nodes=('n2', 'n1')),), dropped_citations=1, \
+dropped_findings=1)
+    """
+    findings = []
+    dropped_citations = dropped_findings = 0
+    for text, cited in given:
+        listed = [int(number) for value in cited for number in re.findall(r"\d+", str(value))]
+        inline = [int(number) for part in _CITED.findall(text) for number in re.findall(r"\d+", part)]
+        numbers = list(dict.fromkeys(listed + inline))
+        dropped_citations += sum(number not in sources for number in numbers)
+        nodes = tuple(dict.fromkeys(node for number in numbers for node in sources.get(number, ())))
+        plain = _CITED.sub("", text).strip()
+        if nodes and plain:
+            findings.append(Finding(plain, nodes))
+        else:
+            dropped_findings += 1
+    return CheckedFindings(tuple(findings), dropped_citations, dropped_findings)

@@ -1,0 +1,175 @@
+"""`GraphRAGRetriever`: local, global, DRIFT and basic search in a graph of statements and its communities."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+
+from llama_index.graphrag.builder import GraphRAGBuilder
+from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig
+from llama_index.graphrag.drift_search import drift_chunks
+from llama_index.graphrag.explanation import GraphRAGExplanation, explain
+from llama_index.graphrag.found import GraphRAGFound, similarities
+from llama_index.graphrag.global_search import global_reports, relevant_chunks
+from llama_index.graphrag.keywords import GraphRAGRetrieverKeywords
+from llama_index.graphrag.local_search import linked_chunks, mixed_context
+from llama_index.graphrag.prompts import (
+    FOLLOW_UP_PROMPT,
+    HYPOTHESIS_PROMPT,
+    PRIMER_PROMPT,
+    RATE_PROMPT,
+    RELEVANCE_PROMPT,
+)
+from llama_index.graphrag.reports.planning import ReportPlan
+from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, fit_tokens, fresh, offload
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["GraphRAGRetriever"]
+
+_BUDGET = 12_000  # tokens of reports, or of a mixed context, as published
+
+
+class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGExplanation]):
+    """Retrieves from a :class:`GraphRAGIndex`.
+
+    - `mode="local"`: entities that the question names, or whose names are near to it, activate the chunks that state
+      something about them; the score of a chunk is its similarity to the question, standardised, plus its share of the
+      activations, as far as that points at few chunks. It needs no LLM.
+    - `mode="global"`: reports of communities that together cover the corpus, those nearest to the question in more
+      detail, within `token_budget`. Results are report nodes, which name their sources. With `relevance_budget` an LLM
+      tests one chunk after another, and results are the relevant chunks.
+    - `mode="drift"`: an LLM answers from reports, then asks follow-up questions; results are the chunks that its
+      answers rest on.
+    - `mode="basic"`: chunks by similarity.
+
+    Where a part of the method does not apply, or a model fails, chunks are ranked by similarity, which :meth:`explain`
+    and an event (:class:`~llama_index.ragkit.FallbackEvent`) report. Under a filter, the graph is that of the allowed
+    chunks alone.
+
+    Scores: higher is better. Cosines with `mode="basic"`, shares in [0, 1] with `mode="drift"`, otherwise in units of
+    the standard deviation of the question's 100 best cosines.
+
+    Parameters
+    ----------
+    index : the index to search
+    mode : see above ["local"]
+    token_budget : of all nodes; where it is None, reports and mixed contexts have 12,000 tokens
+    similarity_top_k : of chunks; reports and mixed contexts are limited by `token_budget` alone
+    llm, prompts, retry : for `mode="drift"` (prompts "hypothesis", "primer", "follow_up"), `rating_threshold` ("rate")
+        and `relevance_budget` ("relevance")
+    kwargs : see :class:`~llama_index.graphrag.config.SearchConfig` and
+        :class:`~llama_index.ragkit.DerivedRetriever`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is invalid.
+    """
+
+    default_prompts = {  # noqa: RUF012 - read only
+        "rate": RATE_PROMPT,
+        "relevance": RELEVANCE_PROMPT,
+        "hypothesis": HYPOTHESIS_PROMPT,
+        "primer": PRIMER_PROMPT,
+        "follow_up": FOLLOW_UP_PROMPT,
+    }
+    method: ClassVar[str] = "graphrag"
+    keywords = GraphRAGRetrieverKeywords
+    options_cls = SearchConfig
+    options: SearchConfig
+
+    if TYPE_CHECKING:  # the keywords, for editors and type checkers
+
+        def __init__(
+            self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: Unpack[GraphRAGRetrieverKeywords]
+        ) -> None: ...
+
+    @classmethod
+    def paper(
+        cls, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
+    ) -> "Self":
+        """The published search, `mode="local"` unless another is given."""
+        keywords: Any = {**PUBLISHED_SEARCH, **kwargs}
+        return cls(index, **keywords)
+
+    def _search(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
+        options, fetch = self.options, self._index.storage.get_node
+        write = partial(self._write_reports, query) if self._writes_reports else None
+        if options.mode == "basic":
+            return (yield from self._basic(query))
+        if options.mode == "drift":
+            return (yield from drift_chunks(query, options, self._complete, write, fetch))
+        budget = _BUDGET if self.token_budget is None else self.token_budget
+        if options.mode == "global":
+            if options.relevance_budget is not None:
+                return (yield from relevant_chunks(query, options, options.relevance_budget, self._complete, fetch))
+            return (yield from global_reports(query, options, budget, self._complete, write))
+        found = yield from linked_chunks(query, query.text, (yield from query.vector()), options)
+        if options.context == "mixed":
+            found = yield from mixed_context(query, found, fetch, budget, options)
+        return found
+
+    def search(self, question: str) -> Steps[GraphRAGFound | None]:
+        """The search alone, without its results, events and record; None where there is nothing to search."""
+        queries = yield from self._queries([QueryBundle(question)])
+        return (yield from self._search(queries[0])) if queries else None
+
+    def _basic(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
+        near = yield from similarities(query, (yield from query.vector()))
+        view = yield from offload(query.state.view, query.allowed)
+        known = dict(zip(near.ids(), near.cosines.tolist(), strict=True))
+        return GraphRAGFound(view, near.ranking(near.cosines, query.wanted), cosines=known)
+
+    # -- reports ------------------------------------------------------------------------------------
+
+    @property
+    def _builder(self) -> GraphRAGBuilder:
+        return cast(GraphRAGBuilder, self._index.builder)
+
+    @property
+    def _writes_reports(self) -> bool:
+        """Whether a question writes the reports that it reads."""
+        return self._index.config.reports == "lazy" and self._builder.writes_reports
+
+    def _write_reports(
+        self, query: Query[GraphRAGState], state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
+    ) -> Steps[tuple[Mapping[str, WrittenReport], str]]:
+        """Write reports, and store them if what they rest on is still there."""
+        builder = self._builder
+        written, failed = yield from builder.make_reports(state, view, todo)
+        if written:
+            yield from self._index.writer.revise(lambda latest: builder.keep_reports(latest, written))
+            latest = self._index.state
+            if latest.views is query.state.views:
+                query.state = latest  # nothing but reports has changed
+        reason = ""
+        if failed:
+            reason = f"{len(failed)} of {len(todo)} reports could not be written: {next(iter(failed.values()))}"
+        return written, reason
+
+    # -- results ------------------------------------------------------------------------------------
+
+    def _results(self, found: GraphRAGFound) -> Steps[list[NodeWithScore]]:
+        if not found.keep_all:
+            return (yield from self._take_best(found.ranking, partial(self._fetch, found)))
+        results = []
+        for node_id, score in found.ranking:
+            node = yield from self._fetch(found, node_id)
+            results += [] if node is None else [fresh(node, score)]
+        return fit_tokens(results, self.token_budget)
+
+    def _fetch(self, found: GraphRAGFound, node_id: str) -> Steps[BaseNode | None]:
+        if node_id in found.derived:
+            return found.derived[node_id]
+        return (yield from self._index.storage.get_node(node_id))
+
+    def _explanations(self, found: GraphRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[GraphRAGExplanation]]:
+        return (
+            yield from offload(
+                lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
+            )
+        )

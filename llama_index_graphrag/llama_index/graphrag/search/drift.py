@@ -1,0 +1,99 @@
+"""The course of a search that asks follow-up questions: what is asked next, and when it ends.
+
+The published search starts from an answer made of the reports nearest to a hypothetical one, then asks up to 20
+follow-up questions in each of 3 rounds, in an order that is not seeded, and ends after the rounds. Here a round asks
+the follow-ups of the best answers first, none twice, and the search also ends when a round brings no new node, or when
+only the call for the answer is left.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from llama_index.graphrag.config import DriftConfig
+from llama_index.ragkit.text.mentions import normalise
+
+__all__ = ["Drift", "DriftAnswer"]
+
+
+class DriftAnswer(NamedTuple):
+    """An answer to the question itself or to a follow-up.
+
+    Attributes
+    ----------
+    question, answer : texts
+    score : how well the answer meets the user's question, 0 to 100
+    follow_ups : questions that it leads to
+    nodes : ids of the nodes that it rests on
+    """
+
+    question: str
+    answer: str
+    score: float
+    follow_ups: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A search under way. It never changes; each answer makes a new one.
+
+    Attributes
+    ----------
+    answers : so far, in the order of the rounds
+    calls : of the model so far
+    round : of follow-ups that have been answered
+    ended : why nothing more is asked; empty while there is something
+    """
+
+    config: DriftConfig
+    answers: tuple[DriftAnswer, ...] = ()
+    calls: int = 0
+    round: int = 0
+    ended: str = ""
+
+    def next_questions(self) -> tuple[str, ...]:
+        """The follow-ups of the next round: of the best answers first, none that was asked; empty at the end."""
+        room = min(self.config.follow_ups, self.config.max_calls - 1 - self.calls)
+        asked = {normalise(answer.question) for answer in self.answers}
+        found: dict[str, str] = {}
+        ranked = sorted(self.answers, key=lambda answer: (-answer.score, answer.question))
+        for follow_up in (follow_up for answer in ranked for follow_up in answer.follow_ups):
+            key = normalise(follow_up)
+            if key and key not in asked:
+                found.setdefault(key, follow_up)
+        return () if self.ended else tuple(found.values())[: max(room, 0)]
+
+    def answered(self, answers: Iterable[DriftAnswer], calls: int) -> "Drift":
+        """After a round.
+
+        Parameters
+        ----------
+        answers : in any order; those whose call failed are left out
+        calls : of the model, failed ones too
+        """
+        new = tuple(sorted(answers, key=lambda answer: (answer.question, answer)))
+        seen = {node for answer in self.answers for node in answer.nodes}
+        first = not self.calls
+        after = replace(
+            self,
+            answers=self.answers + new,
+            calls=self.calls + calls,
+            round=self.round if first else self.round + 1,
+        )
+        return replace(after, ended=after._ended(any(not seen.issuperset(answer.nodes) for answer in new)))
+
+    def _ended(self, found_new: bool) -> str:
+        if not found_new:
+            return "the last round brought no new node"
+        if self.round >= self.config.rounds:
+            return f"all {self.config.rounds} rounds are done"
+        if self.calls >= self.config.max_calls - 1:
+            return f"only the call for the answer is left of {self.config.max_calls}"
+        return "" if self.next_questions() else "no question is left"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of all answers, those of the best answers first, each once."""
+        ranked = sorted(self.answers, key=lambda answer: (-answer.score, answer.question))
+        return tuple(dict.fromkeys(node for answer in ranked for node in answer.nodes))

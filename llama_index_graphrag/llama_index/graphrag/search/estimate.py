@@ -1,0 +1,47 @@
+"""What building and asking would cost, before anything is paid."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from llama_index.graphrag.search.map_reduce import batches
+
+__all__ = ["QuestionCost", "global_cost"]
+
+
+class QuestionCost(NamedTuple):
+    """What a question about the whole costs.
+
+    Attributes
+    ----------
+    calls : of a model: one for each batch, one for the answer
+    tokens : read in the batches and for the answer, at most
+    report_calls : further calls, for reports that are not written yet
+    corpus_tokens : what reading every chunk would take instead
+    """
+
+    calls: int
+    tokens: int
+    report_calls: int
+    corpus_tokens: int
+
+    @property
+    def reading_all_is_cheaper(self) -> bool:
+        """Whether the whole corpus has fewer tokens than the question would read."""
+        return self.corpus_tokens < self.tokens
+
+
+def global_cost(
+    sizes: Sequence[int], batch_tokens: int, reduce_tokens: int, corpus_tokens: int, unwritten: Sequence[int] = ()
+) -> QuestionCost:
+    """What a question about the whole costs.
+
+    Parameters
+    ----------
+    sizes : tokens of each report of the cut
+    batch_tokens, reduce_tokens : see :class:`~llama_index.graphrag.ReportMapReduce`
+    corpus_tokens : of all chunks together
+    unwritten : tokens that each report that must be written first is made of
+    """
+    calls = len(batches(sizes, batch_tokens))
+    answer = min(reduce_tokens, sum(sizes))
+    return QuestionCost(calls + 1 if calls else 0, sum(sizes) + answer + sum(unwritten), len(unwritten), corpus_tokens)

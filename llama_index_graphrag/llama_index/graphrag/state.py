@@ -1,0 +1,233 @@
+"""The immutable state that a query reads: chunks, names, statements, reports, and the graph that a query may see."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.clustering.hierarchy import Hierarchy
+from llama_index.graphrag.clustering.scoped import clustered
+from llama_index.graphrag.config import GraphRAGConfig
+from llama_index.graphrag.graph.changes import statement_graph
+from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.statement import scope_of, scoped
+from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.reports.planning import Planner, ReportPlan, extracted_report
+from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.search.linking import known_names
+from llama_index.ragkit import Snapshot, content_id, count_tokens
+from llama_index.ragkit.vectors.snapshot import Mask
+
+__all__ = ["GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
+
+_MOST_VIEWS = 4  # of filtered queries; another costs a pass over the statements
+
+
+def name_id(name: str) -> str:
+    """The id of a name's row."""
+    return content_id("entity", name)
+
+
+def names_of(graph: StatementGraph) -> set[str]:
+    """The normalised names that chunks state, each within its scope."""
+    short = (scoped(scope_of(document), name) for document, forms in graph.short.items() for name in forms)
+    return {*graph.entities, *short}
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """A report that a summarizer wrote.
+
+    Attributes
+    ----------
+    report : the report
+    nodes : ids of all nodes that it was made from
+    cache_keys : entries of the extraction cache that it uses
+    dropped : citations of unknown statements, and findings without sources
+    """
+
+    report: Report
+    nodes: tuple[str, ...]
+    cache_keys: tuple[str, ...] = ()
+    dropped: tuple[int, int] = (0, 0)
+
+    def record(self) -> dict[str, Any]:
+        """For storage; :meth:`from_record` reads it."""
+        return {
+            "report": self.report.record(),
+            "nodes": list(self.nodes),
+            "cache_keys": list(self.cache_keys),
+            "dropped": list(self.dropped),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "WrittenReport":
+        """Read what :meth:`record` gave."""
+        citations, findings = record["dropped"]
+        return cls(
+            Report.from_record(record["report"]),
+            tuple(record["nodes"]),
+            tuple(record["cache_keys"]),
+            (citations, findings),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GraphView:
+    """The graph of the chunks that a query may see, its communities and what their reports are made of.
+
+    Attributes
+    ----------
+    graph : the statements of these chunks and of no others
+    clustering : finds the communities, when they are first needed
+    config : budgets of reports
+    maker : what decides how reports are written
+    whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
+    """
+
+    graph: StatementGraph
+    clustering: Clustering
+    config: GraphRAGConfig
+    maker: str
+    whole: bool = True
+
+    @cached_property
+    def entities(self) -> EntityGraph:
+        """The entities and pairs as arrays."""
+        return entity_graph(self.graph)
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The communities."""
+        return clustered(self.entities, self.clustering)
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What each report is made of."""
+        return Planner(self.graph, self.entities, self.hierarchy, self.config, self.maker, count_tokens)
+
+    @cached_property
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """Normalised name -> the entities that it may stand for."""
+        return known_names(self.graph)
+
+    @cached_property
+    def entities_of(self) -> Mapping[str, tuple[str, ...]]:
+        """Chunk -> the entities that it names, sorted."""
+        found: dict[str, list[str]] = {}
+        for key in self.entities.names:
+            for chunk in self.graph.entities[key]:
+                found.setdefault(chunk, []).append(key)
+        return {chunk: tuple(keys) for chunk, keys in found.items()}
+
+    def plans(self) -> list[ReportPlan]:
+        """What the report of every community is made of."""
+        return [self.planner.plan(community) for community in range(len(self.hierarchy))]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphViews:
+    """The graph of all chunks, and the graphs of the last filtered queries.
+
+    Attributes
+    ----------
+    everything : the graph of all chunks
+    """
+
+    everything: GraphView
+    _restricted: dict[frozenset[str], GraphView] = field(default_factory=dict)
+
+    def restricted(self, allowed: frozenset[str]) -> GraphView:
+        """The graph of these chunks alone.
+
+        Parameters
+        ----------
+        allowed : ids of chunks, others too
+        """
+        views = self._restricted
+        if allowed not in views:
+            for old in list(views)[: max(0, len(views) + 1 - _MOST_VIEWS)]:
+                views.pop(old, None)
+            views[allowed] = self._made(allowed)
+        return views[allowed]
+
+    def _made(self, allowed: frozenset[str]) -> GraphView:
+        chunks = self.everything.graph.chunks
+        kept = sorted(chunks.keys() & allowed)
+        gone = chunks.keys() - allowed
+        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), self.everything.graph.same)
+        sizes = Counter(chunk.scope for chunk in chunks.values())
+        seen = Counter(chunk.scope for chunk in graph.chunks.values())
+        whole = all(sizes[scope] == number for scope, number in seen.items())
+        return replace(self.everything, graph=graph, whole=whole)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRAGState:
+    """Chunks, the names in them, and what they state.
+
+    Attributes
+    ----------
+    chunks : vectors and keys of the chunks
+    entities : vectors of the names; the key of a row is the name within its scope
+    views : the graph of all chunks, and those of filtered queries
+    reports : key -> the report, for reports that a summarizer wrote
+    failed : key -> why writing failed, since the index was opened
+    """
+
+    chunks: Snapshot
+    entities: Snapshot
+    views: GraphViews
+    reports: Mapping[str, WrittenReport] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> GraphView:
+        """The graph of all chunks."""
+        return self.views.everything
+
+    def view(self, allowed: Mask | None) -> GraphView:
+        """The graph of the allowed chunks alone, as an index of nothing else would have it.
+
+        Parameters
+        ----------
+        allowed : shape (number of chunks,); None for all
+        """
+        if allowed is None or allowed.all():
+            return self.everything
+        ids = self.chunks.ids
+        return self.views.restricted(frozenset(ids[row] for row in np.flatnonzero(allowed)))
+
+    @property
+    def graph(self) -> StatementGraph:
+        """The statements of all chunks."""
+        return self.views.everything.graph
+
+    def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
+        """Which rows of `entities` are names of a view, shape (number of names,); None for all."""
+        if view is self.everything:
+            return None
+        mask = np.zeros(len(self.entities), np.bool_)
+        rows = self.entities.rows_of([name_id(name) for name in names_of(view.graph)])
+        mask[rows[rows >= 0]] = True
+        return mask
+
+    def report(self, view: GraphView, community: int) -> Report:
+        """The report of a community: as written, if it is, and else its statements."""
+        plan = view.planner.plan(community)
+        written = self.written(view, plan)
+        return extracted_report(view.planner, community) if written is None else written
+
+    def written(self, view: GraphView, plan: ReportPlan) -> Report | None:
+        """The written report of a plan, if it rests on chunks of the view alone."""
+        found = self.reports.get(plan.key)
+        return found.report if found is not None and view.graph.chunks.keys() >= set(found.nodes) else None
+
+    def ordered(self, ids: Iterable[str]) -> list[str]:
+        """Chunks in canonical order."""
+        return sorted(ids, key=lambda node_id: (self.chunks.record_of(node_id).key, node_id))

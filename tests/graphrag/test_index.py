@@ -1,0 +1,276 @@
+"""The index: batch equals incremental, deletes are complete and need no LLM, tenants share nothing."""
+
+import json
+import random
+
+import pytest
+from llama_index.core import Document, Settings, StorageContext, load_index_from_storage
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from tests.graphrag.scripted import LIGHTS, LOOMS, answer, corpus, nodes
+
+from llama_index.graphrag import (
+    CooccurrenceExtractor,
+    EntityExtractor,
+    GraphRAGIndex,
+    GraphRAGRetriever,
+    RecordedExtractor,
+    ReportWriter,
+)
+from llama_index.graphrag.graph.statement import scope_of
+from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+
+SMALL = {"report_tokens": 12, "context_tokens": 60}
+
+
+def offline(given=(), **kwargs) -> GraphRAGIndex:
+    options = {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer(), **kwargs}
+    return GraphRAGIndex(nodes=list(given), embed_model=HashEmbedding(), **options)
+
+
+def with_llm(given=(), **kwargs) -> tuple[GraphRAGIndex, ScriptedLLM]:
+    llm = ScriptedLLM(answer)
+    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(), **SMALL, **kwargs}
+    return GraphRAGIndex(nodes=list(given), embed_model=HashEmbedding(), llm=llm, **options), llm
+
+
+def derived(index: GraphRAGIndex) -> str:
+    """Everything that the index derives, ids of nodes included, as text."""
+    view = index.state.everything
+    rows = sorted((row.key, row.id) for row in index.state.entities.records)
+    plans = [(plan.key, plan.lines, plan.nodes) for plan in view.plans()]
+    pairs = {key: {other: dict(where) for other, where in row.items()} for key, row in view.graph.links.items()}
+    return json.dumps([rows, plans, view.hierarchy.parent.tolist(), view.entities.names, pairs], sort_keys=True)
+
+
+def test_an_index_that_grew_in_any_order_is_one_built_at_once() -> None:
+    whole = derived(offline(corpus()))
+    for seed in range(3):
+        given = corpus()
+        random.Random(seed).shuffle(given)
+        index = offline(given[:2])
+        index.insert_nodes(nodes(["Tern Rock and Velsin met Egon Hale."], "gone"))
+        for node in given[2:]:
+            index.insert_nodes([node])
+        index.delete_ref_doc("gone", delete_from_docstore=True)
+        assert derived(index) == whole
+
+
+def test_communities_are_those_of_the_texts() -> None:
+    index = offline(corpus())
+    hierarchy = index.communities
+    groups = [set(index.community_names(int(root))) for root in hierarchy.roots]
+    assert {"Ada Byron", "Bede Orr", "Tern Rock", "Meridian"} in groups
+    assert {"Carl Dane", "Dora Finch", "Velsin", "Velsin Guild"} in groups
+    report = index.report(int(hierarchy.roots[0]))
+    assert report.form == "statements"
+    assert set(report.nodes) == {"lights-0", "lights-1", "lights-2"}
+
+
+def test_nothing_of_a_deleted_document_is_left_and_no_model_is_asked(tmp_path) -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+    assert index.write_reports() == 0
+    assert index.state.reports
+    llm.prompts.clear()
+    index.delete_ref_doc("lights", delete_from_docstore=True)
+    assert llm.prompts == []
+    index.storage_context.persist(str(tmp_path))
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir()).lower()
+    assert b"byron" not in stored
+    assert b"meridian" not in stored
+    assert b"dora finch" in stored
+    assert derived(index) == derived(with_llm(nodes(LOOMS, "looms"))[0])
+
+
+def test_a_name_that_comes_back_from_a_short_form_is_found_again() -> None:
+    records = {
+        "a-0": {"entities": [["Ebenezer Scrooge", "person", "A miser."]], "relations": []},
+        "b-0": {"entities": [["Scrooge", "person", "An uncle."]], "relations": []},
+    }
+    given = [*nodes(["one"], "a"), *nodes(["two"], "b")]
+    for node in given:
+        node.relationships = nodes(["x"], "doc")[0].relationships
+    index = offline(given, extractor=RecordedExtractor(records))
+    assert list(index.state.graph.entities) == ["ebenezer scrooge"]
+    index.delete_nodes(["a-0"], delete_from_docstore=True)
+    assert list(index.state.graph.entities) == ["scrooge"]
+    assert [row.key for row in index.state.entities.records] == ["scrooge"]
+
+
+def test_reports_are_written_once_for_each_content() -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+
+    def written() -> int:
+        return sum("Write a report" in prompt for prompt in llm.prompts)
+
+    index.write_reports()
+    first = written()
+    assert first == len(index.state.reports) > 0
+    assert index.write_reports() == 0
+    assert written() == first
+    index.insert_nodes(nodes(["Egon Hale painted Fara Isle and Egon Hale left."], "new"))
+    index.write_reports()
+    kept = written()
+    assert kept <= first + 1  # the two old communities cost nothing
+    index.delete_ref_doc("new", delete_from_docstore=True)
+    index.write_reports()
+    assert written() == kept
+
+
+def test_a_lazy_build_pays_for_no_report_and_a_question_for_those_it_reads() -> None:
+    index, llm = with_llm(corpus())
+    assert not any("Write a report" in prompt for prompt in llm.prompts)
+    retriever = index.as_retriever(mode="global")
+    found = retriever.retrieve("What happened at Tern Rock?")
+    paid = sum("Write a report" in prompt for prompt in llm.prompts)
+    assert paid == len(index.state.reports) > 0
+    assert any("They belong together." in result.text for result in found)
+    assert not any("invented" in result.text for result in found)
+    assert all(report.dropped == (1, 1) for report in index.state.reports.values())
+    assert index.last_query is not None
+    retriever.retrieve("What happened at Tern Rock?")
+    assert sum("Write a report" in prompt for prompt in llm.prompts) == paid
+
+
+def test_an_eager_index_has_its_reports_at_once() -> None:
+    index, _ = with_llm(corpus(), reports="eager")
+    assert len(index.state.reports) == index.index_struct.counters["reports"] > 0
+
+
+def test_a_question_has_no_more_reports_written_than_it_may() -> None:
+    index, llm = with_llm(corpus())
+    index.as_retriever(mode="global", max_reports=1).retrieve("What happened?")
+    assert sum("Write a report" in prompt for prompt in llm.prompts) == 1
+
+
+def test_written_reports_are_persisted_and_loaded(tmp_path) -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+    index.write_reports()
+    index.storage_context.persist(str(tmp_path))
+    loaded = load_index_from_storage(
+        StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=HashEmbedding(), llm=llm
+    )
+    assert loaded.state.reports == index.state.reports
+    assert loaded.config == index.config
+    assert derived(loaded) == derived(index)
+
+
+def test_a_report_that_fails_is_counted_answered_by_statements_and_retried() -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+    good, llm._script = llm._script, lambda prompt: "no"
+    assert index.write_reports() == index.builder.failures(index.state) > 0
+    assert all(report.form == "extract" for report in (index.report(int(c)) for c in index.communities.roots))
+    llm._script = good
+    assert index.retry_failed() == 0
+    assert index.state.reports
+
+
+def test_any_summarizer_writes_a_report_of_one_finding() -> None:
+    llm = ScriptedLLM("The whole story.")
+    index = offline(corpus(), summarizer=LLMSummarizer(), llm=llm, reports="eager", **SMALL)
+    report = index.report(int(index.communities.roots[0]))
+    assert report.form == "written"
+    assert [finding.text for finding in report.findings] == ["The whole story."]
+    assert report.findings[0].nodes
+
+
+def test_tenants_share_no_entity_no_community_and_no_report() -> None:
+    given = [*nodes(LIGHTS, "a", tenant="a"), *nodes(LIGHTS[:2], "b", tenant="b")]
+    index, llm = with_llm(given, partition_by="tenant")
+    planner = index.state.everything.planner
+    for community in range(len(index.communities)):
+        assert len({scope_of(key) for key in planner.names(community)}) == 1
+    only_b = MetadataFilters(filters=[MetadataFilter(key="tenant", value="b")])
+    retriever = index.as_retriever(mode="global", filters=only_b)
+    llm.prompts.clear()
+    found = retriever.retrieve("What happened at Tern Rock?")
+    assert llm.prompts  # a whole partition may have its reports written
+    assert not any("Meridian struck" in prompt for prompt in llm.prompts)
+    sources = {child.node_id for result in found for child in result.node.child_nodes or ()}
+    assert sources == {"b-0", "b-1"}
+    alone, _ = with_llm(nodes(LIGHTS[:2], "b", tenant="b"), partition_by="tenant")
+    assert {plan.key for plan in alone.state.everything.plans()} <= {
+        plan.key for plan in index.state.everything.plans()
+    }
+
+
+def test_under_a_filter_nothing_else_is_seen_or_written() -> None:
+    index, llm = with_llm(corpus())
+    llm.prompts.clear()
+    retriever = index.as_retriever(mode="global", doc_ids=["looms"])
+    explained = retriever.explain("What did Ada Byron do at Tern Rock?")
+    assert llm.prompts == []
+    assert explained
+    assert "Byron" not in repr(explained)
+    local = index.as_retriever(doc_ids=["looms"]).explain("What did Ada Byron do at Tern Rock?")
+    assert "byron" not in repr(local).casefold()
+
+
+def test_partition_by_cannot_change(tmp_path) -> None:
+    index = offline(nodes(LIGHTS, "a", tenant="a"), partition_by="tenant")
+    index.storage_context.persist(str(tmp_path))
+    context = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    with pytest.raises(ConfigurationError, match="partition_by"):
+        load_index_from_storage(context, embed_model=HashEmbedding(), partition_by="other")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"reports": "never"}, {"report_tokens": 0}, {"context_tokens": 10}, {"partition_by": ""}, {"partition_by": 3}],
+    ids=str,
+)
+def test_wrong_parameters_are_refused(wrong) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        offline(**wrong)
+
+
+def test_odd_corpora_have_graphs() -> None:
+    assert len(offline().communities) == 0
+    one = offline([TextNode(id_="n", text="Ada Byron wrote.")])
+    assert one.communities.sizes.tolist() == [1]
+    chinese = offline(nodes(["东京是日本的首都。东京塔在东京。"], "zh"))
+    assert len(chinese.communities)
+    same = offline([*nodes(LIGHTS[:1] * 3, "d")])
+    assert same.state.everything.entities.weights.tolist() == [3] * 6
+
+
+def test_a_merged_description_goes_with_the_first_chunk_it_was_made_from() -> None:
+    record = {"entities": [["Ada", "person", "Met Babbage in Velsin.", ["m-0", "m-1"]]], "relations": []}
+    index = offline(nodes(["one", "two"], "m"), extractor=RecordedExtractor({"m-0": record, "m-1": record}))
+    assert index.state.graph.descriptions("ada") == ["Met Babbage in Velsin."]
+    index.delete_nodes(["m-0"], delete_from_docstore=True)
+    assert index.state.graph.descriptions("ada") == []
+    entries = run_steps(index.storage.manifest.entries())
+    assert "Velsin" not in json.dumps(entries["m-1"].record)
+
+
+def test_the_paper_has_its_keywords() -> None:
+    pytest.importorskip("graspologic_native")
+    index = GraphRAGIndex(nodes=corpus(), embed_model=HashEmbedding(), llm=ScriptedLLM(answer), **GraphRAGIndex.paper())
+    assert index.config.reports == "eager"
+    assert GraphRAGRetriever.paper(index).options.context == "mixed"
+    assert index.as_retriever().retrieve("Who kept Tern Rock?")
+
+
+def test_costs_are_told_before_they_are_paid() -> None:
+    documents = [Document(text=text) for text in LIGHTS]
+    Settings.llm = ScriptedLLM(answer)
+    assert GraphRAGIndex.estimate(documents).calls == 3
+    assert GraphRAGIndex.estimate(documents, extractor=EntityExtractor(gleanings=2)).calls == 9
+    index, llm = with_llm(corpus())
+    llm.prompts.clear()
+    cost = index.estimate_question("What happened at Tern Rock?")
+    assert llm.prompts == []
+    assert (cost.calls, cost.report_calls) == (2, 2)
+    assert cost.reading_all_is_cheaper == (cost.corpus_tokens < cost.tokens)
+
+
+def test_a_page_shows_communities_and_the_way_to_the_answer(tmp_path) -> None:
+    index = offline(corpus())
+    for mode in ("local", "global"):
+        page = index.visualize(tmp_path / f"{mode}.html", query="Who kept Tern Rock?", mode=mode)
+        assert "Tern Rock" in page.read_text(encoding="utf-8")
+    assert offline().visualize(tmp_path / "empty.html").exists()

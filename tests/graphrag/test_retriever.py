@@ -1,0 +1,224 @@
+"""Searches: local, global, with ratings, with relevance tests, with follow-up questions, and their explanations."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core import QueryBundle, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import NodeWithScore, TextNode
+from tests.graphrag.scripted import LIGHTS, answer, corpus, nodes
+from tests.graphrag.test_index import SMALL, offline, with_llm
+
+from llama_index.graphrag import GraphRAGPostprocessor, GraphRAGQueryEngine, ReportMapReduce
+from llama_index.ragkit import RetryPolicy, count_tokens
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+
+QUESTION = "Where did Bede Orr see it?"
+ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)
+
+
+def ids(found: list[NodeWithScore]) -> list[str]:
+    return [result.node.node_id for result in found]
+
+
+def test_chunks_about_the_entities_of_a_question_come_first() -> None:
+    retriever = offline(corpus()).as_retriever(similarity_top_k=2, entities_top_k=0, spread=0, structure_weight=9)
+    assert set(ids(retriever.retrieve("Which things concern Bede Orr?"))) == {"lights-0", "lights-1"}
+    why = retriever.explain("Which things concern Bede Orr?")[0]
+    assert [(link.entity, link.kind, link.asked) for link in why.linked] == [("bede orr", "name", "Bede Orr")]
+    assert any("Bede Orr" in statement for statement in why.statements)
+    assert why.share == 1
+    assert why.fallback == ""
+
+
+def test_without_structure_the_ranking_is_that_of_similarity() -> None:
+    index = offline(corpus())
+    basic = index.as_retriever(mode="basic", similarity_top_k=6).retrieve(QUESTION)
+    plain = index.as_retriever(structure_weight=0, similarity_top_k=6).retrieve(QUESTION)
+    assert ids(plain) == ids(basic)
+    dense = VectorStoreIndex(corpus(), embed_model=HashEmbedding()).as_retriever(similarity_top_k=6).retrieve(QUESTION)
+    assert [round(r.get_score(), 6) for r in basic] == [round(r.get_score(), 6) for r in dense]
+
+
+def test_a_question_without_an_entity_is_a_similarity_search_and_says_so() -> None:
+    index = offline([TextNode(id_="n", text="no names here at all"), TextNode(id_="m", text="nor here")])
+    for mode in ("local", "global", "drift"):
+        why = index.as_retriever(mode=mode).explain("what is it?")
+        assert {each.node_id for each in why} == {"n", "m"}
+        assert all(each.fallback for each in why)
+
+
+def test_a_mixed_context_keeps_to_its_budget_and_names_its_sources() -> None:
+    index = offline(corpus())
+    found = index.as_retriever(context="mixed", token_budget=120).retrieve(QUESTION)
+    assert sum(count_tokens(result.text) for result in found) <= 120
+    kinds = [result.node.node_id in index.docstore.docs for result in found]
+    assert set(kinds) == {True, False}
+    for result in found:
+        if result.node.node_id not in index.docstore.docs:
+            assert result.node.child_nodes
+            assert {child.node_id for child in result.node.child_nodes} <= set(index.docstore.docs)
+
+
+def test_a_cut_has_each_entity_once_and_fits_the_budget() -> None:
+    index = offline(corpus(), report_tokens=12, context_tokens=60)
+    for budget in (40, 120, 1000):
+        retriever = index.as_retriever(mode="global", token_budget=budget)
+        found = retriever.retrieve(QUESTION)
+        assert sum(count_tokens(result.text) for result in found) <= budget
+        cut = index.last_query.found.cut
+        rows = [row for community in cut.communities for row in index.communities.members(community).tolist()]
+        assert len(rows) == len(set(rows))
+    level = index.as_retriever(mode="global", level=0)
+    level.retrieve(QUESTION)
+    assert sorted(index.last_query.found.cut.communities) == index.communities.roots.tolist()
+
+
+def test_report_nodes_are_marked_and_point_at_their_sources() -> None:
+    index = offline([*nodes(LIGHTS, "lights", file_name="lights.txt")])
+    (result,) = index.as_retriever(mode="global").retrieve(QUESTION)
+    assert result.node.metadata["graphrag_report"] == "statements"
+    assert result.node.metadata["file_name"] == "lights.txt"
+    assert {child.node_id for child in result.node.child_nodes} == {"lights-0", "lights-1", "lights-2"}
+    assert "graphrag" not in result.node.get_content(metadata_mode="llm")
+
+
+def test_ratings_open_communities_from_the_roots_down() -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+    llm.prompts.clear()
+    found = index.as_retriever(mode="global", rating_threshold=1).retrieve(QUESTION)
+    assert all("Rate each numbered report" in prompt for prompt in llm.prompts)
+    cut = index.last_query.found.cut
+    assert [index.communities.is_leaf[community] for community in cut.communities] == [True] * len(cut.communities)
+    assert found
+    assert index.last_query.found.calls == len(llm.prompts)
+
+
+def test_relevant_chunks_are_those_that_the_model_finds_relevant() -> None:
+    index, llm = with_llm(corpus())
+    llm.prompts.clear()
+    found = index.as_retriever(mode="global", relevance_budget=6).retrieve("Who kept the lamp?")
+    assert set(ids(found)) == {"lights-0", "lights-2"}
+    assert len(llm.prompts) == 6
+    few = index.as_retriever(mode="global", relevance_budget=1)
+    llm.prompts.clear()
+    few.retrieve("Who kept the lamp?")
+    assert len(llm.prompts) == 1
+
+
+def test_follow_up_questions_lead_to_the_chunks_that_the_answers_rest_on() -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+    llm.prompts.clear()
+    retriever = index.as_retriever(mode="drift", max_calls=5)
+    found = retriever.retrieve(QUESTION)
+    assert found
+    assert len(llm.prompts) <= 5
+    answers = retriever.explain(QUESTION)[0].answers
+    assert [given.question for given in answers][:2] == [QUESTION, "Who wrote?"]
+    assert {node for given in answers for node in given.nodes} == set(ids(found))
+    assert all(0 <= result.get_score() <= 1 for result in found)
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": "drift"}, {"mode": "global", "relevance_budget": 3}, {"mode": "global", "rating_threshold": 1}]
+)
+def test_a_model_that_fails_costs_no_answer(options: dict[str, Any]) -> None:
+    index, _ = with_llm(corpus(), reports="deferred")
+    retriever = index.as_retriever(llm=ScriptedLLM(""), retry=ONCE, **options)
+    explained = retriever.explain(QUESTION)
+    found = retriever.retrieve(QUESTION)
+    if options != {"mode": "global", "rating_threshold": 1}:
+        assert found
+    assert all("No usable reply" in why.fallback for why in explained)
+
+
+def test_asynchronous_searches_find_the_same() -> None:
+    for options in ({}, {"mode": "global"}, {"mode": "drift"}, {"mode": "global", "relevance_budget": 4}):
+        one, other = (with_llm(corpus())[0].as_retriever(**options) for _ in range(2))
+        found = [(r.node.node_id, r.get_score()) for r in one.retrieve(QUESTION)]
+        awaited = [(r.node.node_id, r.get_score()) for r in asyncio.run(other.aretrieve(QUESTION))]
+        assert awaited == found
+
+
+def test_a_global_answer_is_made_of_points_with_sources() -> None:
+    index, _ = with_llm(corpus(), reports="deferred", report_tokens=800, context_tokens=4000)
+    response = GraphRAGQueryEngine.over(index).query("What happened?")
+    assert str(response) == "The answer."
+    made = response.metadata["graphrag"]
+    assert made.calls == 2
+    assert all("Byron" in point.text for point in made.points)
+    assert {node for point in made.points for node in point.nodes} <= set(index.docstore.docs)
+    assert made.without_score > 0
+    awaited = asyncio.run(GraphRAGQueryEngine.over(index).aquery("What happened?"))
+    assert awaited.metadata["graphrag"].points == made.points
+
+
+def test_without_a_model_a_global_answer_says_that_no_map_ran() -> None:
+    index = offline(corpus(), llm=MockLLM())
+    text = str(GraphRAGQueryEngine.over(index).query("What happened?"))
+    assert text.startswith("No language model is set")
+    assert "Ada Byron" in text
+
+
+def test_a_batch_that_fails_fails_alone_and_the_order_of_batches_decides_nothing() -> None:
+    def script(prompt: str) -> str:
+        return "nothing to read" if "Velsin" in prompt else answer(prompt)
+
+    synthesizer = ReportMapReduce(ScriptedLLM(script), batch_tokens=1, retry=ONCE)
+    given = [NodeWithScore(node=node, score=1.0) for node in corpus()]
+    response = synthesizer.synthesize("What happened?", given)
+    made = response.metadata["graphrag"]
+    assert len(made.failed) == 3
+    assert {node for point in made.points for node in point.nodes} == {"lights-0", "lights-2"}
+    turned = synthesizer.synthesize("What happened?", given[::-1]).metadata["graphrag"]
+    assert turned.points == made.points
+
+
+def test_no_points_give_no_invented_answer() -> None:
+    response = ReportMapReduce(ScriptedLLM("?"), retry=ONCE).synthesize(
+        "What?", [NodeWithScore(node=TextNode(text="t"), score=1.0)]
+    )
+    assert "say nothing" in str(response)
+    assert response.metadata["graphrag"].failed
+
+
+def test_the_synthesizer_serves_any_query_engine() -> None:
+    engine = VectorStoreIndex(corpus(), embed_model=HashEmbedding()).as_query_engine(
+        response_synthesizer=ReportMapReduce(ScriptedLLM(answer)), similarity_top_k=3
+    )
+    assert str(engine.query("Who is Ada Byron?"))
+    with pytest.raises(ConfigurationError, match="batch_tokens"):
+        ReportMapReduce(ScriptedLLM(answer), batch_tokens=0)
+    with pytest.raises(ConfigurationError, match="no prompt 'extract'"):
+        ReportMapReduce(ScriptedLLM(answer), prompts={"extract": None})  # type: ignore[dict-item]
+
+
+def test_a_postprocessor_adds_what_is_said_elsewhere_of_the_same_entities() -> None:
+    index = offline(corpus())
+    given = [NodeWithScore(node=corpus()[0], score=0.5)]
+    processed = GraphRAGPostprocessor(index).postprocess_nodes(given, QueryBundle("Who?"))
+    assert set(ids(processed)) == {"lights-0", "lights-1", "lights-2"}
+    assert ids(GraphRAGPostprocessor(index, max_added=0).postprocess_nodes(given)) == ["lights-0"]
+    assert ids(processed)[0] == "lights-0"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": "nowhere"},
+        {"context": "all"},
+        {"spread": 1.0},
+        {"link_threshold": 2},
+        {"report_share": 0.7, "statement_share": 0.7},
+        {"level": -1},
+        {"rating_threshold": 6},
+        {"relevance_budget": 0},
+        {"max_calls": 1},
+    ],
+    ids=str,
+)
+def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        offline(corpus(), **SMALL).as_retriever(**wrong)

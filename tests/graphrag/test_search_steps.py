@@ -1,0 +1,178 @@
+"""Steps of a search: cuts, chunk scores, links, contexts, relevance tests, follow-ups, points and costs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.graphrag.test_reports import planner, ring
+
+from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
+from llama_index.graphrag.config import DriftConfig
+from llama_index.graphrag.graph.changes import statement_graph
+from llama_index.graphrag.graph.entity_graph import entity_graph
+from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.search.chunk_scores import activations, chunk_scores, chunk_shares, trust
+from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
+from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut
+from llama_index.graphrag.search.drift import Drift, DriftAnswer
+from llama_index.graphrag.search.estimate import global_cost
+from llama_index.graphrag.search.linking import Link, known_names, linked_entities
+from llama_index.graphrag.search.map_reduce import BatchResult, Point, checked_points, collected
+from llama_index.graphrag.search.relevance import RelevanceSearch
+from llama_index.graphrag.search.selection import RatedSelection
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Hierarchy:
+    n = draw(st.integers(1, 12))
+    levels, labels = [], np.zeros(n, np.int64)
+    for _ in range(draw(st.integers(1, 3))):
+        finer = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+        labels = np.unique(labels * 3 + finer, return_inverse=True)[1].reshape(-1)
+        levels.append(labels)
+    return hierarchy(n, levels)
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees(), st.integers(1, 60), st.integers(0, 1000))
+def test_a_cut_has_each_entity_at_most_once_and_fits(tree: Hierarchy, budget: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    costs, nearness = rng.integers(1, 9, len(tree)).tolist(), rng.random(len(tree))
+    cut = budget_cut(tree, costs.__getitem__, nearness, budget)
+    rows = [row for community in cut.communities for row in tree.members(community).tolist()]
+    assert len(rows) == len(set(rows))
+    assert cut.tokens == sum(costs[community] for community in cut.communities) <= budget
+    if not cut.left_out:
+        assert sorted(rows) == list(range(len(tree.order)))
+    assert [float(nearness[c]) for c in cut.communities] == sorted(nearness[list(cut.communities)], reverse=True)
+    for level in range(4):
+        level_rows = [row for c in level_cut(tree, level) for row in tree.members(c).tolist()]
+        assert sorted(level_rows) == list(range(len(tree.order)))
+
+
+def test_the_nearest_community_is_opened_first() -> None:
+    tree = hierarchy(4, [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3])])
+    nearness = np.zeros(len(tree))
+    near = int(tree.parent[tree.leaf[2]])
+    nearness[near] = 1.0
+    cut = budget_cut(tree, lambda _: 1, nearness, 3)
+    assert cut.opened == (near,)
+    assert len(cut.refused) == 1
+    assert budget_cut(tree, lambda _: 1, nearness, 9, can_open=lambda _: False).opened == ()
+
+
+def test_nearness_of_a_community_is_the_mean_of_its_five_best_chunks() -> None:
+    tree = hierarchy(2, [np.array([0, 1])])
+    found = community_nearness(tree, [(1.0, [0]), (0.5, [0, 1]), (0.1, [])], lowest=0.1)
+    assert found.tolist() == pytest.approx([(1.0 + 0.5 + 3 * 0.1) / 5, (0.5 + 4 * 0.1) / 5])
+
+
+CHUNKS = [
+    ChunkStatements("c0", "h0", relations=(RelationStatement("Ada", "Bede"), RelationStatement("Ada", "Cai"))),
+    ChunkStatements("c1", "h1", relations=(RelationStatement("Ada", "Bede"),)),
+    ChunkStatements("c2", "h2", entities=(EntityStatement("Dora"),)),
+]
+
+
+def test_activation_goes_on_to_neighbours_by_weight() -> None:
+    graph = statement_graph(CHUNKS)
+    links = [Link("ada", "name", "Ada", 1.0)]
+    assert activations(entity_graph(graph), links, 0.0) == {"ada": 1.0}
+    active = activations(entity_graph(graph), links, 0.3)
+    assert active == pytest.approx({"ada": 1.0, "bede": 0.3 * 2 / 3, "cai": 0.3 / 3})
+    shares = chunk_shares(graph, active)
+    best = 1 / 2 + 0.2 / 2 + 0.1
+    assert shares == pytest.approx({"c0": 1.0, "c1": (1 / 2 + 0.2 / 2) / best})
+    assert chunk_shares(graph, active, allowed={"c1"}) == {"c1": 1.0}
+
+
+def test_structure_counts_as_far_as_it_points_at_few_chunks() -> None:
+    assert trust([1.0, 0.5]) == pytest.approx(np.exp(-4 * 0.1))
+    scores = chunk_scores(np.zeros(3), np.array([1.0, 0.0, 0.0]), 2.0)
+    assert scores.tolist() == [2.0, 0.0, 0.0]
+    assert chunk_scores(np.ones(2), np.zeros(2), 2.0).tolist() == [1.0, 1.0]
+
+
+def test_links_are_names_then_vectors_then_chunks() -> None:
+    names = known_names(statement_graph(CHUNKS))
+    links = linked_entities("Who met Ada?", names, [("bede", 0.9), ("ada", 0.8), ("cai", 0.4)])
+    assert [(link.entity, link.kind) for link in links] == [("ada", "name"), ("bede", "vector")]
+    only_chunks = linked_entities("who?", names, chunks=[["cai"], ["cai", "dora"]])
+    assert [(link.entity, link.weight) for link in only_chunks] == [("cai", 1.0), ("dora", 0.5)]
+    assert linked_entities("who?", names) == []
+
+
+def test_names_belong_to_their_scope() -> None:
+    scoped_chunks = [ChunkStatements(f"{s}", "h", entities=(EntityStatement("Ada"),), scope=s) for s in ("x", "y")]
+    graph = statement_graph(scoped_chunks)
+    assert len(graph.entities) == 2
+    assert len(known_names(graph)["ada"]) == 2
+    assert {graph.name_of(key) for key in graph.entities} == {"Ada"}
+
+
+def test_a_local_context_ranks_communities_relations_and_chunks() -> None:
+    plans = planner(ring())
+    rows = [plans.entities.position[name] for name in ("n00", "n01")]
+    communities = ranked_communities(plans.hierarchy, rows)
+    assert communities[0] == plans.hierarchy.common(*rows)
+    relations = ranked_relations(plans.entities, rows, 1)
+    assert set(relations[0]) == set(rows)
+    assert len(relations) == 1 + 2
+    assert ranked_chunks(plans.graph, ["n00", "n01"])[0] == "c0"
+
+
+def test_feedback_brings_what_resembles_a_relevant_chunk() -> None:
+    search = RelevanceSearch(np.array([0.9, 0.8, 0.1, 0.0]), 3, 2.0)
+    assert search.next() == 0
+    assert search.judged(0, True)
+    search.compare(np.array([1.0, 0.0, 0.0, 0.9]))
+    assert search.next() == 3
+    assert not search.judged(3, True)
+    assert search.next() == 1
+    search.judged(1, False)
+    assert search.next() is None
+    assert (search.relevant, search.tests) == ([0, 3], 3)
+
+
+def test_rated_communities_are_opened_and_replaced_by_what_is_read_below() -> None:
+    tree = hierarchy(4, [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3])])
+    first, second = tree.roots.tolist()
+    start = RatedSelection.start(tree)
+    after = start.rated({first: 3, second: 0})
+    assert after.waiting == tuple(tree.children(first).tolist())
+    low, high = after.waiting
+    assert after.rated({low: 0, high: 5}).chosen == (high,)
+    assert after.rated({low: 0, high: 0}).chosen == (first,)
+
+
+def test_a_search_with_follow_ups_asks_none_twice_and_ends() -> None:
+    drift = Drift(DriftConfig(max_calls=6, rounds=5, follow_ups=2))
+    drift = drift.answered([DriftAnswer("Q", "a", 50, ("One?", "two?", "one"), ("n1",))], 2)
+    assert drift.next_questions() == ("One?", "two?")
+    new = [DriftAnswer("One?", "b", 90, ("Three?", "Q"), ("n2",)), DriftAnswer("two?", "c", 10, (), ("n1",))]
+    drift = drift.answered(new, 2)
+    assert drift.next_questions() == ("Three?",)
+    assert drift.nodes == ("n2", "n1")
+    assert drift.answered([DriftAnswer("Three?", "d", 1, ("Four?",), ("n1",))], 1).ended
+    assert drift.answered([], 1).next_questions() == ()
+
+
+def test_points_without_score_source_or_room_are_counted() -> None:
+    points, citations, dropped = checked_points(
+        [("a [1]", "9/10", []), ("b", 50, [7]), ("c", "high", [1]), ("d [2]", 0, [])], {1: ["n1"], 2: ["n2"]}
+    )
+    assert points == (Point("a", 90.0, ("n1",)), Point("d", 0.0, ("n2",)))
+    assert (citations, dropped) == (1, 2)
+    results = [BatchResult(1, (*points, Point("a", 20.0, ("n3",)))), BatchResult(0, error="no reply")]
+    made = collected(results, 10, lambda text: 1)
+    assert made.points == (Point("a", 90.0, ("n1", "n3")),)
+    assert (made.without_score, made.left_out, made.failed) == (1, 0, {0: "no reply"})
+    assert collected(results[::-1], 10, lambda text: 1) == made
+    assert collected(results, 1, lambda text: 1).left_out == 1
+
+
+def test_the_cost_of_a_question_says_when_reading_all_is_cheaper() -> None:
+    cost = global_cost([100, 200, 300], 300, 50, corpus_tokens=500, unwritten=[400])
+    assert (cost.calls, cost.report_calls, cost.tokens) == (3, 1, 600 + 50 + 400)
+    assert cost.reading_all_is_cheaper
+    assert global_cost([], 300, 50, 500).calls == 0
