@@ -1,5 +1,6 @@
 """`GraphRAGRetriever`: local, global, DRIFT and basic search in a graph of statements and its communities."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -24,11 +25,14 @@ from llama_index.graphrag.prompts import (
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, fit_tokens, fresh, offload
+from llama_index.ragkit.errors import ConcurrentWriteError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGRetriever"]
+
+logger = logging.getLogger(__name__)
 
 _BUDGET = 12_000  # tokens of reports, or of a mixed context, as published
 
@@ -142,8 +146,11 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         builder = self._builder
         written, failed = yield from builder.make_reports(state, view, todo)
         if written:
-            yield from self._index.writer.revise(lambda latest: builder.keep_reports(latest, written))
-            latest = self._index.state
+            try:
+                yield from self._index.writer.revise(lambda latest: builder.keep_reports(latest, written))
+            except ConcurrentWriteError as error:  # the question is answered all the same
+                logger.warning("%d reports were written and not stored. %s", len(written), error)
+            latest = yield from self._index.writer.recovered()
             if latest.views is query.state.views:
                 query.state = latest  # nothing but reports has changed
         reason = ""
