@@ -1,7 +1,8 @@
 # Everything from nothing: `make demo` and `make test` make their own environment first.
 #
 #   make demo [DOCS=folder]   index the sample archive, or your own files, answer questions, write pages to demo/
-#   make test [ARGS=...]      all tests (ARGS go to pytest, such as ARGS="-k raptor" or ARGS="-m 'not slow'")
+#   make test [ARGS=...]      all tests (ARGS go to pytest, such as ARGS="-k raptor" or ARGS="-m 'not slow'"), one process
+#                             a core; JOBS=0 for none beside pytest's own
 #   make check                lint, format, types, also of the examples in the documentation
 #   make docs                 the documentation, into site/
 #   make wheels               one wheel a package, into dist/
@@ -11,6 +12,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+JOBS ?= auto
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DISTS := $(sort $(wildcard llama_index_*))
@@ -36,7 +38,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py $(if $(DOCS),--docs "$(DOCS)")
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -51,9 +51,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
     docstore : where neighbours are found without an index [None: that of the index]
     reranked : whether the scores are those of a reranker, for `calibration="auto"` [False: the rank alone decides]
     segment_headers : whether the text of a segment begins with the header of its document, from the index [False]
-    overall_max_length, max_length, overall_max_length_extension, minimum_value, irrelevant_chunk_penalty,
-    neighbor_relevance, decay_rate, top_k_for_document_selection, length_unit, length_adjustment, reference_length,
-    calibration, selection, fill : see :class:`~llama_index.sprag.config.SegmentConfig`
+    kwargs : how segments are chosen; see :class:`~llama_index.sprag.config.SegmentConfig`
     top_n, token_budget, filters : see :class:`~llama_index.ragkit.DerivedPostprocessor`; filters need the index
 
     Raises

@@ -95,12 +95,10 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     token_budget : maximum number of tokens of all results; replaces `overall_max_length` where that counts tokens
     mode, candidates, lexical_weight, context_weight, auto_query, max_queries, segment_headers, order :
         see :class:`~llama_index.sprag.config.SearchConfig`
-    overall_max_length, max_length, overall_max_length_extension, minimum_value, irrelevant_chunk_penalty,
-    neighbor_relevance, decay_rate, top_k_for_document_selection, length_unit, length_adjustment, reference_length,
-    calibration, selection, fill : see :class:`~llama_index.sprag.config.SegmentConfig`
     reranker : a postprocessor that scores chunks again; it sees the header before each chunk [None]
     llm, prompts, retry : for `auto_query` (prompt "queries"); see :class:`~llama_index.ragkit.DerivedRetriever`
-    kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
+    kwargs : how segments are chosen, see :class:`~llama_index.sprag.config.SegmentConfig`; the rest, see
+        :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
     ------

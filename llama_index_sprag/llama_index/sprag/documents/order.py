@@ -68,8 +68,9 @@ def in_order(places: Sequence[ChunkPlace]) -> tuple[list[str], list[bool]]:
     By page, LlamaIndex document and offset; numbers in labels and ids count as numbers. Where offsets are missing or
     equal the order is not known: such chunks are sorted by content, and do not go on from each other.
 
-    >>> key = "{}|d|{:012d}|{}".format
-    >>> in_order([ChunkPlace("b", "d", "10", key("h", 0, "b")), ChunkPlace("a", "d", "9", key("h", 0, "a"))])
+    >>> last = ChunkPlace("b", "p10", "10", "h|p10|000000000000|b")
+    >>> first = ChunkPlace("a", "p9", "9", "h|p9|000000000000|a")
+    >>> in_order([last, first])
     (['a', 'b'], [False, True])
     """
     ordered = sorted(
