@@ -165,7 +165,10 @@ class FaultTests(IndexHarness):
         if finish and operation == "delete":
             index.delete_ref_doc("X", delete_from_docstore=True)
         elif finish:
-            index.refresh_ref_docs(final)
+            reported, is_known = "X" in index.unfinished, "X" in index.ref_doc_info
+            written = dict(zip([document.id_ for document in final], index.refresh_ref_docs(final), strict=True))
+            if operation in ("build", "insert") and is_known:
+                assert reported == written["X"], "what is stored in part is unfinished, and nothing else"
         else:
             index.delete_ref_doc("X", delete_from_docstore=True)
             final = [document for document in final if document.id_ != "X"]
