@@ -53,7 +53,7 @@ def write_front_page(
     caption : description of the figures
     """
     parts = [
-        f"<h1>Five retrieval methods on one corpus</h1><p class=soft>{_(about)}</p>",
+        f"<h1>{len(cards)} retrieval methods on one corpus</h1><p class=soft>{_(about)}</p>",
         f"<div class=cards>{''.join(map(_card, cards))}</div>",
     ]
     if table:
