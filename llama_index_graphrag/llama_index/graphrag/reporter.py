@@ -41,7 +41,7 @@ class ReportWriter(Summarizer):
     Parameters
     ----------
     llm : default that of the index, else `Settings.llm`; resolved when first needed
-    prompt : replaces :data:`~llama_index.graphrag.prompts.REPORT_PROMPT`; variables `statements`, `max_tokens`,
+    prompt : replaces `REPORT_PROMPT`; variables `statements`, `max_tokens`,
         `max_words`
     retry : how calls are retried; a reply without findings counts as a failure
     """

@@ -54,8 +54,8 @@ class SegmentConfig:
     minimum_value : value that a segment must have [0: whatever is worth more than it costs]
     irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
         not the limit: .05 for 20 to 50 chunks, .1 for 10 to 20, .2 for 4 to 10, .3 for 2 to 6, .4 for 1 to 3
-    neighbor_relevance : share of a hit's worth, before the penalty, that the chunks beside it have at least, in [0, 1]
-        [0.2; 0 as published]
+    neighbor_relevance : share of a hit's worth, before the penalty, that the chunks beside it have at least, from 0 to
+        1 [0.2; 0 as published]
     decay_rate : places of the ranking after which a chunk is worth 1/e as much [None: 0.6 of the number of chunks of
         the reference length that the overall length holds]
     top_k_for_document_selection : segments are taken from the documents of so many chunks of each query
@@ -64,7 +64,7 @@ class SegmentConfig:
     reference_length : length that leaves the value as it is, in tokens where `length_unit` is that, else in characters
         [None: the median of the retrieved chunks]
     calibration : what turns scores into relevance in [0, 1]: a name of
-        :data:`~llama_index.sprag.relevance.calibration.CALIBRATIONS`, a function, or `"auto"` to go by the scores
+        :mod:`llama_index.sprag.relevance.calibration`, a function, or `"auto"` to go by the scores
     fill : whether what the segments leave of the budget is filled with single chunks of the same documents, best ranks
         first [True; False as published]
     selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
