@@ -20,7 +20,7 @@ from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, RagKitError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
@@ -154,7 +154,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         }
         if index_struct is not None:
             with no_collection():
-                self._open(run_steps(IndexStorage.open(context, self.method, index_struct, self._external)))
+                self._load(context, index_struct)
         super().__init__(
             nodes=None if nodes is None else list(nodes),
             objects=objects,
@@ -272,6 +272,18 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         parameters = asdict(self._config)  # type: ignore[call-overload]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method, state)
 
+    def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
+        """Open a stored index."""
+        try:
+            self._open(run_steps(IndexStorage.open(context, self.method, struct, self._external)))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, RagKitError):
+                raise
+            raise HalfWrittenError(
+                f"What is stored of index {struct.index_id!r} cannot be read ({type(error).__name__}: "
+                f"{str(error)[:200]}): it is damaged, or was changed. Restore a copy, or build the index again."
+            ) from error
+
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         """Build the index; BaseIndex calls this from the constructor.
 
@@ -287,7 +299,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         found = incomplete_struct(context, self.index_struct_cls, self.method, parameters)
         self._index_struct = self._new_struct() if found is None else found
         if found is not None:
-            self._open(run_steps(IndexStorage.open(context, self.method, found, self._external)))
+            self._load(context, found)
         else:
             names = self.space_names
             self._open(IndexStorage.create(context, self.method, names, self._index_struct, self._external))
