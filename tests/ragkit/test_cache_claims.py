@@ -1,9 +1,7 @@
 """Claims of writes in a cache: what a write that died has bought is found and released."""
 
-import json
 import multiprocessing
 import os
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -12,15 +10,13 @@ import pytest
 from llama_index.core.storage.kvstore import SimpleKVStore
 
 from llama_index.ragkit import ExtractionCache
-from llama_index.ragkit.llm.cache import Claims
+from llama_index.ragkit.llm.cache import Claims, SQLiteKVStore
 from llama_index.ragkit.processes import this_process
 from llama_index.ragkit.steps import Steps, run_steps
 
 
 def entries(path: Path) -> dict[str, Any]:
-    with sqlite3.connect(path) as file:
-        rows = file.execute("SELECT key, value FROM entries WHERE collection = 'ragkit_extractions'").fetchall()
-    return {key: json.loads(value) for key, value in rows}
+    return SQLiteKVStore(path).get_all("ragkit_extractions")
 
 
 def buy(cache: ExtractionCache, prefix: str, *keys: str) -> Steps[None]:
