@@ -23,10 +23,10 @@ from llama_index.ragkit import persist
 from llama_index.ragkit.errors import RagKitError
 
 name, tag, folder, writer, rounds = *sys.argv[1:5], int(sys.argv[5])
-with ExitStack() as stack:
-    print("ready", flush=True)
-    for number in range(rounds):
-        sys.stdin.readline()
+print("ready", flush=True)
+for number in range(rounds):
+    sys.stdin.readline()
+    with ExitStack() as stack:
         try:
             here = place(name, tag, Path(folder), stack)
             index = CASE.load(here, extractor=CASE.components()["extractor"])
@@ -92,8 +92,9 @@ def test_what_a_writer_was_told_is_written_is_there(name: str, tmp_path: Path):
                 if outcome == "written":
                     written.add(f"{writer}{number}")
                 refused += outcome != "written"
-            index = CASE.load(place(name, tag, folder, stack))
-            assert set(index.ref_doc_info) >= written, f"round {number}"
+            with ExitStack() as opened:
+                index = CASE.load(place(name, tag, folder, opened))
+                assert set(index.ref_doc_info) >= written, f"round {number}"
         for worker in workers:
             worker.stdin.close()
     print(f"{rounds} rounds, {len(written) - 1} written, {refused} refused")
