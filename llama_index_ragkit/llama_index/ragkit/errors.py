@@ -13,7 +13,7 @@ RagKitError
 ├── ExtractionError                    an LLM step failed for a node after all retries
 │   └── ParseError (ValueError)        the model's output could not be read
 ├── CacheRequiredError                 a delete must also clear the cache, and no cache was passed
-└── ConcurrentWriteError               a synchronous write would wait for an asynchronous one on its own loop
+└── ConcurrentWriteError               another writer has written, or is writing, to the index
 """
 
 __all__ = [
@@ -87,4 +87,8 @@ class CacheRequiredError(RagKitError):
 
 
 class ConcurrentWriteError(RagKitError):
-    """A synchronous write would wait for an asynchronous one that its own event loop is running."""
+    """Another writer has written, or is writing, to the index.
+
+    It is another process or index object, or a coroutine of the same event loop for which a synchronous write would
+    wait.
+    """

@@ -59,13 +59,17 @@ def read_commit(records: Records) -> Steps[Record]:
 
 def read_unfinished(records: Records, manifest: Manifest) -> Steps[Unfinished]:
     """What incomplete writes left: what the manifest does not know, a write has not begun to store."""
-    record = yield from records.get(_META, _UNFINISHED)
-    stored = Unfinished() if record is None else Unfinished(**record)
+    stored = yield from _begun(records)
     known = {}
     for ref_doc_id in stored.documents:
         known[ref_doc_id] = yield from manifest.nodes_of(ref_doc_id)
     documents = [ref_doc_id for ref_doc_id, node_ids in known.items() if node_ids is not None]
     return Unfinished(documents, list((yield from manifest.entries_of(stored.nodes))))
+
+
+def _begun(records: Records) -> Steps[Unfinished]:
+    record = yield from records.get(_META, _UNFINISHED)
+    return Unfinished() if record is None else Unfinished(**record)
 
 
 class Commits:
@@ -146,7 +150,7 @@ class Commits:
             "Another process has written to index {index} at the same time, and one may have overwritten what the "
             "other wrote. Open the index again with load_index_from_storage(), and refresh the documents of both."
         )
-        left = (yield from self.unfinished()).without(documents, nodes)
+        left = (yield from _begun(self._records)).without(documents, nodes)
         generation = self._struct.generation + 1
         yield from self._put_unfinished(left)
         yield from self._put_commit(generation, self._token, None)
