@@ -12,8 +12,8 @@ PostprocessorKeywords PromptHolder Query RagKitError Record Records Resources Re
 SQLiteKVStore Snapshot SpaceRows Steps StructuredExtractor Summarizer SummaryBuilder SummaryMethods SummaryWriter
 arun_steps as_bundle as_matrix call complete content_id count_tokens deepened derived_node embed_texts fence
 fetch_derived find_values fit_tokens fresh gather load_storage_context match_nodes node_from_record node_to_record
-nodes_of offload parse_model parse_pairs persist plain_text query_matrix register_index report_fallback run_steps
-sort_key strip_reasoning take_nodes texts_of title_of to_plain
+nodes_of offload parse_model parse_pairs passages_of persist plain_text query_matrix register_index report_fallback
+run_steps sort_key strip_reasoning take_nodes texts_of title_of to_plain
 """
 
 

@@ -1,6 +1,6 @@
 """The parameters of graph and search, and the published presets of both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -28,7 +28,7 @@ Linking = Literal["entities", "facts", "text"]
 Ensemble = Literal["none", "uncertainty", "average", "trust"]
 PassageSeeds = Literal["none", "each", "nearest"]
 PhraseCount = Literal["contains", "mentions", "facts"]
-QuestionEntities = Literal["llm", "rules"] | Mapping[str, Sequence[str]]
+QuestionEntities = Literal["llm", "rules"] | Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 
 _AVERAGED_WEIGHT = 0.8  # default of walk_weight for ensemble="average" and "uncertainty"
 
@@ -91,8 +91,10 @@ class SearchConfig:
     num_workers: int = 4
 
     def __post_init__(self) -> None:
-        if not isinstance(self.question_entities, Mapping):
-            check_choice("question_entities, unless it is a mapping,", self.question_entities, ("llm", "rules"))
+        if not (isinstance(self.question_entities, Mapping) or callable(self.question_entities)):
+            check_choice(
+                "question_entities, unless it is a mapping or a function,", self.question_entities, ("llm", "rules")
+            )
         kinds = {
             "linking": Linking, "edges": Edges, "counted": PhraseCount, "ensemble": Ensemble,
             "passage_seeds": PassageSeeds,

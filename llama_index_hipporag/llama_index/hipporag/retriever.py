@@ -74,8 +74,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     linking : "text" finds phrases of the graph in the question by matching words, without a model; "entities"
         compares the question's entities with phrases by their vectors (HippoRAG 1); "facts" compares the
         question with facts (HippoRAG 2) ["text"]
-    question_entities : for linking by entities: "rules", "llm", or a mapping from questions to recorded ones
-        ["rules"]
+    question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
+        function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
     links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1] [1, 0]
     node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
     facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]

@@ -8,7 +8,7 @@ renders the pages, and :func:`persist` saves a storage context so that a killed 
 """
 
 from llama_index.ragkit.errors import RagKitError
-from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext
+from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, passages_of
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.structured import StructuredExtractor
@@ -124,6 +124,7 @@ __all__ = [
     "offload",
     "parse_model",
     "parse_pairs",
+    "passages_of",
     "persist",
     "plain_text",
     "query_matrix",

@@ -1,7 +1,7 @@
 """The context and the result of an extraction, and cost estimates."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.passages import PassageText, read_passage
 
-__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record"]
+__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record", "passages_of"]
 
 T = TypeVar("T")
 
@@ -75,16 +75,7 @@ class ExtractionContext:
         title_key : the metadata key of a title; for a node without one, a heading at the beginning of its text is the
             title (:mod:`llama_index.ragkit.text.headings`). None for no title at all
         """
-        return (yield from offload(self._passage, node, title_key))
-
-    def _passage(self, node: BaseNode, title_key: str | None) -> PassageText:
-        return read_passage(
-            plain_text(node),
-            title_of(node, title_key),
-            headings=title_key is not None,
-            repeated=self._lines.of(node),
-            is_chunk=NodeRelationship.PREVIOUS in node.relationships,
-        )
+        return (yield from offload(_passage, node, title_key, self._lines))
 
     def complete(
         self,
@@ -170,3 +161,21 @@ class Estimate:
         )
 
     __radd__ = __add__
+
+
+def passages_of(
+    nodes: Sequence[BaseNode], siblings: Sequence[BaseNode], title_key: str | None
+) -> Steps[list[PassageText]]:
+    """What :meth:`ExtractionContext.passage` gives for each node in an extraction with these siblings."""
+    lines = DocumentLines([*siblings, *nodes])
+    return (yield from offload(lambda: [_passage(node, title_key, lines) for node in nodes]))
+
+
+def _passage(node: BaseNode, title_key: str | None, lines: DocumentLines) -> PassageText:
+    return read_passage(
+        plain_text(node),
+        title_of(node, title_key),
+        headings=title_key is not None,
+        repeated=lines.of(node),
+        is_chunk=NodeRelationship.PREVIOUS in node.relationships,
+    )
