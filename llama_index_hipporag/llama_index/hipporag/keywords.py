@@ -41,6 +41,7 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     ensemble: Ensemble
     walk_weight: float | None
     recognition_threshold: float
+    min_in_text: float
     num_workers: int
 
 

@@ -98,8 +98,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["product"]
     walk_weight : in [0, 1]; 0 is similarity alone [0.2 for "product", 0.8 for "average" and "uncertainty"]
     recognition_threshold : in [-1, 1] [0.9]
+    min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
+        [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
-    llm, prompts, retry : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
+    llm, prompts, retry, mode : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
         see :class:`~llama_index.ragkit.DerivedRetriever`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 

@@ -8,18 +8,13 @@ words of its name. The rest is dropped and counted.
 The published pipeline drops every relation with an unknown end: 84 of 978 in its recorded run.
 """
 
-import re
 from dataclasses import dataclass, replace
 
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement
-from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["Checked", "TextWords", "checked"]
-
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_GENITIVE = "s"
+__all__ = ["Checked", "checked"]
 
 
 @dataclass(frozen=True)
@@ -37,34 +32,6 @@ class Checked:
     completed: tuple[str, ...] = ()
     dropped_entities: int = 0
     dropped_relations: int = 0
-
-
-class TextWords:
-    """The words of a text, for questions whether it holds a name."""
-
-    def __init__(self, text: str) -> None:
-        self._text = f" {normalise(text)} "
-
-    def has_any(self, name: str) -> bool:
-        """Whether the text has a word of the name that means something; for a name without such a word, any."""
-        words = _words(name)
-        return any(map(self._has, [word for word in words if word not in FUNCTION_WORDS] or words))
-
-    def has_all(self, name: str) -> bool:
-        """Whether the text has every word of the name that means something."""
-        words = _words(name)
-        return bool(words) and all(map(self._has, [word for word in words if word not in FUNCTION_WORDS] or words))
-
-    def _has(self, word: str) -> bool:
-        if _UNSPACED.search(word):
-            return word in self._text
-        # Two thirds of a word: endings change with case and number, and in English with the plural.
-        begin = word if len(word) <= 3 else word[: max(3, -(-2 * len(word) // 3))]
-        return f" {begin}{' ' if len(word) <= 3 else ''}" in self._text
-
-
-def _words(name: str) -> list[str]:
-    return [word for word in normalise(name).split() if word != _GENITIVE]
 
 
 def checked(statements: ChunkStatements, text: str) -> Checked:

@@ -28,7 +28,7 @@ from llama_index.ragkit.extraction.context import Estimate, Extraction, Extracti
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import Mode, RetryPolicy, model_identity
+from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, check_llm, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather
@@ -52,7 +52,9 @@ class NodeExtractor(RecordTransform, PromptHolder):
     llm : default that of the index, else `Settings.llm`; resolved when first needed
     prompts : replacements of some of `default_prompts`
     cache, num_workers, show_progress, on_error : for use without an index; see :meth:`extract`
-    retry, mode : see :func:`llama_index.ragkit.llm.completion.complete`
+    retry, mode : see :func:`llama_index.ragkit.llm.completion.complete` [mode: "auto"]
+    same_language : whether replies that are clearly in another language than their text are refused; switch it off
+        where a prompt asks for a translation [True]
 
     Raises
     ------
@@ -63,14 +65,16 @@ class NodeExtractor(RecordTransform, PromptHolder):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     needs_llm: ClassVar[bool] = True
+    without_llm: ClassVar[str] = ""  # what to use where there is no LLM, for messages of errors
     completion_tokens: ClassVar[int] = 300  # expected tokens per reply, for estimates
 
     llm: LLM | None = Field(default=None, exclude=True)  # excluded: its serialised form holds the API key
     prompts: dict[str, BasePromptTemplate] = Field(default_factory=dict, exclude=True)
     cache: ExtractionCache | None = Field(default=None, exclude=True)
     retry: RetryPolicy = RetryPolicy()
-    mode: Mode = "text"
+    mode: Annotated[Mode, choice(MODES)] = "auto"
     num_workers: Annotated[int, count(1)] = 4
+    same_language: bool = True
     show_progress: bool = False
     on_error: Annotated[OnError, choice(ON_ERROR)] = "record"
 
@@ -148,11 +152,15 @@ class NodeExtractor(RecordTransform, PromptHolder):
         nodes = list(nodes)
         todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
         model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None
+        if model is not None:
+            check_llm(model, self.without_llm)
         cache = self.cache if cache is None else cache
+        prompts = self._get_prompts()
         lines = DocumentLines([*siblings, *nodes])
         contexts = {
             i: ExtractionContext(
-                model, cache, user_prefix + nodes[i].node_id, self.retry, self.mode, embed_model, lines
+                model, cache, user_prefix + nodes[i].node_id, self.retry, self.mode, embed_model, lines, prompts,
+                self.same_language,
             )
             for i in todo
         }
