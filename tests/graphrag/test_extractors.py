@@ -18,8 +18,8 @@ from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
-from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.testing import ScriptedLLM
+from llama_index.ragkit.text.held import TextWords
 
 TEXT = "Ada Byron wrote to Charles Babbage. Babbage built the Engine."
 ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)

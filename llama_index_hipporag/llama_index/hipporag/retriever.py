@@ -101,8 +101,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
         [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
-    llm, prompts, retry, mode : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
-        see :class:`~llama_index.ragkit.DerivedRetriever`
+    llm, prompts, retry, llm_mode, same_language : for question_entities="llm" (prompt "question") and `filter_facts`
+        (prompt "facts"); see :class:`~llama_index.ragkit.DerivedRetriever`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises

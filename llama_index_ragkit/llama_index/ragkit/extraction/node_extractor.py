@@ -159,7 +159,14 @@ class NodeExtractor(RecordTransform, PromptHolder):
         lines = DocumentLines([*siblings, *nodes])
         contexts = {
             i: ExtractionContext(
-                model, cache, user_prefix + nodes[i].node_id, self.retry, self.mode, embed_model, lines, prompts,
+                model,
+                cache,
+                user_prefix + nodes[i].node_id,
+                self.retry,
+                self.mode,
+                embed_model,
+                lines,
+                prompts,
                 self.same_language,
             )
             for i in todo

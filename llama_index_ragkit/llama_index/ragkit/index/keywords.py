@@ -72,7 +72,7 @@ class LLMRetrieverKeywords(RetrieverKeywords, total=False):
     llm: LLMType | None
     prompts: Mapping[str, BasePromptTemplate] | None
     retry: RetryPolicy | None
-    mode: Mode
+    llm_mode: Mode
     same_language: bool
 
 

@@ -47,7 +47,7 @@ _DEFAULTS = {
     "llm": None,
     "prompts": None,
     "retry": None,
-    "mode": "auto",
+    "llm_mode": "auto",
     "same_language": True,
 }
 
@@ -97,7 +97,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         first needed
     prompts : for such methods, replacements of some of `default_prompts`
     retry : for such methods, how calls are retried [3 attempts]
-    mode : for such methods, whether functions or JSON schemas are used; see
+    llm_mode : for such methods, whether functions or JSON schemas are used; see
         :func:`~llama_index.ragkit.llm.completion.complete` ["auto"]
     same_language : for such methods, whether replies that are clearly in another language than the question are
         refused; switch it off where a prompt asks for a translation [True]
@@ -140,7 +140,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         self.check_prompts(self.prompts)
         self._llm = kwargs.get("llm")
         self._retry: RetryPolicy = kwargs.get("retry") or RetryPolicy()
-        self._mode: Mode = check_choice("mode", kwargs.get("mode", "auto"), MODES)
+        self._mode: Mode = check_choice("llm_mode", kwargs.get("llm_mode", "auto"), MODES)
         self._same_language: bool = kwargs.get("same_language", True)
         object_map = kwargs.get("object_map")
         super().__init__(

@@ -36,7 +36,10 @@ _LABEL = re.compile(rf"[*_#\s]*(?:the |a )?(?:{_NOUNS})[*_\s]*[:：][*_]*\s*", r
 _NOUN = re.compile(rf"(?<!\w)(?:{_NOUNS})", re.IGNORECASE)
 # "Sure! Here is a title for the text: ..." in front of the text on the same line.
 _INLINE = re.compile(rf"^(?:{_OPENERS})(?!\w)[^\n:：]{{0,{_LONGEST}}}[:：]\s*", re.IGNORECASE)
-_INTERJECTION = re.compile(r"^(?:sure|certainly|of course|absolutely|okay|ok|great|klar|gerne|voilà|claro|好的|当然)[!！.,。，]+\s+", re.IGNORECASE)  # fmt: skip
+_INTERJECTION = re.compile(
+    r"^(?:sure|certainly|of course|absolutely|okay|ok|great|klar|gerne|voilà|claro|好的|当然)[!！.,。，]+\s+",
+    re.IGNORECASE,
+)
 _CLOSERS = re.compile(
     r"^(?:let me know|i hope (?:this|that)|hope (?:this|that)|feel free|if you (?:need|have|would|want)|"
     r"please let me|would you like|do you (?:want|need)|is there anything|anything else|note: (?:this|i)|"

@@ -25,9 +25,9 @@ from llama_index.ragkit.core_internals import may_send_json_schema, with_system_
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
+from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient
-from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.validation import check_choice

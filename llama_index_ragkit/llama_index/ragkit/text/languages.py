@@ -34,8 +34,11 @@ def in_another_language(text: str, reference: str) -> bool:
     votes, expected = language_votes(text), language_votes(reference)
     language, count = votes.most_common(1)[0]
     own, known = expected.most_common(1)[0]
-    return count >= _LEAST_VOTES and known >= _LEAST_VOTES and count > _MUCH_MORE * votes[own] and (
-        known > _MUCH_MORE * expected[language]
+    return (
+        count >= _LEAST_VOTES
+        and known >= _LEAST_VOTES
+        and count > _MUCH_MORE * votes[own]
+        and (known > _MUCH_MORE * expected[language])
     )
 
 

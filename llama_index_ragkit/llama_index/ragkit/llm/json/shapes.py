@@ -18,7 +18,9 @@ from llama_index.ragkit.llm.reasoning import strip_reasoning
 __all__ = [
     "NumberList",
     "Reply",
+    "Sources",
     "TextList",
+    "TextReply",
     "TripleList",
     "item_texts",
     "numbers_of",
@@ -35,10 +37,11 @@ _TEXT_KEYS = (
 _HEADS = ("subject", "head", "source", "from", "subj", "s", "entity1", "node1")
 _RELATIONS = ("relation", "predicate", "relationship", "verb", "type", "label", "rel", "p", "property", "edge")
 _TAILS = ("object", "tail", "target", "to", "obj", "o", "entity2", "node2", "value")
-_KINDS = frozenset(
-    ("person people place location organization organisation company date time event work product term concept other "
-     "number misc geo gpe loc org norp facility language name entity topic group work_of_art").split()
-)  # fmt: skip
+_KIND_NAMES = """
+person people place location organization organisation company date time event work product term concept other number
+misc geo gpe loc org norp facility language name entity topic group
+"""
+_KINDS = frozenset(_KIND_NAMES.split())
 _PARTS = re.compile(r"\s*(?:\||;|\t|->|→|—>|,(?=\s))\s*")
 _BULLET = re.compile(r"^\s*(?:[-*•·–—]+\s+|\(?\d{1,3}\s*[.):、]\s*|\(?[a-zA-Z][.)]\s+)(?=\S)")
 _EMPHASIS = re.compile(r"^([*_`\"“”'「『]+)(.*?)([*_`\"“”'」』]+)")
@@ -179,7 +182,7 @@ def _triples(value: Any) -> Iterator[list[str]]:
                 yield texts
                 return
         for item in value:
-            if isinstance(item, Mapping | str) or (isinstance(item, Sequence)):
+            if isinstance(item, Mapping | Sequence):
                 yield from _triples(item)
 
 
@@ -236,6 +239,14 @@ TripleList = Annotated[list[list[str]], BeforeValidator(triples_of)]
 """A field of triples in any shape that :func:`triples_of` reads."""
 
 
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+Sources = Annotated[list[Any], BeforeValidator(_as_list)]
+"""A field of what a statement rests on; a single value is a list of one."""
+
+
 class Reply(BaseModel):
     """Base of what replies must hold: fields are found under other names, one level deeper, and without any key.
 
@@ -284,6 +295,15 @@ class Reply(BaseModel):
         if cls.by_type and len(needed) == 1 and value and all(map(_is_label, value)):
             return {needed[0]: value}
         return found or value
+
+
+class TextReply(Reply):
+    """Base of objects with a text, in lists whose items may be bare texts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: Any) -> Any:
+        return {next(iter(cls.model_fields)): str(value)} if _is_scalar(value) else value
 
 
 def item_texts(text: str) -> list[str]:
