@@ -15,9 +15,17 @@ from llama_index.graphrag.reports.report import check_findings
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.ragkit import NodeFetch, Query, Steps, fence, gather, offload, plain_text
+from llama_index.ragkit import (
+    NodeFetch,
+    Query,
+    Steps,
+    fence,
+    gather,
+    offload,
+    plain_answer,
+    plain_text,
+)
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextList, read_reply
 
 __all__ = ["drift_chunks"]

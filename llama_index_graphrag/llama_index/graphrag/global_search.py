@@ -27,9 +27,9 @@ from llama_index.ragkit import (
     offload,
     plain_text,
     strip_reasoning,
+    without_announcement,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
-from llama_index.ragkit.llm.announcements import without_announcement
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply
 from llama_index.ragkit.vectors.kernels import cosines
 

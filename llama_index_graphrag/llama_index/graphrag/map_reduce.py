@@ -26,10 +26,10 @@ from llama_index.ragkit import (
     count_tokens,
     fence,
     gather,
+    plain_answer,
     run_steps,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
-from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 

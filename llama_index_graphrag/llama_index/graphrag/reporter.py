@@ -14,9 +14,16 @@ from pydantic import Field
 from llama_index.graphrag.prompts import REPORT_PROMPT
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import ExtractionCache, ExtractionContext, RetryPolicy, Steps, Summarizer, fence
+from llama_index.ragkit import (
+    ExtractionCache,
+    ExtractionContext,
+    RetryPolicy,
+    Steps,
+    Summarizer,
+    check_llm,
+    fence,
+)
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.completion import check_llm
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 

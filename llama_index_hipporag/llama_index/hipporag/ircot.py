@@ -21,11 +21,11 @@ from llama_index.ragkit import (
     complete,
     fence,
     fresh,
+    plain_answer,
+    report_fallback,
     run_steps,
 )
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.index.query import report_fallback
-from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["IRCoTRetriever"]

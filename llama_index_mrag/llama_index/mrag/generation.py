@@ -28,12 +28,12 @@ from llama_index.ragkit import (
     content_id,
     fence,
     gather,
+    plain_answer,
     plain_text,
     run_steps,
 )
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
-from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.validation import check_count
 

@@ -77,7 +77,14 @@ class ExtractorMismatchError(RagKitError):
 
 
 class ExtractionError(RagKitError):
-    """An LLM step failed for a node after all retries."""
+    """An LLM step failed for a node after all retries.
+
+    Attributes
+    ----------
+    step : the name of the prompt, if it has one
+    """
+
+    step: str = ""
 
 
 class ParseError(ExtractionError, ValueError):

@@ -164,12 +164,14 @@ class Extraction:
     record : the extracted data, of JSON types; {} for a node without text; None after a failure
     error : the reason of a failure; None after a success
     cache_keys : entries of the cache that were used, to be released with the node (after a failure too)
+    step : the prompt at which the extraction failed, if it was one
     """
 
     node_id: str
     record: Record | None = None
     error: str | None = None
     cache_keys: list[str] = field(default_factory=list)
+    step: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ they arrive, and records which nodes failed and why.
 
 import json
 import logging
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,9 +22,10 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, StorageError
+from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.document_lines import DocumentLines
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, check_llm, model_identity
@@ -145,8 +145,9 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
         Raises
         ------
-        ConfigurationError, StorageError
-            Regardless of `on_error`, since they do not concern a single node.
+        ConfigurationError, StorageError, LanguageModelError
+            Regardless of `on_error`, since they do not concern a single node; the last also after the same failure of
+            several nodes in a row.
         """
         on_error = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
@@ -171,17 +172,10 @@ class NodeExtractor(RecordTransform, PromptHolder):
             )
             for i in todo
         }
-        ends_all = Exception if on_error == "raise" else (ConfigurationError, StorageError)
-        ended = threading.Event()
+        watch = FailureWatch("nodes", on_error)
 
         def read(i: int) -> Steps[Record]:
-            if ended.is_set():
-                raise _NotTriedError
-            try:
-                return (yield from self.extract_node(nodes[i], contexts[i]))
-            except ends_all:
-                ended.set()
-                raise
+            return (yield from watch.run(partial(self.extract_node, nodes[i], contexts[i])))
 
         outcomes: dict[int, Outcome[Record]] = {}
         firsts = set({plain_text(nodes[i]).strip(): i for i in reversed(todo)}.values())
@@ -195,18 +189,26 @@ class NodeExtractor(RecordTransform, PromptHolder):
                 self.show_progress if show_progress is None else show_progress,
             )
             outcomes.update(zip(batch, found, strict=True))
+        watch.check({f"Node {nodes[i].node_id!r}": outcomes[i] for i in todo})
         errors = [outcomes[i].error for i in todo if outcomes[i].error is not None]
-        for error in errors:
-            if isinstance(error, ends_all) and not isinstance(error, _NotTriedError):
-                raise error
         owners = [model, self.llm, getattr(self, "embed_model", None)]
         if errors:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
             name, first = type(self).__name__, _reason(errors[0], *owners)
-            logger.warning("%s failed at %d of %d nodes. The first: %s", name, len(errors), len(nodes), first)
+            logger.warning(
+                "%s failed at %d of %d nodes. An index lists them in failures() and tries them again in "
+                "retry_failed(). The first: %s",
+                name, len(errors), len(nodes), first,
+            )  # fmt: skip
         return [
-            Extraction(node.node_id, outcomes[i].value, _reason(outcomes[i].error, *owners), contexts[i].cache_keys)
+            Extraction(
+                node.node_id,
+                outcomes[i].value,
+                _reason(outcomes[i].error, *owners),
+                contexts[i].cache_keys,
+                getattr(outcomes[i].error, "step", ""),
+            )
             if i in outcomes
             else Extraction(node.node_id, {})
             for i, node in enumerate(nodes)
@@ -257,10 +259,6 @@ class NodeExtractor(RecordTransform, PromptHolder):
         """The extractor of :meth:`to_dict`, with default prompts and no LLM of its own."""
         own = {name: value for name, value in data.items() if name not in ("fingerprint", "model")}
         return super().from_dict(own, **kwargs)
-
-
-class _NotTriedError(Exception):
-    """The failure of another node ended the run before this one was tried."""
 
 
 def _reason(error: Exception | None, *owners: object) -> str | None:

@@ -352,7 +352,11 @@ class _Ask(Request, Generic[T]):
         attempts = statistics.get("attempt_number", 1)
         step = f" to {self.name!r}" if self.name else ""
         kind = LanguageModelError if is_permanent(cause) else ExtractionError
-        return kind(f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}")
+        failure = kind(
+            f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}"
+        )
+        failure.step = self.name
+        return failure
 
 
 def _cause(error: Exception) -> BaseException:

@@ -25,6 +25,7 @@ __all__ = [
     "item_texts",
     "numbers_of",
     "read_reply",
+    "squeezed",
     "texts_of",
     "triples_of",
 ]
