@@ -11,9 +11,10 @@ from llama_index.core.schema import QueryBundle, QueryType
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
+from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["FallbackEvent", "Found", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
@@ -79,18 +80,24 @@ class Query(Generic[State]):
     ----------
     bundle : the original question; its embedding is not used, since another retriever may have set it to a vector of
         another model
-    state : the state to search, which concurrent writes do not change; it has at least one chunk
+    contents : what to search, which concurrent writes do not change; it has at least one chunk
     allowed : which chunks may be shown, shape (number of chunks,); None for all
     wanted : how many top nodes must be in the right order
     resources : models, for further embeddings
     """
 
     bundle: QueryBundle
-    state: State
+    contents: IndexContents[State]
     allowed: Mask | None
     wanted: int
     resources: Resources
     _vector: NDArray[np.float32] | None = field(default=None, repr=False)
+    _lexical: NDArray[np.float64] | None = field(default=None, repr=False)
+
+    @property
+    def state(self) -> State:
+        """The state of the method."""
+        return self.contents.state
 
     @property
     def text(self) -> str:
@@ -102,3 +109,9 @@ class Query(Generic[State]):
         if self._vector is None:
             self._vector = yield from self.resources.embed_query(self.text, self.state.chunks.dim)
         return self._vector
+
+    def lexical_scores(self) -> Steps[NDArray[np.float64]]:
+        """The BM25 score of each chunk, shape (number of chunks,); 0 without a word of the question; computed once."""
+        if self._lexical is None:
+            self._lexical = yield from offload(self.contents.lexical_scores, self.text)
+        return self._lexical
