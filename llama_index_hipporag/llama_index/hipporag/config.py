@@ -88,6 +88,7 @@ class SearchConfig:
     walk_weight: float | None = None
     lexical_weight: float = LEXICAL_WEIGHT
     recognition_threshold: float = 0.9
+    min_in_text: float = 0.5
     num_workers: int = 4
 
     def __post_init__(self) -> None:
@@ -103,7 +104,7 @@ class SearchConfig:
             check_choice(name, getattr(self, name), get_args(kind))
         for name in ("links_per_entity", "facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)
-        for name in ("length_normalization", "conjunction", "passage_seed_weight", "lexical_weight"):
+        for name in ("length_normalization", "conjunction", "passage_seed_weight", "lexical_weight", "min_in_text"):
             check_number(name, getattr(self, name), 0, 1)
         if self.walk_weight is not None:
             check_number("walk_weight", self.walk_weight, 0, 1)

@@ -42,6 +42,7 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     walk_weight: float | None
     lexical_weight: float
     recognition_threshold: float
+    min_in_text: float
     num_workers: int
 
 

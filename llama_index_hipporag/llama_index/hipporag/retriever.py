@@ -103,9 +103,11 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
     lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; presets 0]
     recognition_threshold : in [-1, 1] [0.9]
+    min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
+        [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
-    llm, prompts, retry : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
-        see :class:`~llama_index.ragkit.DerivedRetriever`
+    llm, prompts, retry, llm_mode, same_language : for question_entities="llm" (prompt "question") and `filter_facts`
+        (prompt "facts"); see :class:`~llama_index.ragkit.DerivedRetriever`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
