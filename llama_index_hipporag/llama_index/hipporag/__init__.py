@@ -25,3 +25,5 @@ __all__ = [
     "OpenIEExtractor",
     "RecordedExtractor",
 ]
+
+__version__ = "0.1.0"

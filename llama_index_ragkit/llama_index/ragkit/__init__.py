@@ -137,3 +137,5 @@ __all__ = [
     "title_of",
     "to_plain",
 ]
+
+__version__ = "0.1.0"

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -24,8 +24,9 @@ from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, RagK
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
-from llama_index.ragkit.html import Page, write
+from llama_index.ragkit.html import InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Config, State
+from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     check_keywords,
@@ -259,6 +260,13 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _get_prompt_modules(self) -> PromptMixinType:
         """Components whose prompts `get_prompts` returns as `<role>:<name>` and `update_prompts` replaces."""
         return self._resources.prompted
+
+    def __repr__(self) -> str:
+        return str(describe_index(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return describe_index(self).as_html()
 
     # -- building -------------------------------------------------------------------------------------------
 
@@ -521,25 +529,32 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         retriever: BaseRetriever = self.retriever_cls(self, **without_engine_keywords(kwargs, own))
         return retriever
 
-    def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path:
-        """Write an interactive HTML page with the answer to a question highlighted; it needs no network.
+    @overload
+    def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path: ...
+
+    @overload
+    def visualize(self, path: None = None, query: str | None = None, **kwargs: Any) -> InlinePage: ...
+
+    def visualize(self, path: str | Path | None = None, query: str | None = None, **kwargs: Any) -> Path | InlinePage:
+        """Draw an interactive HTML page with the answer to a question highlighted; it needs no network.
 
         Parameters
         ----------
-        path : where to write it
+        path : where to write it; None for a page that a notebook shows
         query : a question to retrieve for first; default the last query of a retriever, if any
         kwargs : of the retriever that answers `query`, and of the method's own page
 
         Returns
         -------
-        The path of the page.
+        The path of the page, or without one the page itself.
         """
         of_page = set(inspect.signature(self._page).parameters)
         own = {name: kwargs.pop(name) for name in list(kwargs) if name in of_page}
         if query is not None:
             self.as_retriever(**kwargs).retrieve(query)
         draw: Callable[..., Page] = self._page
-        return write(draw(**own), path)
+        page = draw(**own)
+        return InlinePage(page) if path is None else write(page, path)
 
     @classmethod
     def estimate(
