@@ -151,8 +151,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
             except ConcurrentWriteError as error:  # the question is answered all the same
                 logger.warning("%d reports were written and not stored. %s", len(written), error)
             latest = yield from self._index.writer.recovered()
-            if latest.views is query.state.views:
-                query.state = latest  # nothing but reports has changed
+            if latest.state.views is query.state.views:
+                query.contents = latest  # nothing but reports has changed
         reason = ""
         if failed:
             reason = f"{len(failed)} of {len(todo)} reports could not be written: {next(iter(failed.values()))}"

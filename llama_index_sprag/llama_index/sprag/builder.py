@@ -20,13 +20,14 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
 from llama_index.sprag.context.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.documents.order import ChunkPlace, in_order
 from llama_index.sprag.extraction.context_extractor import ContextExtractor, Described, Description, DocumentChunks
-from llama_index.sprag.nearness.lexical import LexicalIndex, lexical_terms
 from llama_index.sprag.state import SpRAGState
 
 __all__ = ["CONTEXTS", "ContextBuilder"]
@@ -42,6 +43,8 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     what a description or header has from a deleted chunk is deleted with it, and written again by the next write to
     the document or by `retry_failed()`.
     """
+
+    keeps_terms = False  # the words of a chunk are searched with those of its header
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
         super().__init__(storage, resources, config)

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
-from llama_index.sprag.nearness.lexical import LexicalIndex
 
 __all__ = ["SpRAGState"]
 
@@ -78,7 +78,7 @@ class SpRAGState:
             plain[rows[known]] += context_weight * (with_header - plain[rows[known]])
         return plain
 
-    def lexical_scores(self, question: Mapping[str, int]) -> NDArray[np.float64]:
+    def lexical_scores(self, question: str) -> NDArray[np.float64]:
         """BM25 score of each chunk, shape (n,)."""
         found = np.zeros(len(self.chunks))
         for rows, scores in zip(self._lexical_rows, self.lexical.scores(question), strict=True):

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.resources import Resources
@@ -42,7 +42,12 @@ class Builder(ABC, Generic[Config, State]):
     resources : models, extractor, cache
     config : the parameters of the method
 
+    Attributes
+    ----------
+    keeps_terms : whether chunks are found by their words as they are; not for a method that searches other texts
     """
+
+    keeps_terms: ClassVar[bool] = True
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config) -> None:
         self.storage = storage

@@ -276,9 +276,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         self._builder: Builder[Config, State] = self.builder_cls(
             storage, self._resources, self._config, **self._builder_keywords
         )
-        state = run_steps(self._builder.load())
         parameters = asdict(self._config)  # type: ignore[call-overload]
-        self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method, state)
+        self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method)
 
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""

@@ -11,6 +11,7 @@ from llama_index.core.schema import QueryBundle, QueryType
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
+from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.steps import Steps
@@ -79,18 +80,23 @@ class Query(Generic[State]):
     ----------
     bundle : the original question; its embedding is not used, since another retriever may have set it to a vector of
         another model
-    state : the state to search, which concurrent writes do not change; it has at least one chunk
+    contents : what to search, which concurrent writes do not change; it has at least one chunk
     allowed : which chunks may be shown, shape (number of chunks,); None for all
     wanted : how many top nodes must be in the right order
     resources : models, for further embeddings
     """
 
     bundle: QueryBundle
-    state: State
+    contents: IndexContents[State]
     allowed: Mask | None
     wanted: int
     resources: Resources
     _vector: NDArray[np.float32] | None = field(default=None, repr=False)
+
+    @property
+    def state(self) -> State:
+        """The state of the method."""
+        return self.contents.state
 
     @property
     def text(self) -> str:

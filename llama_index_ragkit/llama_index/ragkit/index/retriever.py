@@ -201,12 +201,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
     def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[State]]]:
         """Questions to the current state; none where there is nothing to search."""
-        state = yield from self._index.writer.recovered()
-        if not len(state.chunks):
+        contents = yield from self._index.writer.recovered()
+        if not len(contents.state.chunks):
             return []
         yield from self._index.writer.check_embed_model()
-        allowed, resources = self._allowed(state.chunks), self._index.resources
-        return [Query(bundle, state, allowed, self._wanted, resources) for bundle in bundles]
+        allowed, resources = self._allowed(contents.state.chunks), self._index.resources
+        return [Query(bundle, contents, allowed, self._wanted, resources) for bundle in bundles]
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""

@@ -19,16 +19,19 @@ from numpy.typing import NDArray
 from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
 from llama_index.ragkit.index.builder import Builder, State
 from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
+from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["IndexWriter"]
@@ -47,7 +50,6 @@ class IndexWriter(Generic[State]):
     resources : models, extractor, cache
     builder : the builder of the method
     parameters : the parameters of the method, which each write stores
-    state : the stored state
 
     Attributes
     ----------
@@ -61,7 +63,6 @@ class IndexWriter(Generic[State]):
         builder: Builder[Any, State],
         parameters: Mapping[str, Any],
         method: str,
-        state: State,
     ) -> None:
         self._storage = storage
         self._resources = resources
@@ -70,7 +71,8 @@ class IndexWriter(Generic[State]):
         self._method = method
         self._lock = WriterLock()
         self._model_checked = False
-        self._state = state
+        self._terms = ChunkTerms(storage)
+        self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
         self.last_query: LastQuery | None = None
 
@@ -79,24 +81,27 @@ class IndexWriter(Generic[State]):
     @property
     def state(self) -> State:
         """The state of the last write, immutable; replaced as a whole."""
-        run_steps(self.recovered())
-        return self._state
+        return run_steps(self.recovered()).state
 
     def is_current(self, state: State) -> bool:
         """Whether a state is that of the last write."""
-        return state is self._state and not self._interrupted
+        return state is self._contents.state and not self._interrupted
 
-    def recovered(self) -> Steps[State]:
-        """The state, read from the stores again if a write ended without a commit."""
+    def recovered(self) -> Steps[IndexContents[State]]:
+        """What queries read, read from the stores again if a write ended without a commit."""
         if self._interrupted:
             with (yield from self._lock.acquire()):
                 yield from self._recover()
-        return self._state
+        return self._contents
+
+    def _stored(self) -> Steps[IndexContents[State]]:
+        state = yield from self._builder.load()
+        return IndexContents(state, (yield from self._terms.load()) if self._builder.keeps_terms else LexicalIndex())
 
     def _recover(self) -> Steps[None]:
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()
-            self._state = yield from self._builder.load()
+            self._contents = yield from self._stored()
             self.last_query = None
             self._interrupted = False
 
@@ -328,10 +333,11 @@ class IndexWriter(Generic[State]):
         with self._committing():
             yield from self._storage.begin()
             try:
-                self._state = yield from work(self._state)
+                state = yield from work(self._contents.state)
+                self._contents = IndexContents(state, self._contents.lexical)
             except Exception as error:
                 failure = error
-                self._state = yield from self._builder.load()
+                self._contents = yield from self._stored()
             yield from self._storage.commit()
         if failure is not None:
             raise failure
@@ -356,10 +362,10 @@ class IndexWriter(Generic[State]):
             nodes += [] if node is None else [node]
         if nodes:
             yield from self.write(nodes, again=set(failed))
-        if self._builder.failures(self._state):
+        if self._builder.failures(self._contents.state):
             yield from self.revise(self._builder.retry)
         left = sum(entry.error is not None for entry in (yield from manifest.entries()).values())
-        return left + self._builder.failures(self._state)
+        return left + self._builder.failures(self._contents.state)
 
     # -- the parts of a write ---------------------------------------------------------------------------
 
@@ -445,10 +451,14 @@ class IndexWriter(Generic[State]):
         struct = storage.struct
         failure: Exception | None = None
         try:
-            self._state = yield from self._builder.apply(self._state, change)
+            lexical = self._contents.lexical
+            if self._builder.keeps_terms:  # before the builder, which may call models
+                lexical = yield from self._terms.changed(lexical, change.removed, change.added)
+            state = yield from self._builder.apply(self._contents.state, change)
+            self._contents = IndexContents(state, lexical)
         except Exception as error:
             failure = error
-            self._state = yield from self._builder.load()
+            self._contents = yield from self._stored()
         if change.removed:
             self.last_query = None
         entries = dict(entries or {})

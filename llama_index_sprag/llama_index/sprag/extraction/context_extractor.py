@@ -24,10 +24,10 @@ from llama_index.ragkit import (
     plain_text,
     sort_key,
 )
+from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.validation import OnError
 from llama_index.sprag.context.salient_terms import CorpusTerms
 from llama_index.sprag.documents.order import ChunkPlace, document_key, in_order, page_of
-from llama_index.sprag.nearness.lexical import lexical_terms
 
 __all__ = [
     "ContextExtractor",

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.vectors.nearness import hybrid_nearness
 from llama_index.sprag.config import SearchConfig
-from llama_index.sprag.nearness.hybrid import hybrid_nearness
-from llama_index.sprag.nearness.lexical import lexical_terms
 from llama_index.sprag.state import SpRAGState
 
 __all__ = ["best_chunks", "nearness_of"]
@@ -22,7 +21,7 @@ def nearness_of(
 ) -> NDArray[np.float64]:
     """The nearness of every chunk to a question, shape (n,); -inf for chunks that may not be shown."""
     cosines = state.cosines(vector, options.context_weight)
-    lexical = state.lexical_scores(lexical_terms(question)) if options.lexical_weight else np.zeros(len(cosines))
+    lexical = state.lexical_scores(question) if options.lexical_weight else np.zeros(len(cosines))
     return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed)
 
 

@@ -1,0 +1,203 @@
+"""Lexical search: BM25 over texts that come and go, without reading anything again.
+
+Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond. For a question with stems t, a
+text with counts c(t) and length l, n texts of mean length m, of which n(t) have a word with the stem:
+
+    score = sum over t of  idf(t) * c(t) (k1 + 1) / (c(t) + k1 (1 - b + b l / m)),
+    idf(t) = log(1 + (n - n(t) + 0.5) / (n(t) + 0.5))
+
+The postings are those of words as they are written. A question is stemmed in its own language, and finds all words with
+the same stem in that language, so that texts of several languages can share an index.
+
+The postings lie in blocks. A write adds a block of its own texts and hides those that it removes; blocks of similar
+size are merged, so that each posting is copied a logarithmic number of times.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.text.lexical_terms import question_terms
+from llama_index.ragkit.text.stems import stems
+
+__all__ = ["LexicalIndex"]
+
+_K1 = 1.2
+_B = 0.75
+
+Stems = Mapping[str, list[int]]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The postings of some texts, grouped by word.
+
+    Attributes
+    ----------
+    ids : of the texts
+    row_of : id -> row
+    column_of : word -> column
+    starts : int64, shape (n_words + 1,), where the postings of each word begin
+    rows : int32, shape (n_postings,)
+    counts : uint16, shape (n_postings,)
+    lengths : float32, shape (n_texts,), words of each text
+    alive : shape (n_texts,), False for a text that was removed
+    by_stem : language -> stem -> columns, made when first needed, the same object for all copies of the block
+    """
+
+    ids: tuple[str, ...]
+    row_of: Mapping[str, int]
+    column_of: Mapping[str, int]
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    counts: NDArray[np.uint16]
+    lengths: NDArray[np.float32]
+    alive: NDArray[np.bool_]
+    by_stem: dict[str, Stems] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return int(np.count_nonzero(self.alive))
+
+    @property
+    def words(self) -> float:
+        return float(self.lengths[self.alive].sum(dtype=np.float64))
+
+    def without(self, ids: Collection[str]) -> "_Block":
+        gone = [self.row_of[name] for name in ids if name in self.row_of]
+        if not gone:
+            return self
+        alive = self.alive.copy()
+        alive[gone] = False
+        return replace(self, alive=alive)
+
+    def postings(self, stem: str, language: str) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The texts with a word of this stem, and how often they have such words."""
+        parts = [slice(*self.starts[column : column + 2].tolist()) for column in self._stems(language).get(stem, ())]
+        if not parts:
+            return self.rows[:0], np.empty(0)
+        rows = np.concatenate([self.rows[part] for part in parts])
+        counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
+        kept = self.alive[rows]
+        rows, counts = rows[kept], counts[kept]
+        if len(parts) > 1:
+            total = np.bincount(rows, weights=counts, minlength=len(self.ids))
+            rows = np.flatnonzero(total).astype(np.int32)
+            counts = total[rows]
+        return rows, counts
+
+    def _stems(self, language: str) -> Stems:
+        found = self.by_stem.get(language)
+        if found is None:  # threads may do it twice, with the same result
+            columns: dict[str, list[int]] = {}
+            for stem, column in zip(stems(list(self.column_of), language), self.column_of.values(), strict=True):
+                columns.setdefault(stem, []).append(column)
+            found = self.by_stem[language] = columns
+        return found
+
+
+def _block(
+    ids: Sequence[str],
+    words: Sequence[str],
+    columns: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> _Block:
+    """The block of these postings, in any order; words that have none are left out."""
+    used, columns = np.unique(columns, return_inverse=True)
+    order = np.lexsort((rows, columns))
+    return _Block(
+        ids=tuple(ids),
+        row_of={name: row for row, name in enumerate(ids)},
+        column_of={words[old]: column for column, old in enumerate(used.tolist())},
+        starts=np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(used)))]).astype(np.int64),
+        rows=rows[order].astype(np.int32),
+        counts=np.minimum(counts[order], np.iinfo(np.uint16).max).astype(np.uint16),
+        lengths=np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32),
+        alive=np.ones(len(ids), dtype=np.bool_),
+    )
+
+
+def _of_counts(texts: Mapping[str, Mapping[str, int]]) -> _Block:
+    column_of: dict[str, int] = {}
+    columns: list[int] = []
+    counts: list[int] = []
+    for words in texts.values():
+        columns += [column_of.setdefault(word, len(column_of)) for word in words]
+        counts += words.values()
+    rows = np.repeat(np.arange(len(texts)), [len(words) for words in texts.values()]).astype(np.int64)
+    return _block(list(texts), list(column_of), np.array(columns, np.int64), rows, np.array(counts, np.int64))
+
+
+def _merged(blocks: Sequence[_Block]) -> _Block:
+    """One block of all texts that were not removed."""
+    column_of: dict[str, int] = {}
+    ids: list[str] = []
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
+    for block in blocks:
+        new_column = np.array([column_of.setdefault(word, len(column_of)) for word in block.column_of], np.int64)
+        new_row = np.cumsum(block.alive) - 1 + len(ids)
+        kept = block.alive[block.rows]
+        columns = np.repeat(np.arange(len(block.column_of)), np.diff(block.starts))
+        parts.append((new_column[columns[kept]], new_row[block.rows[kept]], block.counts[kept].astype(np.int64)))
+        ids += [name for name, alive in zip(block.ids, block.alive.tolist(), strict=True) if alive]
+    columns, rows, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _block(ids, list(column_of), columns, rows, counts)
+
+
+class LexicalIndex:
+    """Texts by their words. Immutable: a change gives a new index, which shares the blocks that stayed the same."""
+
+    def __init__(self, blocks: Sequence[_Block] = ()) -> None:
+        self._blocks = tuple(blocks)
+
+    def __len__(self) -> int:
+        return sum(block.size for block in self._blocks)
+
+    @property
+    def ids(self) -> list[tuple[str, ...]]:
+        """The ids of the rows of each block, those of removed texts among them."""
+        return [block.ids for block in self._blocks]
+
+    def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> "LexicalIndex":
+        """The index without some texts and with others, which replace those of the same id.
+
+        Parameters
+        ----------
+        added : id -> how often the text has each term, see
+            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
+        """
+        gone = {*removed, *added}
+        blocks = [block for block in (block.without(gone) for block in self._blocks) if block.size]
+        if added:
+            blocks.append(_of_counts(added))
+        while len(blocks) > 1 and blocks[-2].size < 2 * blocks[-1].size:
+            blocks[-2:] = [_merged(blocks[-2:])]
+        if len(blocks) == 1 and 2 * blocks[0].size < len(blocks[0].ids):
+            blocks = [_merged(blocks)]
+        return LexicalIndex(blocks)
+
+    def scores(self, question: str) -> list[NDArray[np.float64]]:
+        """The BM25 scores of the rows of each block, 0 for texts without a word of the question and removed ones."""
+        found = [np.zeros(len(block.ids)) for block in self._blocks]
+        n = len(self)
+        if not n:
+            return found
+        mean = sum(block.words for block in self._blocks) / n or 1.0
+        terms, language = question_terms(question)
+        times_of: dict[str, int] = {}
+        for stem, times in zip(stems(list(terms), language), terms.values(), strict=True):
+            times_of[stem] = times_of.get(stem, 0) + times
+        for stem, times in times_of.items():
+            postings = [block.postings(stem, language) for block in self._blocks]
+            having = sum(len(rows) for rows, _ in postings)
+            if not having:
+                continue
+            idf = times * math.log(1 + (n - having + 0.5) / (having + 0.5))
+            for block, (rows, counts), score in zip(self._blocks, postings, found, strict=True):
+                norm = _K1 * (1 - _B + _B * block.lengths[rows] / mean)
+                score[rows] += idf * counts * (_K1 + 1) / (counts + norm)
+        return found

@@ -1,0 +1,45 @@
+"""The terms that texts are searched by: words, and in scripts without spaces characters and pairs of them."""
+
+import re
+from collections import Counter
+
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
+from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.scripts import UNSPACED
+
+__all__ = ["lexical_terms", "question_terms"]
+
+_RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+
+def lexical_terms(text: str) -> Counter[str]:
+    """How often a text has each term: words without case and punctuation, not stemmed; in scripts without spaces
+    characters and pairs of neighbouring ones.
+
+    >>> sorted(lexical_terms("Net income: 3M's net. 东京都").items())
+    [('3m', 1), ('income', 1), ('net', 2), ('s', 1), ('东', 1), ('东京', 1), ('京', 1), ('京都', 1), ('都', 1)]
+    """
+    counts: Counter[str] = Counter()
+    for run in _RUN.findall(normalise(text)):
+        if _UNSPACED.match(run):
+            counts.update(run)
+            counts.update(run[i : i + 2] for i in range(len(run) - 1))
+        else:
+            counts[run] += 1
+    return counts
+
+
+def question_terms(question: str) -> tuple[Counter[str], str]:
+    """The terms of a question, and the language that they are to be stemmed in.
+
+    Function words of that language are left out, unless the question consists of them.
+
+    >>> question_terms("Who wrote the Odyssey?")
+    (Counter({'wrote': 1, 'odyssey': 1}), 'en')
+    """
+    language = written_language(question)
+    terms = lexical_terms(question)
+    small = function_words(language) | FUNCTION_WORDS
+    telling = Counter({term: times for term, times in terms.items() if term not in small})
+    return telling or terms, language

@@ -1,0 +1,99 @@
+"""BM25 that grows and shrinks: equal to a slow computation over the chunks that are there."""
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
+from llama_index.ragkit.text.stems import stems
+
+words = st.lists(st.sampled_from(["loom", "looms", "silk", "Lyon", "engine", "cards", "the", "漢字"]), max_size=8).map(
+    " ".join
+)
+changes = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.none() | words), max_size=20)
+
+
+def slow_bm25(texts, question):
+    terms, language = question_terms(question)
+
+    def stemmed(counted):
+        total = Counter()
+        for word, times in counted.items():
+            total[stems([word], language)[0]] += times
+        return total
+
+    counts = {name: stemmed(lexical_terms(text)) for name, text in texts.items()}
+    mean = sum(c.total() for c in counts.values()) / len(counts) or 1.0
+    scores = dict.fromkeys(texts, 0.0)
+    for term, times in stemmed(terms).items():
+        having = sum(term in c for c in counts.values())
+        for name, c in counts.items():
+            if c[term]:
+                idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+                norm = 1.2 * (1 - 0.75 + 0.75 * c.total() / mean)
+                scores[name] += times * idf * c[term] * 2.2 / (c[term] + norm)
+    return scores
+
+
+def scores_by_id(index, question):
+    found = {}
+    for ids, scores in zip(index.ids, index.scores(question), strict=True):
+        found.update({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps=changes, question=words)
+def test_growth_in_any_steps_gives_the_scores_of_the_formula(steps, question):
+    index, texts = LexicalIndex(), {}
+    for name, text in steps:
+        if text is None:
+            texts.pop(name, None)
+            index = index.changed([name], {})
+        else:
+            texts[name] = text
+            index = index.changed((), {name: lexical_terms(text)})
+    wanted = slow_bm25(texts, question) if texts else {}
+    assert len(index) == len(texts)
+    assert scores_by_id(index, question) == pytest.approx({n: s for n, s in wanted.items() if s})
+
+
+def test_an_index_is_not_changed_by_what_follows_it():
+    first = LexicalIndex().changed((), {"a": Counter(loom=1), "b": Counter(silk=1)})
+    before = scores_by_id(first, "loom silk")
+    second = first.changed(["a"], {"b": Counter(loom=5), "c": Counter(loom=1)})
+    assert scores_by_id(first, "loom silk") == before
+    assert set(scores_by_id(second, "loom")) == {"b", "c"}
+
+
+def test_a_question_finds_other_forms_of_its_words_in_its_own_language():
+    texts = {
+        "a": "Three looms stood in the hall.",
+        "b": "Die Häuser am Fluss",
+        "c": "На фабрике работала ткачиха в Москве.",
+    }
+    index = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in texts.items()})
+    assert set(scores_by_id(index, "Who owned the loom?")) == {"a"}
+    assert set(scores_by_id(index, "Wem gehört das Haus?")) == {"b"}
+    assert set(scores_by_id(index, "Кто работал в городе Москва?")) == {"c"}
+
+
+def test_function_words_of_a_question_find_nothing_unless_it_has_no_others():
+    index = LexicalIndex().changed((), {"a": lexical_terms("what is it"), "b": lexical_terms("a loom")})
+    assert set(scores_by_id(index, "What is a loom?")) == {"b"}
+    assert set(scores_by_id(index, "What is it?")) == {"a"}
+
+
+def test_words_without_spaces_are_found_by_their_characters():
+    index = LexicalIndex().changed((), {"a": lexical_terms("鲁迅出生于浙江绍兴"), "b": lexical_terms("北京大学")})
+    assert set(scores_by_id(index, "鲁迅出生在哪里？")) == {"a"}
+
+
+def test_an_index_without_texts_scores_nothing():
+    assert LexicalIndex().scores("loom") == []
+    empty = LexicalIndex().changed((), {"a": {}})
+    assert [scores.tolist() for scores in empty.scores("loom")] == [[0.0]]

@@ -1,0 +1,32 @@
+"""Dense and lexical scores as one nearness."""
+
+import numpy as np
+import pytest
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+
+
+def test_nearness_does_not_depend_on_the_habits_of_an_embedding_model():
+    random = np.random.default_rng(0)
+    cosines, lexical = random.random(300), random.random(300)
+    plain = hybrid_nearness(cosines, lexical, 0.6)
+    assert np.argsort(-hybrid_nearness(0.7 + 0.1 * cosines, lexical, 0.6)).tolist() == np.argsort(-plain).tolist()
+
+
+def test_chunks_that_are_not_allowed_have_no_nearness_and_change_no_other():
+    random = np.random.default_rng(1)
+    cosines, lexical = random.random(50), random.random(50)
+    allowed = np.arange(50) % 2 == 0
+    near = hybrid_nearness(cosines, lexical, 0.5, allowed)
+    assert np.isneginf(near[~allowed]).all()
+    assert near[allowed] == pytest.approx(hybrid_nearness(cosines[allowed], lexical[allowed], 0.5))
+
+
+def test_without_a_word_of_the_question_the_cosines_decide():
+    cosines = np.array([0.1, 0.9, 0.5])
+    for weight in (0.0, 0.5, 1.0):
+        assert int(np.argmax(hybrid_nearness(cosines, np.zeros(3), weight))) == 1
+    assert standardised(np.array([0.3, 0.3])).tolist() == [0.0, 0.0]
+    with pytest.raises(ConfigurationError, match="lexical_weight"):
+        hybrid_nearness(cosines, cosines, 1.5)
