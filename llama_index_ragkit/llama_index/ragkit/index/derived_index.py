@@ -27,6 +27,7 @@ from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.html import InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.description import describe_index
+from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     check_keywords,
@@ -45,6 +46,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.opening import find_external_store
 from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.validation import check_count
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -78,6 +80,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     retriever_cls : the class of the retriever that `as_retriever` returns
     keywords : the keywords of the constructor, a `TypedDict`
     default_extractor, default_summarizer : used where none is passed; None where the method has none
+    rule_extractor : an extractor without an LLM, which stands in for one with in estimates; None where there is none
 
     Parameters
     ----------
@@ -111,6 +114,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     keywords: ClassVar[type] = IndexKeywords
     default_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
+    rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -564,21 +568,40 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         summarizer: Summarizer | None = None,
         transformations: list[TransformComponent] | None = None,
         llm: LLM | None = None,
+        sample: int = 500,
     ) -> Estimate:
-        """Estimate the LLM calls and tokens of a build over documents, without calling a model.
+        """Estimate what a build over documents asks of the LLM and of the embedding model, without calling either.
+
+        Chunks are counted. Texts that the method derives from them are counted by building over a sample, with an
+        extractor without an LLM in place of one with (`rule_extractor`), and are exact where the index is built without
+        an LLM and without summaries, and the sample is the whole.
 
         Parameters
         ----------
         documents : the documents of the index
-        extractor, summarizer, transformations : as passed to the index
+        extractor, summarizer, transformations : as passed to the index, with otherwise default parameters
         llm : its system prompt counts too
+        sample : largest number of chunks that are built over; more take longer
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens, without retries and with an empty cache.
+        Calls, prompt tokens and reply tokens, without retries and with an empty cache; embedded texts and tokens.
         """
+        nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
-        return Estimate() if reads is None else reads.estimate(nodes_of(documents, transformations), llm)
+        work = Estimate() if reads is None else reads.estimate(nodes, llm)
+        return work + cls._embedding_work(nodes, extractor, summarizer, sample)
+
+    @classmethod
+    def _embedding_work(
+        cls, nodes: Sequence[BaseNode], extractor: NodeExtractor | None, summarizer: Summarizer | None, sample: int
+    ) -> Estimate:
+        """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
+        writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
+        derives = len(cls.space_names) > 1
+        run = DryRun(cls, reads, cls.rule_extractor, writes) if derives else None
+        return embedding_work(nodes, run, check_count("sample", sample, 1))
 
 
 def check_method(owner: str, method: str, index: Any) -> None:

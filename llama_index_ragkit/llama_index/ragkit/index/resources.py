@@ -119,9 +119,14 @@ class Resources:
 
     # -- work -----------------------------------------------------------------------------------------
 
-    def embed(self, texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
-        """Vectors of texts, shape (len(texts), d); see :func:`~llama_index.ragkit.llm.embeddings.embed_texts`."""
-        return (yield from embed_texts(self.embed_model, texts, self.show_progress))
+    def embed(self, texts: Sequence[str], name: str = "texts") -> Steps[NDArray[np.float32]]:
+        """Vectors of texts, shape (len(texts), d); see :func:`~llama_index.ragkit.llm.embeddings.embed_texts`.
+
+        Parameters
+        ----------
+        name : what the texts are, for the progress bar
+        """
+        return (yield from embed_texts(self.embed_model, texts, self.show_progress, name))
 
     def embed_query(self, query: str, dimension: int | None) -> Steps[NDArray[np.float32]]:
         """The vector of a question; see :func:`~llama_index.ragkit.llm.embeddings.embed_query`."""
