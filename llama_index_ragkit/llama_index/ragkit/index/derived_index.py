@@ -94,7 +94,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
         :meth:`retry_failed` and continues; "raise" ends the write with the error
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
-        they arrive, so that a build that was killed does not pay for them again
+        they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
+        from which summaries are chosen, so that an insert embeds only new ones
 
     Raises
     ------
