@@ -14,7 +14,7 @@ from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["FallbackEvent", "Found", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
@@ -92,6 +92,7 @@ class Query(Generic[State]):
     wanted: int
     resources: Resources
     _vector: NDArray[np.float32] | None = field(default=None, repr=False)
+    _lexical: NDArray[np.float64] | None = field(default=None, repr=False)
 
     @property
     def state(self) -> State:
@@ -108,3 +109,9 @@ class Query(Generic[State]):
         if self._vector is None:
             self._vector = yield from self.resources.embed_query(self.text, self.state.chunks.dim)
         return self._vector
+
+    def lexical_scores(self) -> Steps[NDArray[np.float64]]:
+        """The BM25 score of each chunk, shape (number of chunks,); 0 without a word of the question; computed once."""
+        if self._lexical is None:
+            self._lexical = yield from offload(self.contents.lexical_scores, self.text)
+        return self._lexical
