@@ -16,7 +16,6 @@ from tests.page_types import Problem, check, module
 from tests.pages import PAGES, ROOT, blocks, page_name
 from tests.preamble import PREAMBLE
 
-
 HUB_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 

@@ -23,7 +23,7 @@ subpackage does not depend on LlamaIndex.
 See :class:`Graph` for trees and graphs, :class:`Grid` for heat maps.
 """
 
-from llama_index.ragkit.html.inline import InlinePage
+from llama_index.ragkit.html.inline import InlinePage, framed
 from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Result, Results
 from llama_index.ragkit.html.render import render, write
 
@@ -38,6 +38,7 @@ __all__ = [
     "Page",
     "Result",
     "Results",
+    "framed",
     "render",
     "write",
 ]

@@ -1,4 +1,4 @@
-"""A page inside a notebook."""
+"""Pages inside a notebook."""
 
 import html
 from dataclasses import dataclass
@@ -6,7 +6,23 @@ from dataclasses import dataclass
 from llama_index.ragkit.html.model import Graph, Page
 from llama_index.ragkit.html.render import render
 
-__all__ = ["InlinePage"]
+__all__ = ["InlinePage", "framed"]
+
+
+def framed(source: str, title: str, height: int) -> str:
+    """The element with which a notebook shows a whole HTML file in a frame of its own.
+
+    The file's own scripts run, without access to the notebook.
+
+    Parameters
+    ----------
+    source : the HTML file
+    title : of the frame, for screen readers
+    height : in CSS pixels
+    """
+    style = f"width:100%;height:{int(height)}px;border:1px solid #8884"
+    name, text = html.escape(title, quote=True), html.escape(source, quote=True)
+    return f'<iframe title="{name}" sandbox="allow-scripts" style="{style}" srcdoc="{text}"></iframe>'
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +50,4 @@ class InlinePage:
 
     def _repr_html_(self) -> str:
         """The frame."""
-        source = html.escape(render(self.page), quote=True)
-        title = html.escape(self.page.title, quote=True)
-        style = f"width:100%;height:{int(self.height)}px;border:1px solid #8884"
-        return f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" srcdoc="{source}"></iframe>'
+        return framed(render(self.page), self.page.title, self.height)
