@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
@@ -84,6 +83,9 @@ def _way(
     graph: KnowledgeGraph, seeds: NDArray[np.int64], ends: NDArray[np.int64], active: NDArray[np.float64]
 ) -> list[int]:
     """Phrases of a shortest path from a seed to one of `ends`, through the most activated phrases."""
+    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    from scipy.sparse.csgraph import dijkstra
+
     activated = np.argsort(-active, kind="stable")[:_ACTIVATED]
     known = np.unique(np.concatenate([activated[active[activated] > 0], seeds, ends]))
     adjacency = graph.adjacency()[known][:, known]

@@ -150,3 +150,5 @@ __all__ = [
     "with_example",
     "without_announcement",
 ]
+
+__version__ = "0.1.0"

@@ -167,11 +167,21 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected number of LLM calls and tokens; estimates can be added, also by `sum`."""
+    """The expected work of a build; estimates can be added, also by `sum`.
+
+    Attributes
+    ----------
+    calls, prompt_tokens, completion_tokens : of the LLM
+    embedded_texts, embedded_tokens : of the embedding model, by LlamaIndex's tokenizer
+    embedding_is_exact : whether the embedded texts were counted and not estimated
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    embedded_texts: int = 0
+    embedded_tokens: int = 0
+    embedding_is_exact: bool = True
 
     def __add__(self, other: "Estimate | int") -> "Estimate":
         if isinstance(other, int):  # sum() begins with 0
@@ -180,6 +190,9 @@ class Estimate:
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.embedded_texts + other.embedded_texts,
+            self.embedded_tokens + other.embedded_tokens,
+            self.embedding_is_exact and other.embedding_is_exact,
         )
 
     __radd__ = __add__
