@@ -89,18 +89,10 @@ PARTS: dict[str, Callable[[str, Path], dict[str, Any]]] = {"quality": quality, "
 def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]]], method: str) -> dict[str, Any]:
     evaluations = evaluate(tasks, rankings)
     metric = "success@n" if tasks[0].multi_aspect else "R@5"
-    shown = {
-        "dense": "dense",
-        "bm25": "bm25",
-        "hybrid": "hybrid-z",
-        "own": method,
-        "off": f"{method}-off",
-        "fusion": "fusion",
-    }
-    gaps = {
-        f"own_{key}": evaluations[method].difference(evaluations[shown[key]], metric)
-        for key in ("dense", "hybrid", "off")
-    }
+    own = evaluations[method]
+    shown = {name: name for name in ("dense", "bm25", "fusion")}
+    shown |= {"hybrid": "hybrid-z", "own": method, "off": f"{method}-off"}
+    gaps = {f"own_{key}": own.difference(evaluations[shown[key]], metric) for key in ("dense", "hybrid", "off")}
     return {
         "questions": len(own.ids),
         "metric": metric,
