@@ -76,7 +76,7 @@ class SearchConfig:
     filter_facts: bool = False
     damping: float = 0.5
     edges: Edges = "added"
-    synonyms: bool = True
+    synonyms: bool = False
     passage_nodes: bool = True
     subject_weight: float = 10.0
     passage_seeds: PassageSeeds = "nearest"
@@ -138,6 +138,7 @@ PUBLISHED: Mapping[str, Any] = MappingProxyType(
 
 _PHRASES_ONLY = {
     "passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0, "lexical_weight": 0.0,
+    "synonyms": True,
 }  # fmt: skip
 
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -153,7 +154,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "v2": {
             "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
             "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
-            "lexical_weight": 0.0,
+            "lexical_weight": 0.0, "synonyms": True,
         },
     }
 )  # fmt: skip

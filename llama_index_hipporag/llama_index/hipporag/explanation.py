@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
@@ -60,7 +61,7 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
     active = np.zeros(graph.shape[1])
     active[found.nodes] = found.active
     seeds = np.array(sorted(found.seeds.weights), np.int64)
-    way = _way(graph, seeds, own, active) if seeds.size and own.size else []
+    way = _way(graph.adjacency(synonyms=found.synonyms), seeds, own, active) if seeds.size and own.size else []
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
     facts += _facts_about(state, graph, row, {*way, *seeds.tolist()})
     top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrase(phrase)))[:_SHOWN]
@@ -80,7 +81,7 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
 
 
 def _way(
-    graph: KnowledgeGraph, seeds: NDArray[np.int64], ends: NDArray[np.int64], active: NDArray[np.float64]
+    edges: csr_matrix, seeds: NDArray[np.int64], ends: NDArray[np.int64], active: NDArray[np.float64]
 ) -> list[int]:
     """Phrases of a shortest path from a seed to one of `ends`, through the most activated phrases."""
     # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
@@ -88,7 +89,7 @@ def _way(
 
     activated = np.argsort(-active, kind="stable")[:_ACTIVATED]
     known = np.unique(np.concatenate([activated[active[activated] > 0], seeds, ends]))
-    adjacency = graph.adjacency()[known][:, known]
+    adjacency = edges[known][:, known]
     starts = np.searchsorted(known, seeds)
     distance, before, _ = dijkstra(adjacency, unweighted=True, indices=starts, min_only=True, return_predecessors=True)
     goals = np.searchsorted(known, ends)

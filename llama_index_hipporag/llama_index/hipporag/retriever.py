@@ -66,8 +66,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     event (:class:`~llama_index.ragkit.FallbackEvent`) report.
 
     Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they are
-    1 / (1 + exp(-s)), where s is nearness in standard deviations, less a penalty for a small share of a walk that is
-    trusted (`ensemble`). They do not depend on the scale of the embedding model's cosines.
+    (1 + s / (1 + abs(s))) / 2, where s is nearness in standard deviations, less a penalty for a small share of a walk
+    that is trusted (`ensemble`). They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     filter_facts : whether a language model selects the helpful ones of these facts (one call) [False]
     damping : probability of following an edge, in [0, 1); the rest is the restart probability [0.5]
     edges, synonyms : see :meth:`graph.knowledge_graph.KnowledgeGraph.adjacency`; whether similar phrases are connected
-        ["added", True]
+        ["added", False; presets True]
     passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
         otherwise the sum over their phrases, as set by `counted` [True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
@@ -96,7 +96,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
-    ensemble : "trust": nearness + 3 `walk_weight` * trust * log(share of the walk), see
+    ensemble : "trust": nearness + 5 `walk_weight` * trust * log(share of the walk), see
         :func:`search.ranking.trust`; "average": both scaled to [0, 1], with
         weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.index.contents import aligned_scores
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -78,13 +79,9 @@ class SpRAGState:
             plain[rows[known]] += context_weight * (with_header - plain[rows[known]])
         return plain
 
-    def lexical_scores(self, question: str) -> NDArray[np.float64]:
-        """BM25 score of each chunk, shape (n,)."""
-        found = np.zeros(len(self.chunks))
-        for rows, scores in zip(self._lexical_rows, self.lexical.scores(question), strict=True):
-            hit = (scores > 0) & (rows >= 0)
-            found[rows[hit]] = scores[hit]
-        return found
+    def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
+        return aligned_scores(self.lexical, question, self._lexical_rows, len(self.chunks), allowed)
 
     @property
     def undescribed(self) -> list[str]:

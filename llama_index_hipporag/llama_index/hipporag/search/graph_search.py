@@ -48,6 +48,7 @@ class GraphSearchResult:
     near : how near passages are to the question; None where it was not needed
     trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
     scores : (p,), the final ones, in [0, 1]
+    synonyms : whether the walk used synonym edges
     """
 
     state: HippoRAGState
@@ -60,6 +61,7 @@ class GraphSearchResult:
     near: Nearness | None
     trust: float | None
     scores: Floats
+    synonyms: bool = False
 
     @property
     def fallback(self) -> str:
@@ -112,7 +114,7 @@ def search_many(
         for i, (nodes, active, passages) in zip(walking, answered, strict=True):
             found[i] = GraphSearchResult(
                 state, graph, allowed, all_seeds[i], nodes, active,
-                passages.walked, nearness[i], passages.trust, passages.scores,
+                passages.walked, nearness[i], passages.trust, passages.scores, config.synonyms,
             )  # fmt: skip
     return [found[i] for i in range(len(all_seeds))]
 
@@ -261,7 +263,8 @@ class _GraphSearch:
         if question.near is None:
             return _Passages(walked, walked)
         if not question.averaged:
-            trusted = trust(question.near, walked)
+            shown = slice(None) if self.allowed is None else self.allowed
+            trusted = trust(question.near[shown], walked[shown])
             return _Passages(walked, combine(question.near, walked, self._weight(trusted)), trusted)
         parts = min_max(passage_scores, self.allowed), min_max(question.near, self.allowed)
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])

@@ -31,7 +31,7 @@ __all__ = [
 
 FLOOR = 1e-4  # minimum share of the walk, relative to the best passage, for passages that the walk does not reach
 PASSAGE_SEEDS = 100  # passages that a walk starts from
-WALK_WEIGHT = 3.0  # of a walk that is trusted fully
+WALK_WEIGHT = 5.0  # of a walk that is trusted fully
 _SEED_POWER = 4
 _CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it is
 _DIFFUSE = 4.0
@@ -82,7 +82,7 @@ def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
 
     Parameters
     ----------
-    nearness : (p,) of the question and each passage
+    nearness : (p,) of the question and each passage that may be shown
     walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
 
     >>> trust(np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
@@ -90,7 +90,7 @@ def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
     >>> trust(np.array([2.0, 0.0, -1.0]), np.array([0.0, 1.0, 0.1]))
     0.0
     """
-    if not walked.any():
+    if not walked.size or not walked.any():
         return 0.0
     first = min(_CONCENTRATION, walked.size)
     best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]

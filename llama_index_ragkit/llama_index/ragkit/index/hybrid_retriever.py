@@ -39,8 +39,8 @@ class _Chunks:
 class HybridRetriever(BaseRetriever):
     """Retrieves the nodes nearest to a question by vectors and words together, from memory.
 
-    The score of a node is ``1 / (1 + exp(-n))``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both are
-    standardised over the hundred best of the question, so that the scale of the embedding model's cosines does not
+    The score of a node is ``(1 + n / (1 + |n|)) / 2``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both
+    are standardised over the hundred best of the question, so that the scale of the embedding model's cosines does not
     matter. Scores are to be compared within one answer only. Words are stemmed in the language of the question;
     scripts without spaces are searched by characters. Where no node has a word of the question, cosines decide.
 
@@ -155,7 +155,7 @@ class HybridRetriever(BaseRetriever):
         if self.filters is not None or self.node_ids is not None or self.doc_ids is not None:
             allowed = select(chunks, self.filters, self.node_ids, self.doc_ids)
         cosines = chunks.cosines([vector])[:, 0].astype(np.float64).round(6)
-        lexical = contents.lexical_scores(question) if self.lexical_weight else np.zeros(len(chunks))
+        lexical = contents.lexical_scores(question, allowed) if self.lexical_weight else np.zeros(len(chunks))
         scores = squashed(hybrid_nearness(cosines, lexical, self.lexical_weight, allowed))
         records = chunks.records
         found = best_rows(scores, self.similarity_top_k, lambda row: (records[row].key, records[row].id), allowed)

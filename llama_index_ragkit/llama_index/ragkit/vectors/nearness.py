@@ -14,7 +14,7 @@ __all__ = ["LEXICAL_WEIGHT", "Nearness", "best_rows", "hybrid_nearness", "squash
 LEXICAL_WEIGHT = 0.6
 """The default weight of the lexical part, of all methods."""
 
-_LARGEST = 500.0  # scores beyond have the same squashed value
+_LARGEST = 1e13  # scores beyond have the same squashed value
 _DECIMALS = 12
 _BEST = 100  # scores that the mean and the deviation are of
 
@@ -97,8 +97,15 @@ def standardised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def squashed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores as numbers in [0, 1] in the same order: ``1 / (1 + exp(-score))``."""
-    found: NDArray[np.float64] = np.round(1.0 / (1.0 + np.exp(-np.clip(scores, -_LARGEST, _LARGEST))), _DECIMALS)
+    """Scores as numbers in [0, 1] in the same order: ``(1 + s / (1 + |s|)) / 2``, so 0.5 for 0.
+
+    Unlike the logistic function it keeps scores far from 0 apart.
+
+    >>> squashed(np.array([-np.inf, -40.0, -39.0, 0.0, 3.0])).round(4).tolist()
+    [0.0, 0.0122, 0.0125, 0.5, 0.875]
+    """
+    bounded = np.clip(scores, -_LARGEST, _LARGEST)
+    found: NDArray[np.float64] = np.round((1.0 + bounded / (1.0 + np.abs(bounded))) / 2.0, _DECIMALS)
     return found
 
 
