@@ -63,4 +63,4 @@ class SearchConfig:
 PAPER: Mapping[str, Any] = MappingProxyType(
     {"aspects": "none", "vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_weight": 0.0}
 )
-"""Parameters of the paper's search (sections 2.2 and 2.3): the question is embedded as a whole, and heads vote alone."""
+"""Parameters of the paper's search (sections 2.2 and 2.3): the question embedded whole, heads voting alone."""
