@@ -4,8 +4,8 @@ mrag-off            the same vectors as one space, the question whole
 split               MiniLM's own vectors cut into twelve, the question whole (Split RAG)
 heads               the attention heads, the question whole (the paper's MRAG)
 sentences           MiniLM's own vectors as one space, a vote an aspect
-mrag                heads and aspects: the defaults
-mrag+lexical        the same, BM25 voting beside the heads
+votes               heads and aspects, votes alone and without words
+mrag                the defaults: nearness and BM25 beside the votes of heads
 bm25-sentences      BM25 alone, asked sentence by sentence, 2^-place votes summed
 random              passages in random order
 """
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.retrievers.bm25 import BM25Retriever
 
 from benchmarks.data import Corpus
 from benchmarks.embedding import CachedEmbedding, cache_folder, minilm_folder
@@ -66,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--aspects", choices=["none", "sentences"], default="sentences")
     parser.add_argument("--vote", choices=["mrag", "decay", "distance"], default="mrag")
     parser.add_argument("--pooling", choices=["auto", "mean", "cls"], default="auto", help="of the heads")
-    parser.add_argument("--lexical-weight", type=float, default=0.5)
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> MRAGIndex:
@@ -91,14 +89,14 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         return rank
 
     spaces = make_index(corpus, embed_model, options)
-    bm25 = BM25Retriever.from_defaults(nodes=corpus.fresh_nodes(), similarity_top_k=min(DEPTH, len(corpus.nodes)))
+    votes: dict[str, Any] = {"vote_weight": 1.0, "lexical_weight": 0.0}
     return {
         "mrag": system(spaces),
-        "mrag-off": system(index_of(SplitEmbedding(heads, num_heads=1)), aspects="none"),
-        "mrag+lexical": system(spaces, lexical=bm25, lexical_weight=options.lexical_weight),
-        "split": system(index_of(SplitEmbedding(embed_model, num_heads=HEADS)), aspects="none"),
+        "mrag-off": system(index_of(SplitEmbedding(heads, num_heads=1)), aspects="none", **votes),
+        "votes": system(spaces, **votes),
+        "split": system(index_of(SplitEmbedding(embed_model, num_heads=HEADS)), **PAPER),
         "heads": system(spaces, **PAPER),
-        "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1))),
+        "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1)), **votes),
         "bm25-sentences": _sentences(BM25(corpus)),
         "random": _random(corpus),
     }

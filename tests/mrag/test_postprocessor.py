@@ -72,7 +72,16 @@ def test_without_a_question_or_known_nodes_nothing_moves(index):
     assert MRAGPostprocessor(index=MRAGIndex([])).postprocess_nodes(unknown, query_str="b")
 
 
-@pytest.mark.parametrize("kwargs", [{"aspects": "none"}, {"vote": "decay"}, {"vote": "distance"}])
+@pytest.mark.parametrize("weight", [0.0, 0.6, 1.0])
+def test_lexical_weight_is_that_of_the_retriever(index, weight):
+    names = [f"d-{i}" for i in (7, 1, 4, 11, 2)]
+    nodes = given(index.docstore.get_nodes(names))
+    found = MRAGPostprocessor(index=index, lexical_weight=weight).postprocess_nodes(nodes, query_str=QUESTION)
+    asked = index.as_retriever(similarity_top_k=5, node_ids=names, lexical_weight=weight).retrieve(QUESTION)
+    assert [(r.node_id, r.score) for r in found] == [(r.node_id, r.score) for r in asked]
+
+
+@pytest.mark.parametrize("kwargs", [{"aspects": "none"}, {"vote": "decay"}, {"vote": "distance"}, {"vote_weight": 1}])
 def test_sync_and_async_agree(index, kwargs):
     post = MRAGPostprocessor(index=index, **kwargs)
     nodes = VectorStoreIndex(chunks("d", 12)).as_retriever(similarity_top_k=6).retrieve(QUESTION)

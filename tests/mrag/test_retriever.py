@@ -4,17 +4,20 @@ import asyncio
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
-from llama_index.retrievers.bm25 import BM25Retriever
 from tests.cases import TEXTS, HashHeads, chunks
 from tests.mrag.published import importance_by_pairs, votes_by_hand
+from tests.shifted import ShiftedHeads
 
 from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
 from llama_index.mrag.config import PAPER
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
+from llama_index.ragkit.vectors.nearness import hybrid_nearness
 
 STORY = "The Analytical Engine used punched cards. The loom wove silk in Lyon, and the Rhone flows by the town."
 
@@ -73,32 +76,69 @@ def test_every_sentence_finds_its_own():
     assert [r.score for r in found] == sorted((r.score for r in found), reverse=True)
 
 
-def test_sync_and_async_agree_with_everything_on():
-    index = index_of()
-    lexical = BM25Retriever.from_defaults(nodes=list(index.docstore.docs.values()), similarity_top_k=4)
-    retriever = index.as_retriever(similarity_top_k=5, lexical=lexical)
-    one, other = retriever.retrieve(STORY), asyncio.run(retriever.aretrieve(STORY))
+@pytest.mark.parametrize("question", [STORY, "bread"])
+def test_sync_and_async_agree(question):
+    retriever = index_of().as_retriever(similarity_top_k=5)
+    one, other = retriever.retrieve(question), asyncio.run(retriever.aretrieve(question))
     assert [(r.node_id, r.score) for r in one] == [(r.node_id, r.score) for r in other]
-    assert retriever.explain(STORY) == asyncio.run(retriever.aexplain(STORY))
+    assert retriever.explain(question) == asyncio.run(retriever.aexplain(question))
 
 
-def test_lexical_votes_are_counted_by_their_weight():
-    index = index_of(["silk loom", "bread oven", "lamp oil"])
-    nodes = list(index.docstore.docs.values())
-    lexical = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=3)
-    ask = lambda weight: index.as_retriever(lexical=lexical, lexical_weight=weight).retrieve("bread")  # noqa: E731
-    assert ids(ask(1.0))[0] == "n1"
-    assert ask(1.0)[0].score == pytest.approx(1)
-    assert [(r.node_id, r.score) for r in ask(0.0)] == [
-        (r.node_id, r.score) for r in index.as_retriever().retrieve("bread")
-    ]
+def test_a_question_of_one_aspect_is_nearness_without_a_vote():
+    index = index_of(embed_model=RandomEmbedding())
+    retriever = index.as_retriever(similarity_top_k=6)
+    why = retriever.explain("Who wove silk for the looms")
+    nearness = hybrid_nearness(np.array([w.cosine for w in why]), np.array([w.lexical for w in why]), 0.6)
+    assert [w.nearness for w in why] == pytest.approx(nearness.tolist())
+    assert nearness.tolist() == sorted(nearness, reverse=True)
+    assert [w.score for w in why] == pytest.approx((1 / (1 + np.exp(-nearness))).tolist())
+    assert all(w.vote_weight == 0 and not w.votes and not w.aspects for w in why)
 
 
-def test_a_lexical_retriever_over_more_than_the_index_knows():
-    index = index_of()
-    foreign = [*index.docstore.docs.values(), TextNode(text="punched cards cards cards", id_="foreign")]
-    lexical = BM25Retriever.from_defaults(nodes=foreign, similarity_top_k=7)
-    assert "foreign" not in ids(index.as_retriever(similarity_top_k=9, lexical=lexical).retrieve(STORY))
+def test_without_lexical_weight_one_aspect_is_ranked_by_the_cosine():
+    model = RandomEmbedding()
+    why = index_of(embed_model=model).as_retriever(similarity_top_k=6, lexical_weight=0).explain("silk loom")
+    question = np.array(model.vector("silk loom"))
+    cosines = {w.node_id: float(np.dot(model.vector(TEXTS[int(w.node_id[1:])]), question)) for w in why}
+    norms = {n: np.linalg.norm(question) * np.linalg.norm(model.vector(TEXTS[int(n[1:])])) for n in cosines}
+    assert [w.cosine for w in why] == pytest.approx([cosines[w.node_id] / norms[w.node_id] for w in why], abs=1e-6)
+    assert [w.cosine for w in why] == sorted((w.cosine for w in why), reverse=True)
+    assert {w.lexical for w in why} == {0.0}
+
+
+def test_words_of_the_question_find_a_node_that_the_vectors_do_not():
+    index = index_of(["silk loom", "bread oven", "lamp oil"], embed_model=RandomEmbedding())
+    for text in ("bread", "bread. oil."):
+        best = {ids(index.as_retriever(lexical_weight=1.0).retrieve(text))[0] for _ in range(2)}
+        assert best <= {"n1", "n2"}
+    assert ids(index.as_retriever(lexical_weight=1.0).retrieve("bread"))[0] == "n1"
+
+
+def test_more_aspects_give_votes_more_weight():
+    retriever = index_of().as_retriever()
+    weights = [retriever.explain(" ".join(TEXTS[:count]))[0].vote_weight for count in (1, 2, 4)]
+    assert weights[0] < weights[1] < weights[2] < 1
+    assert index_of().as_retriever(vote_weight=0).explain(STORY)[0].vote_weight == 0
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["silk", "loom", "bread", "lamp", "oil", "tide"]), min_size=1, max_size=5),
+        min_size=2,
+        max_size=8,
+    ),
+    st.sampled_from(["silk bread", "The silk on the loom. The oil of the lamp, and the tide of bread."]),
+    st.sampled_from([1.0, 2.0]),
+)
+def test_the_range_of_cosines_of_an_embedding_model_changes_no_ranking(texts, question, common):
+    texts = [f"{' '.join(words)} {i}" for i, words in enumerate(texts)]
+    plain, shifted = (
+        index_of(texts, embed_model=ShiftedHeads(common=c)).as_retriever(similarity_top_k=9) for c in (0.0, common)
+    )
+    one, other = plain.retrieve(question), shifted.retrieve(question)
+    assert {r.node_id: r.score for r in one} == pytest.approx({r.node_id: r.score for r in other}, abs=1e-4)
+    assert [w.lexical for w in plain.explain(question)] == [w.lexical for w in shifted.explain(question)]
 
 
 def test_filters_hold_for_every_voter():
@@ -107,12 +147,15 @@ def test_filters_hold_for_every_voter():
         for i, t in enumerate(TEXTS)
     ]
     index = MRAGIndex(nodes)
-    lexical = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=6)
     only = MetadataFilters(filters=[MetadataFilter(key="odd", value=1)])
     for kwargs in ({"filters": only}, {"node_ids": ["n1", "n3", "n5"]}):
-        retriever = index.as_retriever(similarity_top_k=6, lexical=lexical, **kwargs)
+        retriever = index.as_retriever(similarity_top_k=6, **kwargs)
         assert set(ids(retriever.retrieve(STORY))) == {"n1", "n3", "n5"}
         assert {why.node_id for why in retriever.explain(STORY)} == {"n1", "n3", "n5"}
+        alone = MRAGIndex([node for node in nodes if node.metadata["odd"]]).as_retriever(vote_weight=0)
+        assert {w.node_id: w.cosine for w in retriever.explain(STORY)} == pytest.approx(
+            {w.node_id: w.cosine for w in alone.explain(STORY)}
+        )
     assert index.as_retriever(node_ids=[]).retrieve(STORY) == []
 
 
@@ -132,7 +175,7 @@ def test_explanations_add_up_to_the_scores():
         "The loom wove silk in Lyon, and the Rhone flows by the town.",
     }
     for w in why:
-        assert all(0 <= vote.head < 4 and vote.place >= 1 for vote in w.votes)
+        assert all((vote.head is None or 0 <= vote.head < 4) and vote.place >= 1 for vote in w.votes)
         for aspect, share in w.aspects.items():
             assert sum(vote.share for vote in w.votes if vote.aspect == aspect) == pytest.approx(share)
     assert aspects <= {aspect for w in why for aspect in w.aspects}
@@ -145,6 +188,7 @@ def test_explanations_add_up_to_the_scores():
         ({"vote": "veto"}, "veto"),
         ({"num_candidates": 0}, "num_candidates"),
         ({"lexical_weight": 1.5}, "1.5"),
+        ({"vote_weight": -1}, "vote_weight"),
         ({"num_queries": 0}, "num_queries"),
         ({"similarity_top_k": 0}, "similarity_top_k"),
     ],

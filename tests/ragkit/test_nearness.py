@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.vectors.nearness import best_rows, hybrid_nearness, squashed, standardised
+from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
+from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 
 def test_nearness_does_not_depend_on_the_habits_of_an_embedding_model():
@@ -43,13 +45,12 @@ def test_squashed_scores_keep_their_order():
     assert found[-1] < 1
 
 
-@given(
-    hnp.arrays(np.float64, st.integers(1, 20), elements=st.integers(-3, 3).map(float)), st.integers(1, 15), st.data()
-)
-def test_the_best_are_those_of_a_full_sort(scores, k, data):
-    allowed = data.draw(st.none() | st.lists(st.booleans(), min_size=len(scores), max_size=len(scores)).map(np.array))
-    key = lambda row: (row * 7) % 5  # noqa: E731
-    rows = [row for row in range(len(scores)) if allowed is None or allowed[row]]
-    wanted = sorted(rows, key=lambda row: (-scores[row], key(row)))[:k]
-    assert [scores[row] for row, _ in best_rows(scores, k, key, allowed)] == [scores[row] for row in wanted]
-    assert [key(row) for row, _ in best_rows(scores, k, key, allowed)] == [key(row) for row in wanted]
+@given(hnp.arrays(np.float64, st.integers(1, 20), elements=st.integers(-3, 3).map(float)), st.integers(1, 15))
+def test_the_best_are_those_of_a_full_sort(scores, k):
+    store = MatrixVectorStore(stores_text=False)
+    ids = [f"row{(row * 7) % 20:02d}" for row in range(len(scores))]
+    store.put(ids, np.ones((len(scores), 2)))
+    hidden = np.where(scores == -3, -np.inf, scores)
+    rows = [row for row in range(len(scores)) if np.isfinite(hidden[row])]
+    wanted = sorted(rows, key=lambda row: (-scores[row], ids[row]))[:k]
+    assert best_rows(hidden, k, store.snapshot()) == wanted

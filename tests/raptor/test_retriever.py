@@ -2,17 +2,23 @@
 
 import asyncio
 import itertools
+import math
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.schema import MetadataMode, QueryBundle, TextNode
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
+from tests.shifted import ShiftedEmbedding
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.vectors.nearness import hybrid_nearness
 from llama_index.raptor import RaptorIndex, RaptorRetriever
 
 
@@ -27,13 +33,13 @@ MODES = pytest.mark.parametrize("mode", ["collapsed", "tree_traversal"])
 
 
 @MODES
-def test_scores_are_cosines_in_falling_order_and_sync_equals_async(index: RaptorIndex, mode: str):
+def test_scores_are_falling_between_0_and_1_and_sync_equals_async(index: RaptorIndex, mode: str):
     retriever = index.as_retriever(mode=mode, similarity_top_k=7)
     found = retriever.retrieve("silk bread")
     assert len(found) == 7
     scores = [n.score for n in found]
     assert scores == sorted(scores, reverse=True)
-    assert all(type(score) is float and -1 <= score <= 1 for score in scores)
+    assert all(type(score) is float and 0 <= score <= 1 for score in scores)
     assert asyncio.run(retriever.aretrieve("silk bread")) == found
 
 
@@ -44,10 +50,42 @@ def test_collapsed_ranks_chunks_and_summaries_together(index: RaptorIndex):
     assert len(levels) == 48 + len(index.tree.summaries)
 
 
-def test_a_summary_is_not_repeated_after_its_chunks(index: RaptorIndex):
-    found = [n.node.node_id for n in index.as_retriever(similarity_top_k=60).retrieve("silk")]
-    for place, node in enumerate(found):
-        assert not index.tree.ancestors(found[:place]) & {node}
+def test_scores_are_made_of_cosine_and_words(index: RaptorIndex):
+    chunks = [w for w in index.as_retriever(similarity_top_k=99).explain("silk bread") if not w.level]
+    assert len(chunks) == 48
+    near = hybrid_nearness(np.array([w.cosine for w in chunks]), np.array([w.lexical for w in chunks]), 0.6)
+    assert [w.nearness for w in chunks] == pytest.approx(near.tolist())
+    assert [w.score for w in chunks] == pytest.approx([1 / (1 + math.exp(-w.nearness)) for w in chunks])
+
+
+def test_without_lexical_weight_the_order_is_that_of_the_cosines(index: RaptorIndex):
+    for why in (
+        index.as_retriever(similarity_top_k=60, **RaptorRetriever.PAPER).explain("silk bread"),
+        index.as_retriever(similarity_top_k=20, mode="tree_traversal", lexical_weight=0).explain("silk bread"),
+    ):
+        assert [w.cosine for w in why] == pytest.approx(sorted((w.cosine for w in why), reverse=True))
+        assert {w.lexical for w in why} == {0.0}
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["silk", "loom", "bread", "lamp", "oil"]), min_size=1, max_size=5),
+        min_size=2,
+        max_size=8,
+    ),
+    st.sampled_from([1.0, 2.0]),
+)
+def test_the_range_of_cosines_of_an_embedding_model_changes_no_ranking(texts, common):
+    nodes = [TextNode(text=f"{' '.join(words)} {i}", id_=f"n{i}") for i, words in enumerate(texts)]
+    for weight in (0.0, 0.6):
+        plain, shifted = (
+            RaptorIndex(nodes=nodes, embed_model=ShiftedEmbedding(common=c), summarizer=FirstWords(), max_layers=0)
+            .as_retriever(similarity_top_k=9, lexical_weight=weight)
+            .retrieve("silk of the lamp")
+            for c in (0.0, common)
+        )
+        assert {r.node_id: r.score for r in plain} == pytest.approx({r.node_id: r.score for r in shifted}, abs=1e-4)
 
 
 def test_one_question_is_embedded_once(index: RaptorIndex):
@@ -83,6 +121,7 @@ def test_options_out_of_range_are_refused(index: RaptorIndex):
         {"similarity_top_k": 0},
         {"token_budget": 0},
         {"summary_margin": -1},
+        {"lexical_weight": 1.5},
     ):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             index.as_retriever(**wrong)
@@ -91,7 +130,7 @@ def test_options_out_of_range_are_refused(index: RaptorIndex):
 def test_restrictions_by_node_and_document(index: RaptorIndex):
     by_node = index.as_retriever(similarity_top_k=60, node_ids=["n0-00", "n1-05", "unknown"]).retrieve("silk")
     assert {n.node.node_id for n in by_node} == {"n0-00", "n1-05"}
-    of_topic = index.as_retriever(similarity_top_k=60, doc_ids=["doc0-0", "doc0-1", "doc0-2"], keep_covered=True)
+    of_topic = index.as_retriever(similarity_top_k=60, doc_ids=["doc0-0", "doc0-1", "doc0-2"], summary_margin=None)
     by_document = of_topic.retrieve("silk")
     leaves = {leaf for n in by_document for leaf in index.leaves_of(n.node.node_id)}
     assert leaves == {f"n0-{i:02d}" for i in range(12)}
@@ -108,7 +147,7 @@ def test_an_explanation_shows_the_ways_down_from_the_root(index: RaptorIndex):
         assert e.sources == index.leaves_of(e.node_id)
         for path in e.paths:
             assert path[0][0] in index.state.roots
-            assert path[-1] == (e.node_id, pytest.approx(e.score))
+            assert path[-1] == (e.node_id, pytest.approx(e.cosine))
             for (above, _), (below, _) in itertools.pairwise(path):
                 assert below in index.tree.children(above)
 

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.search.collapsed import search_collapsed_tree
+from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.search.tree_traversal import traversal_steps, traverse_tree
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.tree import Tree
@@ -39,6 +42,19 @@ def cosine(state: RaptorState, node: str, vector) -> float:
     return float(x @ vector / np.linalg.norm(x) / np.linalg.norm(vector))
 
 
+def scores_of(state: RaptorState, vector, allowed=None, lexical=None, weight=0.0) -> NodeScores:
+    near = cosines(state.chunks.matrix, vector) if len(state.chunks) else np.zeros(0)
+    lexical = np.zeros(len(near)) if lexical is None else lexical
+    return NodeScores.of(state, vector, Nearness.of(near, lexical, weight, allowed), allowed)
+
+
+def scaled(state: RaptorState, node: str, vector, mask) -> float:
+    """The cosine of a node in standard deviations of the allowed chunks' cosines (of which there are few)."""
+    chunks = [cosine(state, name, vector) for name, ok in zip(state.chunks.ids, mask, strict=True) if ok]
+    spread = float(np.std(chunks))
+    return (cosine(state, node, vector) - float(np.mean(chunks))) / spread if spread > 1e-9 else 0.0
+
+
 def allowed_nodes(state: RaptorState, mask) -> set[str]:
     leaves = {leaf for leaf, ok in zip(state.chunks.ids, mask, strict=True) if ok}
     return leaves | {name for name in state.summaries.ids if state.tree.leaves(name) <= leaves}
@@ -64,33 +80,49 @@ cases = st.tuples(st.integers(0, 10**6), st.integers(1, 20), st.integers(0, 4), 
 
 @settings(max_examples=60, deadline=None)
 @given(cases)
-def test_both_searches_equal_the_slow_ones(case):
+def test_without_words_both_searches_equal_the_slow_ones_by_cosine(case):
     seed, k, unwritten, bits = case
     state = random_state(seed, unwritten=unwritten)
     vector = np.random.default_rng(seed + 1).normal(size=8).astype(np.float32)
     mask = np.array([bits >> i & 1 for i in range(12)], dtype=bool)
-    for allowed, shown in ((None, allowed_nodes(state, np.ones(12, bool))), (mask, allowed_nodes(state, mask))):
-        expected = sorted(((cosine(state, n, vector), n) for n in shown), reverse=True)[:k]
-        found = search_collapsed_tree(state, vector, k, allowed)
-        assert [n for n, _ in found] == [n for _, n in expected]
-        assert [s for _, s in found] == pytest.approx([s for s, _ in expected], abs=1e-6)
-        traversed = dict(traverse_tree(state, vector, k, allowed))
-        assert traversed == pytest.approx(slow_traversal(state, vector, k, shown), abs=1e-6)
+    for allowed in (None, mask):
+        ok = np.ones(12, bool) if allowed is None else mask
+        shown = allowed_nodes(state, ok)
+        scores = scores_of(state, vector, allowed)
+        found = search_collapsed_tree(scores, k)
+        wanted = {node: scaled(state, node, vector, ok) for node in shown}
+        assert len(found) == min(k, len(shown))
+        assert [s for _, s in found] == pytest.approx(sorted(wanted.values(), reverse=True)[:k], abs=1e-4)
+        assert dict(found) == pytest.approx({node: wanted[node] for node, _ in found}, abs=1e-4)
+        if ok.sum() > 1:  # else all scores are equal
+            slow = slow_traversal(state, vector, k, shown)
+            traversed = dict(traverse_tree(scores, k))
+            assert traversed == pytest.approx({node: wanted[node] for node in slow}, abs=1e-4)
 
 
 @settings(max_examples=40, deadline=None)
-@given(cases)
-def test_covered_summaries_are_passed_over_and_the_margin_is_taken_off(case):
+@given(cases, st.sampled_from([0.0, 0.6, 2.0]))
+def test_summaries_take_part_if_they_are_about_as_near_as_the_nearest_chunk(case, margin):
     seed, k, unwritten, _ = case
     state = random_state(seed, unwritten=unwritten)
     vector = np.random.default_rng(seed + 1).normal(size=8).astype(np.float32)
-    everything = search_collapsed_tree(state, vector, 1000, margin=0.1)
+    words = np.random.default_rng(seed + 2).random(12)
+    scores = scores_of(state, vector, lexical=words, weight=0.6)
+    everything = search_collapsed_tree(scores, 1000)
+    every = np.ones(12, bool)
+    nearest = max(scaled(state, chunk, vector, every) for chunk in state.chunks.ids)
     wanted = []
     for node, score in everything:
-        assert score == pytest.approx(cosine(state, node, vector) - 0.1 * (node in state.summaries), abs=1e-6)
-        if not any(node in state.tree.ancestors([better]) for better, _ in wanted):
+        own = scaled(state, node, vector, every)
+        if node in state.summaries:
+            assert score == pytest.approx(own, abs=1e-4)
+            if own >= nearest - margin:
+                wanted.append((node, score))
+        else:
+            z = (words[state.chunks.row_of(node)] - words.mean()) / words.std()
+            assert score == pytest.approx(0.4 * own + 0.6 * z, abs=1e-4)
             wanted.append((node, score))
-    assert search_collapsed_tree(state, vector, k, margin=0.1, keep_covered=False) == wanted[:k]
+    assert search_collapsed_tree(scores, k, margin) == wanted[:k]
 
 
 def test_a_traversal_takes_children_of_kept_nodes_only():
@@ -99,21 +131,26 @@ def test_a_traversal_takes_children_of_kept_nodes_only():
     leaves = snapshot(["a", "b", "c", "d"], [[1, 0], [0.9, 0.1], [1, 0.01], [0, 1]])
     state = RaptorState(leaves, snapshot([left, right], [[1, 0], [-1, 0]]), tree)
     vector = np.array([1, 0], np.float32)
-    assert [node for node, _ in traverse_tree(state, vector, 1)] == sorted([left, "a"], key=lambda n: state.key(n))
-    assert [[n for n, _ in best] for best in traversal_steps(state, vector, 1)] == [[left], ["a"]]
+    scores = scores_of(state, vector)
+    assert [node for node, _ in traverse_tree(scores, 1)] == sorted([left, "a"], key=lambda n: state.key(n))
+    assert [[n for n, _ in best] for best in traversal_steps(scores, 1)] == [[left], ["a"]]
 
 
-def test_candidates_of_another_store_are_ranked_by_our_cosines():
-    state = random_state(3)
-    vector = np.ones(8, np.float32)
-    some = state.chunks.ids[:4]
-    found = search_collapsed_tree(state, vector, 50, candidates=some)
-    assert {n for n, _ in found} == set(some) | set(state.summaries.ids)
+def test_a_summary_answers_a_thematic_question_and_not_one_about_a_detail():
+    tree = Tree().join([["a", "b", "c", "d"]])
+    (theme,) = tree.summaries
+    chunks = np.hstack([np.full((4, 1), 0.5), np.eye(4)])
+    state = RaptorState(snapshot(["a", "b", "c", "d"], chunks), snapshot([theme], [[2, 1, 1, 1, 1]]), tree)
+    thematic, detail = np.array([1, 0.2, 0.1, 0.2, 0.1], np.float32), np.array([0, 1, 0, 0, 0], np.float32)
+    assert search_collapsed_tree(scores_of(state, thematic), 1, 0.6)[0][0] == theme
+    assert theme not in dict(search_collapsed_tree(scores_of(state, detail), 9, 0.6))
+    assert theme in dict(search_collapsed_tree(scores_of(state, detail), 9))
 
 
 def test_an_empty_state_answers_nothing():
-    assert search_collapsed_tree(RaptorState(), np.ones(3, np.float32), 5) == []
-    assert traverse_tree(RaptorState(), np.ones(3, np.float32), 5) == []
+    scores = scores_of(RaptorState(), np.ones(3, np.float32))
+    assert search_collapsed_tree(scores, 5) == []
+    assert traverse_tree(scores, 5) == []
 
 
 def test_leaf_rows_are_those_of_the_tree():

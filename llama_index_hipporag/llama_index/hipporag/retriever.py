@@ -31,8 +31,6 @@ from llama_index.ragkit import (
     run_steps,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.vectors.kernels import cosines
-from llama_index.ragkit.vectors.nearness import Nearness
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -41,7 +39,6 @@ __all__ = ["HippoRAGRetrievalEvent", "HippoRAGRetriever"]
 
 dispatcher = get_dispatcher(__name__)
 Floats = NDArray[np.float32]
-_EXACT = 50_000  # passages; their exact cosines take some 30 ms
 
 
 class HippoRAGRetrievalEvent(BaseEvent):
@@ -204,19 +201,13 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         else:
             linked = [outcome.unwrap() for outcome in (yield from gather(jobs, self.options.num_workers))]
         all_seeds = [seeds for seeds, _ in linked]
-        near = []
+        near, weight = [], self.options.lexical_weight
         for query, (_, vector) in zip(queries, linked, strict=True):
-            near.append(None if vector is None else (yield from self._nearness(query, vector)))
+            near.append(None if vector is None else (yield from query.nearness(weight, vector)))
         found = yield from offload(search_many, state, graph, allowed, all_seeds, near, self.options, wanted)
         for query, seeds in zip(queries, all_seeds, strict=True):
             dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in seeds.links]))
         return list(found)
-
-    def _nearness(self, query: Query[HippoRAGState], vector: Floats) -> Steps[Nearness]:
-        weight = self.options.lexical_weight
-        near = yield from offload(_cosines, query.state, vector)
-        lexical = (yield from query.lexical_scores()) if weight else np.zeros(len(near))
-        return Nearness.of(near, lexical, weight, query.allowed)
 
     def _seeds(self, graph: KnowledgeGraph, query: Query[HippoRAGState]) -> Steps[tuple[QuerySeeds, Floats | None]]:
         """The seeds of a question, and its vector where passages are compared with it."""
@@ -227,11 +218,3 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
 
 def _explained(found: GraphSearchResult, nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:
     return [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
-
-
-def _cosines(state: HippoRAGState, vector: Floats) -> NDArray[np.float64]:
-    """Cosines of the question and every passage: exact up to `_EXACT` passages, otherwise to float32 accuracy."""
-    if len(state.chunks) <= _EXACT:
-        return cosines(state.chunks.matrix, vector)
-    near: NDArray[np.float64] = state.chunks.cosines([vector])[:, 0].astype(np.float64).round(6)
-    return near

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.row_buffer import Storage
 
 __all__ = ["ASPECTS", "PAPER", "VOTES", "Aspects", "MRAGConfig", "SearchConfig", "Vote"]
@@ -45,16 +46,21 @@ class SearchConfig:
     aspects: Aspects = "sentences"
     vote: Vote = "mrag"
     num_candidates: int = 32
-    lexical_weight: float = 0.5
+    vote_weight: float | None = None
+    lexical_weight: float = LEXICAL_WEIGHT
     num_queries: int = 4
 
     def __post_init__(self) -> None:
         check_choice("aspects", self.aspects, ASPECTS)
         check_choice("vote", self.vote, VOTES)
         check_count("num_candidates", self.num_candidates, 1)
+        if self.vote_weight is not None:
+            check_number("vote_weight", self.vote_weight, 0, 1)
         check_number("lexical_weight", self.lexical_weight, 0, 1)
         check_count("num_queries", self.num_queries, 1)
 
 
-PAPER: Mapping[str, Any] = MappingProxyType({"aspects": "none", "vote": "mrag", "num_candidates": 32})
-"""Parameters of the paper's search (sections 2.2 and 2.3): the question is embedded as a whole."""
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {"aspects": "none", "vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_weight": 0.0}
+)
+"""Parameters of the paper's search (sections 2.2 and 2.3): the question embedded whole, heads voting alone."""

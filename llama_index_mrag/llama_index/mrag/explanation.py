@@ -1,4 +1,4 @@
-"""Explanations of retrieved nodes: the agreement of each aspect, and every vote."""
+"""Explanations of retrieved nodes: nearness, the agreement of each aspect, and every vote."""
 
 from dataclasses import dataclass
 
@@ -15,6 +15,10 @@ class MRAGExplanation:
     ----------
     node_id, text : the node
     score : the retriever's score
+    nearness : dense and lexical nearness to the whole question in standard deviations; None if votes alone count
+    cosine, lexical : of the question and the node: the cosine, and the BM25 score (0 with `lexical_weight=0`); None if
+        votes alone count
+    vote_weight : weight of votes beside nearness, in [0, 1]; 0 for a question of one aspect
     aspects : agreement of the voters of each aspect on the node, in [0, 1], highest first
     votes : every vote for the node, largest first
     fallback : why the search was degraded (for example, no queries from the LLM); empty if it was not
@@ -23,6 +27,10 @@ class MRAGExplanation:
     node_id: str
     text: str
     score: float
+    nearness: float | None
+    cosine: float | None
+    lexical: float | None
+    vote_weight: float
     aspects: dict[str, float]
     votes: list[VoteFor]
     fallback: str = ""
@@ -31,10 +39,15 @@ class MRAGExplanation:
 def explain(result: VoteResult, node_id: str, text: str, score: float, fallback: str) -> MRAGExplanation:
     """The explanation of one node of the answer."""
     agreement, votes = result.votes_for(node_id)
+    near, row = result.nearness, result.state.chunks.row_of(node_id)
     return MRAGExplanation(
         node_id=node_id,
         text=text,
         score=score,
+        nearness=None if near is None else float(near.scores[row]),
+        cosine=None if near is None else float(near.cosines[row]),
+        lexical=None if near is None else float(near.lexical[row]),
+        vote_weight=result.vote_weight,
         aspects=dict(sorted(agreement.items(), key=lambda pair: -pair[1])),
         votes=votes,
         fallback=fallback,

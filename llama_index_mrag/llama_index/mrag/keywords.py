@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.mrag.config import Aspects, Vote
@@ -25,7 +24,7 @@ class MRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     aspects: Aspects
     vote: Vote
     num_candidates: int
-    lexical: BaseRetriever | None
+    vote_weight: float | None
     lexical_weight: float
     num_queries: int
 
@@ -35,4 +34,6 @@ class MRAGPostprocessorKeywords(PostprocessorKeywords, total=False):
 
     aspects: Aspects
     vote: Vote
+    vote_weight: float | None
+    lexical_weight: float
     num_queries: int

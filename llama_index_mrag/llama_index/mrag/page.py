@@ -59,9 +59,7 @@ def _votes(question: str, result: VoteResult, texts: Mapping[str, str]) -> Page:
     ]
     rows = _heads(state)
     if lexical:
-        rows.append(
-            Node(id="lexical", label="lexical", text="The retriever that voted beside the heads.", group="head")
-        )
+        rows.append(Node(id="lexical", label="lexical", text="BM25, which votes beside the heads.", group="head"))
     answer = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=f"node {n}") for n, score in shown[:10]]
     return Page(
         title="MRAG votes",

@@ -1,23 +1,20 @@
-"""`MRAGRetriever`: retrieves nodes by the votes of the heads for every aspect of the question."""
+"""`MRAGRetriever`: retrieves nodes by nearness and by the votes of the heads for every aspect of the question."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore
-from numpy.typing import NDArray
 
 from llama_index.mrag.config import MRAGConfig, SearchConfig
 from llama_index.mrag.explanation import MRAGExplanation, explain
 from llama_index.mrag.keywords import MRAGRetrieverKeywords
 from llama_index.mrag.prompts import ASPECTS_PROMPT
-from llama_index.mrag.query_aspects import aspects_of, embed_aspects
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.vote_result import VoteResult, run_vote
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, call, gather, match_nodes, offload
+from llama_index.mrag.vote_search import FoundByVote, search_votes
+from llama_index.mrag.voting.vote_result import VoteResult
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -25,25 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["MRAGRetriever"]
 
 
-@dataclass(frozen=True)
-class FoundByVote:
-    """The result of a vote, and why the search was degraded."""
-
-    result: VoteResult
-    fallback: str = ""
-
-    @property
-    def ranking(self) -> list[tuple[str, float]]:
-        """Ids with scores, best first."""
-        return self.result.ranking
-
-
 class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
-    """Retrieves from a :class:`MRAGIndex` by the votes of the heads.
+    """Retrieves from a :class:`MRAGIndex` by nearness and the votes of the heads.
 
-    Scores lie in [0, 1]: 1 means that for every aspect every head (and the lexical retriever) puts the node first. They
-    are comparable within one question; across questions they measure the agreement of the voters, not relevance. The
-    formulas are in :mod:`llama_index.mrag.voting.votes`.
+    A question of one aspect is answered by nearness, dense and lexical together. With more aspects the votes of the
+    heads and of BM25 for each of them count beside it, by the number of aspects, and by how far they agree with what is
+    near to the whole question (:mod:`llama_index.mrag.voting.ranking`).
+
+    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a weighted mean of nearness and votes in standard
+    deviations of the hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every aspect every head
+    puts the node first (:mod:`llama_index.mrag.voting.votes`). They are comparable within one question.
 
     Parameters
     ----------
@@ -52,11 +40,12 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
         from the question (the paper's Fusion MRAG), or without them if the LLM fails ["sentences"]
     vote : "mrag" (importance times 2^-place), "decay" (2^-place) or "distance" (1 / distance): the paper's three
         ["mrag"]
-    num_candidates : nodes that each head votes for, the paper's c, at least 1; more if all heads together would vote
-        for fewer nodes than are to be returned [32, as published]
-    lexical : a retriever, such as a BM25 retriever over the same nodes, that votes for each aspect in addition to the
-        heads. Nodes are matched by id, then by hash; those not in the index get no vote [None]
-    lexical_weight : weight of its votes, in [0, 1]; the heads have the rest [0.5]
+    num_candidates : nodes that each head, and BM25, votes for, the paper's c, at least 1; more if all heads together
+        would vote for fewer nodes than are to be returned [32, as published]
+    vote_weight : weight of votes beside nearness, in [0, 1]; None to decide for each question, 0 for one of a single
+        aspect [None; paper: 1]
+    lexical_weight : weight of BM25 in nearness, and of its votes for each aspect, in [0, 1]; cosines and heads have the
+        rest [0.6; paper: 0]
     num_queries : queries requested from the LLM, at least 1 [4, as published]
     llm, prompts, retry : for "llm"; the prompt "aspects" has the variables `question` and `num_queries`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
@@ -73,56 +62,14 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     options_cls = SearchConfig
     options: SearchConfig
 
-    def __init__(self, index: DerivedIndex[MRAGConfig, MRAGState], **kwargs: "Unpack[MRAGRetrieverKeywords]") -> None:
-        super().__init__(index, **kwargs)
-        self.lexical = kwargs.get("lexical")
+    if TYPE_CHECKING:  # the keywords, for editors and type checkers
+
+        def __init__(
+            self, index: DerivedIndex[MRAGConfig, MRAGState], **kwargs: Unpack[MRAGRetrieverKeywords]
+        ) -> None: ...
 
     def _search(self, query: Query[MRAGState]) -> Steps[FoundByVote]:
-        state, options = query.state, self.options
-        aspects, fallback = yield from aspects_of(query.text, options, partial(self._complete, "aspects"))
-        vectors = yield from embed_aspects(query.resources, aspects, state.chunks.dim)
-        rows = None if query.allowed is None else np.flatnonzero(query.allowed)
-        if rows is not None and not rows.size:
-            return FoundByVote(VoteResult.empty(state), fallback)
-        lexical = yield from self._lexical_scores(state, aspects, rows)
-        hits = None
-        if state.external is not None and rows is None:
-            hits = yield from state.external.search(state, vectors, options.num_candidates)
-        result = yield from offload(
-            run_vote,
-            state,
-            aspects,
-            vectors,
-            vote=options.vote,
-            count=options.num_candidates,
-            wanted=query.wanted,
-            rows=rows,
-            lexical=lexical,
-            lexical_weight=options.lexical_weight,
-            hits=hits,
-        )
-        return FoundByVote(result, fallback)
-
-    def _lexical_scores(
-        self, state: MRAGState, aspects: Sequence[str], rows: NDArray[np.intp] | None
-    ) -> Steps[list[dict[int, float]] | None]:
-        """For each aspect, the scores of the rows that the lexical retriever found, best first."""
-        lexical = self.lexical
-        if lexical is None or not self.options.lexical_weight:
-            return None
-        allowed = None if rows is None else set(rows.tolist())
-        jobs = [partial(call, lexical.retrieve, lexical.aretrieve, aspect) for aspect in aspects]
-        found = []
-        for outcome in (yield from gather(jobs, num_workers=1)):
-            nodes = [node for node in outcome.unwrap() if (node.score or 0.0) > 0]
-            nodes.sort(key=lambda node: -node.get_score())
-            scores: dict[int, float] = {}
-            for node_id, node in zip(match_nodes(nodes, state.chunks), nodes, strict=True):
-                row = -1 if node_id is None else state.chunks.row_of(node_id)
-                if row >= 0 and (allowed is None or row in allowed):
-                    scores.setdefault(row, node.get_score())
-            found.append(scores)
-        return found
+        return (yield from search_votes(query, self.options, partial(self._complete, "aspects")))
 
     def _explanations(self, found: FoundByVote, nodes: Sequence[NodeWithScore]) -> Steps[list[MRAGExplanation]]:
         return (yield from offload(_explained, found, nodes))

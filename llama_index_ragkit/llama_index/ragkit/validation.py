@@ -95,9 +95,20 @@ def count(least: int, *, none_ok: bool = False) -> BeforeValidator:
     return _before(lambda name, value: check_count(name, value, least, none_ok=none_ok))
 
 
-def number(low: float, high: float = math.inf, *, above: bool = False, below: bool = False) -> BeforeValidator:
-    """:func:`check_number` for a field."""
-    return _before(lambda name, value: check_number(name, value, low, high, above=above, below=below))
+def number(
+    low: float, high: float = math.inf, *, above: bool = False, below: bool = False, none_ok: bool = False
+) -> BeforeValidator:
+    """:func:`check_number` for a field.
+
+    Parameters
+    ----------
+    none_ok : whether None is valid too
+    """
+
+    def check(name: str, value: Any) -> float | None:
+        return None if none_ok and value is None else check_number(name, value, low, high, above=above, below=below)
+
+    return _before(check)
 
 
 def refusal(owner: str, known: Iterable[str], error: ValidationError) -> ConfigurationError:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = ["PAPER", "PAPER_SEARCH", "Mode", "Summaries", "TreeConfig", "TreeSearchConfig"]
 
@@ -49,17 +50,19 @@ class TreeSearchConfig:
 
     mode: Mode = "collapsed"
     beam_width: int | None = None
-    summary_margin: float = 0.05
-    keep_covered: bool = False
+    summary_margin: float | None = 0.6
+    lexical_weight: float = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, get_args(Mode))
         check_count("beam_width", self.beam_width, 1, none_ok=True)
-        check_number("summary_margin", self.summary_margin, 0, 2)
+        if self.summary_margin is not None:
+            check_number("summary_margin", self.summary_margin, 0)
+        check_number("lexical_weight", self.lexical_weight, 0, 1)
 
 
 PAPER: Mapping[str, Any] = MappingProxyType({"max_layers": 5, "max_cluster_tokens": 3500, "summary_tokens": 100})
 """Parameters of the tree in the authors' code; its clustering is `UMAPGMMClustering`."""
 
-PAPER_SEARCH: Mapping[str, Any] = MappingProxyType({"summary_margin": 0.0, "keep_covered": True})
-"""Parameters of the paper's collapsed tree retrieval, which ranks by the cosine only."""
+PAPER_SEARCH: Mapping[str, Any] = MappingProxyType({"summary_margin": None, "lexical_weight": 0.0})
+"""Parameters of the paper's retrieval, which ranks all nodes by the cosine only."""

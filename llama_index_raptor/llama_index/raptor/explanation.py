@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from llama_index.core.schema import NodeWithScore
-from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState
 
 __all__ = ["RaptorExplanation", "explain"]
@@ -21,6 +20,8 @@ class RaptorExplanation:
     ----------
     node_id, text : the node
     score : the retriever's score
+    nearness : the score in standard deviations, see :mod:`llama_index.raptor.search.node_scores`
+    cosine, lexical : of question and node: the cosine, and the BM25 score (0 for a summary, or with `lexical_weight=0`)
     level : 0 for a chunk, above for a summary
     paths : every path from a root to the node, as (node id, cosine to the question) pairs; the cosine of a summary that
         is not written yet is None
@@ -31,6 +32,9 @@ class RaptorExplanation:
     node_id: str
     text: str
     score: float
+    nearness: float
+    cosine: float
+    lexical: float
     level: int
     paths: list[list[tuple[str, float | None]]]
     sources: list[str]
@@ -38,9 +42,7 @@ class RaptorExplanation:
 
 
 def explain(
-    state: RaptorState,
-    vector: NDArray[np.float32],
-    allowed: Mask | None,
+    scores: NodeScores,
     nodes: Sequence[NodeWithScore],
     fallback: str,
 ) -> list[RaptorExplanation]:
@@ -48,23 +50,23 @@ def explain(
 
     Parameters
     ----------
-    vector : of the question, shape (d,)
-    allowed : shape (n chunks,), mask of the leaves that pass the filter; summaries that do not pass are omitted from
-        the paths
+    scores : of the question; summaries that do not pass its filter are omitted from the paths
     """
-    hidden = _hidden(state, allowed)
+    state = scores.state
+    hidden = _hidden(state, scores.allowed)
     explained = []
     for result in nodes:
         node_id = result.node.node_id
-        above = state.tree.ancestors([node_id]) - hidden
-        cosines = dict(state.cosines([node_id, *sorted(above)], vector))
         explained.append(
             RaptorExplanation(
                 node_id=node_id,
                 text=result.node.get_content(),
                 score=result.get_score(),
+                nearness=dict(scores.ranked([node_id]))[node_id],
+                cosine=scores.cosine(node_id) or 0.0,
+                lexical=scores.lexical(node_id),
                 level=state.tree.level(node_id),
-                paths=[[(n, cosines.get(n)) for n in path] for path in _paths(state, node_id, hidden)],
+                paths=[[(n, scores.cosine(n)) for n in path] for path in _paths(state, node_id, hidden)],
                 sources=sorted(state.tree.leaves(node_id)),
                 fallback=fallback,
             )

@@ -24,8 +24,8 @@ class RaptorRetrieverKeywords(RetrieverKeywords, total=False):
 
     mode: Mode
     beam_width: int | None
-    summary_margin: float
-    keep_covered: bool
+    summary_margin: float | None
+    lexical_weight: float
 
 
 class RaptorPostprocessorKeywords(PostprocessorKeywords, total=False):

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from llama_index.core.schema import NodeWithScore
-from numpy.typing import NDArray
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, fetch_derived, offload
-from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.config import PAPER_SEARCH, TreeConfig, TreeSearchConfig
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
 from llama_index.raptor.search.collapsed import search_collapsed_tree
+from llama_index.raptor.search.node_scores import NodeScores, as_results
 from llama_index.raptor.search.tree_traversal import traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
 
@@ -28,9 +26,7 @@ __all__ = ["RaptorRetriever"]
 class _FoundInTree:
     """The result of a search, with the values that explanations need."""
 
-    state: RaptorState
-    vector: NDArray[np.float32]
-    allowed: Mask | None
+    scores: NodeScores
     ranking: Iterable[ScoredNode]
     fallback: str
 
@@ -38,18 +34,20 @@ class _FoundInTree:
 class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanation]):
     """Retrieves chunks and summaries from a :class:`~llama_index.raptor.RaptorIndex`.
 
-    Scores are cosines between question and node, in [-1, 1], comparable between queries in both modes; in collapsed
-    mode `summary_margin` is subtracted from those of summaries.
+    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being the nearness of a node in standard deviations of the
+    question's hundred nearest chunks (:mod:`llama_index.raptor.search.node_scores`). They are comparable within one question.
 
     Parameters
     ----------
     mode : "collapsed" ranks the nodes of all layers together (the better mode in the paper); "tree_traversal" descends
         from the roots and keeps the best nodes at each step ["collapsed"]
     beam_width : nodes kept at each step of a traversal; default `similarity_top_k`
-    summary_margin : in collapsed mode, by how much the cosine of a summary must exceed that of a chunk to rank above
-        it, in [0, 2]. A summary covers many subjects and is therefore near to many questions that one of its chunks
-        answers [0.05; paper: 0]
-    keep_covered : in collapsed mode, whether a summary is kept if a node below it ranks higher [False; paper: True]
+    summary_margin : in collapsed mode, how much less than that of the nearest chunk the cosine of a summary may be, in
+        standard deviations of the chunks' cosines, at least 0; None for no limit. A summary covers many subjects: where
+        one chunk stands out it says less than that chunk, and for a thematic question, where none does, more [0.6;
+        paper: None]
+    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine. A summary is
+        ranked by its cosine [0.6; paper: 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -73,35 +71,29 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         ) -> None: ...
 
     def _search(self, query: Query[RaptorState]) -> Steps[_FoundInTree]:
-        state, allowed, options = query.state, query.allowed, self.options
-        vector = yield from query.vector()
+        state, options = query.state, self.options
+        nearness = yield from query.nearness(options.lexical_weight)
+        scores = yield from offload(NodeScores.of, state, (yield from query.vector()), nearness, query.allowed)
         fallback = "" if len(state.summaries) else "the tree has no summaries"
         ranking: Iterable[ScoredNode]
         if options.mode == "tree_traversal":
             beam_width = options.beam_width or self.similarity_top_k
-            ranking = yield from offload(traverse_tree, state, vector, beam_width, allowed)
+            ranking = as_results((yield from offload(traverse_tree, scores, beam_width)))
         else:
-            candidates = None
-            if allowed is None:
-                candidates = yield from self._index.storage.chunks.search(vector, query.wanted)
-            rank = partial(
-                search_collapsed_tree,
-                state,
-                vector,
-                allowed=allowed,
-                margin=options.summary_margin,
-                keep_covered=options.keep_covered,
-            )
-            first = yield from offload(rank, query.wanted, candidates=candidates)
-            ranking = deepened(first, rank, query.wanted)
-        return _FoundInTree(state, vector, allowed, ranking, fallback)
+            rank = partial(_collapsed, scores, options.summary_margin)
+            ranking = deepened((yield from offload(rank, query.wanted)), rank, query.wanted)
+        return _FoundInTree(scores, ranking, fallback)
 
     def _results(self, found: _FoundInTree) -> Steps[list[NodeWithScore]]:
-        fetch = fetch_derived(found.state.written, self._index.storage.get_node)
+        fetch = fetch_derived(found.scores.state.written, self._index.storage.get_node)
         return (yield from self._take_best(found.ranking, fetch))
 
     def _explanations(self, found: _FoundInTree, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
-        return (yield from offload(explain, found.state, found.vector, found.allowed, nodes, found.fallback))
+        return (yield from offload(explain, found.scores, nodes, found.fallback))
 
     def _on_page(self, found: _FoundInTree) -> None:
         """The page shows only the nodes of the answer."""
+
+
+def _collapsed(scores: NodeScores, margin: float | None, count: int) -> list[ScoredNode]:
+    return as_results(search_collapsed_tree(scores, count, margin))

@@ -1,6 +1,6 @@
 """The immutable state that a query reads: chunks, summaries and the tree over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -64,15 +64,3 @@ class RaptorState:
         """The canonical order among equal scores."""
         part = self.summaries if node in self.summaries else self.chunks
         return part.record_of(node).key, node
-
-    def cosines(self, nodes: Sequence[str], vector: NDArray[np.float32]) -> list[ScoredNode]:
-        """The nodes that have a vector, with their cosines to `vector`, best first."""
-        scored: list[ScoredNode] = []
-        for part in (self.chunks, self.summaries):
-            rows = part.rows_of(list(nodes))
-            mask = np.zeros(len(part), dtype=np.bool_)
-            mask[rows[rows >= 0]] = True
-            if mask.any():
-                hits = part.search([vector], len(nodes), mask)[0]
-                scored += zip(hits.ids, hits.scores, strict=True)
-        return sorted(scored, key=lambda pair: (-pair[1], self.key(pair[0])))

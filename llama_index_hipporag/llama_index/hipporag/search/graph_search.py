@@ -21,7 +21,8 @@ from llama_index.hipporag.search.passage_scores import (
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, gain, passage_seeds, trust
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit.vectors.nearness import Nearness, best_rows, squashed
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many"]
 
@@ -72,13 +73,13 @@ class GraphSearchResult:
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
         """The k best passages, then the rest, since a node may be deleted or too long for a budget."""
-        records = self.state.chunks.records
-        total = len(records) if self.allowed is None else int(self.allowed.sum())
-        given = 0
+        chunks = self.state.chunks
+        shown = self.scores if self.allowed is None else np.where(self.allowed, self.scores, -np.inf)
+        given, total = 0, int(np.isfinite(shown).sum())
         while given < total:
-            rows = best_rows(self.scores, k, lambda row: (records[row].key, records[row].id), self.allowed)
-            for row, score in rows[given:]:
-                yield records[row].id, score
+            rows = best_rows(shown, k, chunks)
+            for row in rows[given:]:
+                yield chunks.ids[row], float(shown[row])
             given, k = len(rows), 4 * k
 
 

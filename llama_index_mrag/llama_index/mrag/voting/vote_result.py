@@ -1,7 +1,7 @@
 """The vote on one question: its execution, its ranking, and the votes for each node."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from llama_index.mrag.config import Vote
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.state import MRAGState
+from llama_index.mrag.voting.ranking import aspects_weight, combine_with_nearness, trust
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["VoteFor", "VoteResult", "run_vote"]
+__all__ = ["VoteFor", "VoteResult", "rank_by_nearness", "run_vote"]
 
 Rows = NDArray[np.intp]
 
@@ -23,7 +26,7 @@ class VoteFor:
     Attributes
     ----------
     aspect : the part of the question that the vote is for
-    head : number of the head, from 0; None for the lexical retriever
+    head : number of the head, from 0; None for BM25
     place : the node's place in that voter's list, from 1
     share : contribution of the vote to the node's agreement with the aspect, in [0, 1]
     """
@@ -43,9 +46,11 @@ class VoteResult:
     state : the state that was searched
     aspects : the parts of the question that were voted on
     hits, votes : the results of each head for each aspect, and their votes, shape (aspects, heads, c)
-    lexical : for each aspect, the votes of the lexical retriever by row, best first
+    lexical : for each aspect, the votes of BM25 by row, best first
     tally : agreement of all voters
     ranking : node ids with scores in [0, 1], best first
+    nearness : of all nodes to the whole question; None if votes alone count
+    vote_weight : weight of the votes beside nearness, in [0, 1]
     """
 
     state: MRAGState
@@ -55,6 +60,8 @@ class VoteResult:
     lexical: Sequence[Mapping[int, float]]
     tally: Tally
     ranking: list[tuple[str, float]]
+    nearness: Nearness | None = None
+    vote_weight: float = 1.0
 
     @classmethod
     def empty(cls, state: MRAGState) -> "VoteResult":
@@ -65,8 +72,7 @@ class VoteResult:
     def votes_for(self, node_id: str) -> tuple[dict[str, float], list[VoteFor]]:
         """The agreement on a node of each aspect with votes for it, and these votes, largest first."""
         row = self.state.chunks.row_of(node_id)
-        column = int(np.searchsorted(self.tally.rows, row))
-        agreement = self.tally.agreement[:, column]
+        agreement = self.tally.agreement[:, self.tally.rows == row].sum(axis=1)
         votes = [
             VoteFor(self.aspects[aspect], head, place + 1, float(self.votes[aspect, head, place]))
             for aspect, head, place in np.argwhere(self.hits.rows == row).tolist()
@@ -99,7 +105,7 @@ def run_vote(
     count : nodes that each head votes for
     wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows
     rows : the rows that may be voted for; None for all
-    lexical : for each aspect, the scores, above 0, of rows that another retriever found, best first; None for none
+    lexical : for each aspect, the BM25 scores, above 0, of its best rows, best first; None for none
     lexical_weight : weight of its votes, in [0, 1]
     hits : the results of the heads, if already known
     """
@@ -123,3 +129,23 @@ def run_vote(
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], state.key(int(tally.rows[i]))))
     ranking = [(state.chunks.ids[tally.rows[i]], float(scores[i])) for i in order]
     return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking)
+
+
+def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float | None, wanted: int) -> VoteResult:
+    """The same vote with a ranking by nearness and votes together, see :mod:`~llama_index.mrag.voting.ranking`.
+
+    Parameters
+    ----------
+    nearness : of all nodes, -inf for those that may not be shown
+    vote_weight : v; None to compute it from the number of aspects and from the votes for the nearest node
+    wanted : length of the ranking, if there are as many nodes
+    """
+    votes = np.zeros(len(nearness.scores))
+    votes[result.tally.rows] = combine(result.tally.agreement)
+    if vote_weight is None:
+        vote_weight = aspects_weight(len(result.aspects)) * trust(nearness.scores, votes)
+    scores = combine_with_nearness(nearness.scores, votes, vote_weight)
+    best = best_rows(scores, wanted, result.state.chunks)
+    ids = result.state.chunks.ids
+    ranking = [(ids[row], score) for row, score in zip(best, squashed(scores[best]).tolist(), strict=True)]
+    return replace(result, ranking=ranking, nearness=nearness, vote_weight=vote_weight)

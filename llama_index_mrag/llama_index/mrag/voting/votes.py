@@ -82,7 +82,7 @@ def sum_votes(hits: HeadHits, votes: NDArray[np.float64]) -> Tally:
 
 
 def lexical_votes(found: Sequence[Mapping[int, float]]) -> Tally:
-    """Votes of another retriever that is queried with each aspect: by rank, weighted by the score.
+    """Votes by the words of each aspect: by rank, weighted by the BM25 score.
 
         l(aspect, node) = 2^-r * score / (best score of all aspects)
 
@@ -90,7 +90,7 @@ def lexical_votes(found: Sequence[Mapping[int, float]]) -> Tally:
 
     Parameters
     ----------
-    found : for each aspect, the score of each row, best first, above 0
+    found : for each aspect, the BM25 score of each row, best first, above 0
     """
     rows = np.array(sorted({row for scores in found for row in scores}), dtype=np.intp)
     column = {int(row): place for place, row in enumerate(rows)}

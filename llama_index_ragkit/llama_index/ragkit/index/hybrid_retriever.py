@@ -25,7 +25,8 @@ from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, best_rows, hybrid_nearness, squashed
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, hybrid_nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, squashed
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["HybridRetriever"]
@@ -154,12 +155,12 @@ class HybridRetriever(BaseRetriever):
         allowed = None
         if self.filters is not None or self.node_ids is not None or self.doc_ids is not None:
             allowed = select(chunks, self.filters, self.node_ids, self.doc_ids)
-        cosines = chunks.cosines([vector])[:, 0].astype(np.float64).round(6)
+        cosines = question_cosines(chunks, vector)
         lexical = contents.lexical_scores(question, allowed) if self.lexical_weight else np.zeros(len(chunks))
-        scores = squashed(hybrid_nearness(cosines, lexical, self.lexical_weight, allowed))
-        records = chunks.records
-        found = best_rows(scores, self.similarity_top_k, lambda row: (records[row].key, records[row].id), allowed)
-        return [fresh(nodes[records[row].id], score) for row, score in found if records[row].id in nodes]
+        nearness = hybrid_nearness(cosines, lexical, self.lexical_weight, allowed)
+        best = best_rows(nearness, self.similarity_top_k, chunks)
+        found = zip(best, squashed(nearness[best]).tolist(), strict=True)
+        return [fresh(nodes[chunks.ids[row]], score) for row, score in found if chunks.ids[row] in nodes]
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return run_steps(self._found(query_bundle.query_str))

@@ -15,6 +15,8 @@ from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["FallbackEvent", "Found", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
@@ -118,3 +120,16 @@ class Query(Generic[State]):
         if self._lexical is None:
             self._lexical = yield from offload(self.contents.lexical_scores, self.text, self.allowed)
         return self._lexical
+
+    def nearness(self, lexical_weight: float, vector: NDArray[np.float32] | None = None) -> Steps[Nearness]:
+        """How near all chunks are to the question.
+
+        Parameters
+        ----------
+        lexical_weight : weight of BM25, in [0, 1]; the rest is that of the cosine
+        vector : a vector to use instead of that of the question
+        """
+        question = (yield from self.vector()) if vector is None else vector
+        near = yield from offload(question_cosines, self.state.chunks, question)
+        words = (yield from self.lexical_scores()) if lexical_weight else np.zeros(len(near))
+        return Nearness.of(near, words, lexical_weight, self.allowed)

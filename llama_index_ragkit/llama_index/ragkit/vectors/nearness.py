@@ -1,21 +1,17 @@
 """Dense and lexical scores of one question as one nearness."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
 
-__all__ = ["LEXICAL_WEIGHT", "Nearness", "best_rows", "hybrid_nearness", "squashed", "standardised"]
+__all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised"]
 
 LEXICAL_WEIGHT = 0.6
 """The default weight of the lexical part, of all methods."""
 
-_LARGEST = 1e13  # scores beyond have the same squashed value
-_DECIMALS = 12
 _BEST = 100  # scores that the mean and the deviation are of
 
 
@@ -80,51 +76,23 @@ def hybrid_nearness(
     return nearness
 
 
-def standardised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def standardised(scores: NDArray[np.float64], by: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Scores less the mean of the hundred best, divided by their standard deviation; 0 if those are all equal.
+
+    Parameters
+    ----------
+    scores : shape (m,)
+    by : shape (n,), the scores whose hundred best give mean and deviation; None for `scores` themselves
 
     >>> standardised(np.array([1.0, 3.0])).tolist()
     [-1.0, 1.0]
     """
     values = np.asarray(scores, np.float64)
-    best = values if len(values) <= _BEST else np.partition(values, len(values) - _BEST)[-_BEST:]
-    spread = float(best.std())
+    best = values if by is None else np.asarray(by, np.float64)
+    best = best if len(best) <= _BEST else np.partition(best, len(best) - _BEST)[-_BEST:]
+    spread = float(best.std()) if len(best) else 0.0
     # Rounding alone gives equal scores a deviation of some units in the last place.
     if spread <= 1e-9 * max(1.0, float(np.abs(best).max(initial=0.0))):
         return np.zeros_like(values)
     result: NDArray[np.float64] = (values - best.mean()) / spread
     return result
-
-
-def squashed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores as numbers in [0, 1] in the same order: ``(1 + s / (1 + |s|)) / 2``, so 0.5 for 0.
-
-    Unlike the logistic function it keeps scores far from 0 apart.
-
-    >>> squashed(np.array([-np.inf, -40.0, -39.0, 0.0, 3.0])).round(4).tolist()
-    [0.0, 0.0122, 0.0125, 0.5, 0.875]
-    """
-    bounded = np.clip(scores, -_LARGEST, _LARGEST)
-    found: NDArray[np.float64] = np.round((1.0 + bounded / (1.0 + np.abs(bounded))) / 2.0, _DECIMALS)
-    return found
-
-
-def best_rows(
-    scores: NDArray[np.float64],
-    k: int,
-    key: Callable[[int], Any],
-    allowed: NDArray[np.bool_] | None = None,
-) -> list[tuple[int, float]]:
-    """The k best rows with their scores, best first; equal scores by key. Only candidates are sorted.
-
-    Parameters
-    ----------
-    key : canonical order of rows
-    allowed : rows that may be returned
-    """
-    rows = np.arange(scores.size) if allowed is None else np.flatnonzero(allowed)
-    if k < rows.size:
-        floor = np.partition(scores[rows], rows.size - k)[rows.size - k]
-        rows = rows[scores[rows] >= floor]
-    order = sorted(rows.tolist(), key=lambda row: (-scores[row], key(row)))[:k]
-    return [(row, float(scores[row])) for row in order]

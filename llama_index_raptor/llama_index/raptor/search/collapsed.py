@@ -1,59 +1,35 @@
 """Collapsed tree retrieval: the nodes of all layers ranked together."""
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.snapshot import Mask
-from llama_index.raptor.state import RaptorState, ScoredNode
+from llama_index.ragkit.vectors.question_scores import best_rows
+from llama_index.raptor.search.node_scores import NodeScores
+from llama_index.raptor.state import ScoredNode
 
 __all__ = ["search_collapsed_tree"]
 
 
-def search_collapsed_tree(
-    state: RaptorState,
-    vector: NDArray[np.float32],
-    top_k: int,
-    allowed: Mask | None = None,
-    candidates: Sequence[str] | None = None,
-    margin: float = 0.0,
-    keep_covered: bool = True,
-) -> list[ScoredNode]:
+def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None = None) -> list[ScoredNode]:
     """The `top_k` nodes of all layers nearest to a question.
 
-    Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine. `margin` and
-    `keep_covered` are not in the paper and have no effect by default.
+    Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine. `margin` is not in
+    the paper and has no effect by default. For a question about a detail one chunk stands out from all others and from
+    every summary; for a thematic one summaries are as near as the nearest chunk, and only then do they take part.
 
     Parameters
     ----------
-    vector : shape (d,)
     top_k : at least 1
-    allowed : shape (n chunks,), mask of the leaves that pass the filter; a summary passes if all its leaves do
-    candidates : leaves to rank instead of all (results of a vector store)
-    margin : subtracted from the cosine of a summary, at least 0
-    keep_covered : whether a summary is kept if a node below it ranks higher
+    margin : how much less than that of the nearest chunk the cosine of a summary may be, in standard deviations of the
+        chunks' cosines, at least 0; None for no limit
 
     Returns
     -------
-    Ids with cosines in [-1, 1], those of summaries minus `margin`, best first, each id once.
+    Ids with scores in standard deviations, best first, each id once.
     """
-    if candidates is not None:
-        leaves = state.cosines(candidates, vector)
-    else:
-        hits = state.chunks.search([vector], top_k, allowed)[0] if len(state.chunks) else None
-        leaves = list(zip(hits.ids, hits.scores, strict=True)) if hits else []
-    summaries: list[ScoredNode] = []
-    if len(state.summaries):
-        hits = state.summaries.search([vector], top_k, state.summary_mask(allowed))[0]
-        summaries = [(name, cosine - margin) for name, cosine in zip(hits.ids, hits.scores, strict=True)]
-    ranking = sorted([*leaves, *summaries], key=lambda pair: (-pair[1], state.key(pair[0])))
-    if not keep_covered:
-        covered: set[str] = set()
-        kept = []
-        for node, score in ranking:
-            if node not in covered:
-                kept.append((node, score))
-                covered |= state.tree.ancestors([node])
-        ranking = kept
-    return ranking[:top_k]
+    state = scores.state
+    least = -math.inf if margin is None else scores.nearest_chunk - margin
+    summaries = np.flatnonzero(np.isfinite(scores.summaries) & (scores.summaries >= least))
+    nodes = [state.chunks.ids[row] for row in best_rows(scores.nearness.scores, top_k, state.chunks)]
+    return scores.ranked([*nodes, *(state.summaries.ids[row] for row in summaries)])[:top_k]

@@ -2,50 +2,43 @@
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState, ScoredNode
 
 __all__ = ["traversal_steps", "traverse_tree"]
 
 
-def traverse_tree(
-    state: RaptorState, vector: NDArray[np.float32], beam_width: int, allowed: Mask | None = None
-) -> list[ScoredNode]:
-    """All nodes kept by a traversal, best first, each id once, with cosines in [-1, 1].
+def traverse_tree(scores: NodeScores, beam_width: int) -> list[ScoredNode]:
+    """All nodes kept by a traversal, best first, each id once, with scores in standard deviations.
 
     Paper section "Querying", tree traversal retrieval: the nodes kept at every step are the result.
 
     Parameters
     ----------
-    vector, beam_width, allowed : see :func:`traversal_steps`
+    scores, beam_width : see :func:`traversal_steps`
     """
-    kept = {node: cosine for step in traversal_steps(state, vector, beam_width, allowed) for node, cosine in step}
-    return sorted(kept.items(), key=lambda pair: (-pair[1], state.key(pair[0])))
+    return scores.ranked({node for step in traversal_steps(scores, beam_width) for node, _ in step})
 
 
-def traversal_steps(
-    state: RaptorState, vector: NDArray[np.float32], beam_width: int, allowed: Mask | None = None
-) -> Iterator[list[ScoredNode]]:
-    """The nodes kept at each step of a traversal, with their cosines, best first.
+def traversal_steps(scores: NodeScores, beam_width: int) -> Iterator[list[ScoredNode]]:
+    """The nodes kept at each step of a traversal, with their scores, best first.
 
     The candidates of a step are the children of the nodes kept in the previous one. A node that is not written yet, or
     does not pass the filter, is replaced by its children.
 
     Parameters
     ----------
-    vector : shape (d,)
+    scores : of the nodes that pass the filter; the paper's are cosines, in the same order with a lexical weight of 0
     beam_width : nodes kept at each step, at least 1
-    allowed : shape (n chunks,), mask of the leaves that pass the filter; a summary passes if all its leaves do
     """
+    state, allowed = scores.state, scores.allowed
     kept: set[str] = set()
     frontier = state.roots
     summaries_allowed = state.summary_mask(allowed)
     while frontier:
         candidates = _visible(state, frontier, allowed, summaries_allowed)
-        best = state.cosines(candidates, vector)[:beam_width]
+        best = scores.ranked(candidates)[:beam_width]
         if best:
             yield best
         kept.update(node for node, _ in best)

@@ -1,0 +1,99 @@
+"""The search for one question: its aspects, the votes for each, and the ranking by votes and nearness."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.mrag.config import SearchConfig
+from llama_index.mrag.query_aspects import aspects_of, embed_aspects
+from llama_index.mrag.state import MRAGState
+from llama_index.mrag.voting.ranking import aspects_weight
+from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
+from llama_index.ragkit import Query, Steps, offload
+from llama_index.ragkit.vectors.question_scores import best_rows
+
+__all__ = ["FoundByVote", "search_votes"]
+
+
+@dataclass(frozen=True)
+class FoundByVote:
+    """The result of a search, and why it was degraded."""
+
+    result: VoteResult
+    fallback: str = ""
+
+    @property
+    def ranking(self) -> list[tuple[str, float]]:
+        """Ids with scores, best first."""
+        return self.result.ranking
+
+
+def search_votes(
+    query: Query[MRAGState], options: SearchConfig, complete: Callable[..., Steps[Any]]
+) -> Steps[FoundByVote]:
+    """Rank the nodes that may be shown.
+
+    Parameters
+    ----------
+    complete : see :func:`~llama_index.mrag.query_aspects.aspects_of`
+    """
+    state = query.state
+    aspects, fallback = yield from aspects_of(query.text, options, complete)
+    rows = None if query.allowed is None else np.flatnonzero(query.allowed)
+    if rows is not None and not rows.size:
+        return FoundByVote(VoteResult.empty(state), fallback)
+    most = aspects_weight(len(aspects)) if options.vote_weight is None else options.vote_weight
+    texts = list(dict.fromkeys([*aspects, *([query.text] if most < 1 else [])]))
+    vectors = yield from embed_aspects(query.resources, texts, state.chunks.dim)
+    result = VoteResult.empty(state)
+    if most > 0:
+        result = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows)
+    if most < 1:
+        nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
+        result = yield from offload(rank_by_nearness, result, nearness, options.vote_weight, query.wanted)
+    return FoundByVote(result, fallback)
+
+
+def _vote(
+    query: Query[MRAGState],
+    options: SearchConfig,
+    aspects: Sequence[str],
+    vectors: NDArray[np.float32],
+    rows: NDArray[np.intp] | None,
+) -> Steps[VoteResult]:
+    state = query.state
+    lexical = None
+    if options.lexical_weight:
+        lexical = yield from offload(_lexical, query, aspects, options.num_candidates)
+    hits = None
+    if state.external is not None and rows is None:
+        hits = yield from state.external.search(state, vectors, options.num_candidates)
+    return (
+        yield from offload(
+            run_vote,
+            state,
+            aspects,
+            vectors,
+            vote=options.vote,
+            count=options.num_candidates,
+            wanted=query.wanted,
+            rows=rows,
+            lexical=lexical,
+            lexical_weight=options.lexical_weight,
+            hits=hits,
+        )
+    )
+
+
+def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> list[dict[int, float]]:
+    """For each aspect, its best rows by BM25 with their scores, best first."""
+    found = []
+    for aspect in aspects:
+        scores = query.contents.lexical_scores(aspect)
+        shown = scores > 0 if query.allowed is None else (scores > 0) & query.allowed
+        best = best_rows(np.where(shown, scores, -np.inf), count, query.state.chunks)
+        found.append({row: float(scores[row]) for row in best})
+    return found

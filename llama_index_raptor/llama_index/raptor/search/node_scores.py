@@ -1,0 +1,97 @@
+"""The scores of chunks and summaries for one question, on one scale.
+
+    chunk      (1 - w) * z(cosine) + w * z(BM25)
+    summary    z(cosine), by the mean and deviation of the cosines of chunks
+
+Shifting or stretching all cosines of an embedding model changes no ranking. Summaries have no BM25 score: an index of
+words holds the chunks, whose words a summary repeats. With w = 0 the order is that of the cosines, as in the paper.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.vectors.nearness import Nearness, standardised
+from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
+from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.raptor.state import RaptorState, ScoredNode
+
+__all__ = ["NodeScores", "as_results"]
+
+Doubles = NDArray[np.float64]
+_DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class NodeScores:
+    """Scores of the nodes that pass a filter.
+
+    Attributes
+    ----------
+    state : the tree
+    nearness : of the chunks, with scores of -inf for those that do not pass
+    summary_cosines : shape (number of summaries,), of the question and each written summary
+    allowed : shape (number of chunks,), the chunks that pass; a summary passes if all its leaves do; None for all
+    """
+
+    state: RaptorState
+    nearness: Nearness
+    summary_cosines: Doubles
+    allowed: Mask | None = None
+
+    @classmethod
+    def of(
+        cls, state: RaptorState, vector: NDArray[np.float32], nearness: Nearness, allowed: Mask | None = None
+    ) -> "NodeScores":
+        """The scores for a question with this vector, shape (d,)."""
+        return cls(state, nearness, question_cosines(state.summaries, vector), allowed)
+
+    @cached_property
+    def _chunk_cosines(self) -> Doubles:
+        return self.nearness.cosines if self.allowed is None else self.nearness.cosines[self.allowed]
+
+    @cached_property
+    def summaries(self) -> Doubles:
+        """The score of each written summary, shape (m,); -inf for those that do not pass."""
+        scores = standardised(self.summary_cosines, self._chunk_cosines)
+        mask = self.state.summary_mask(self.allowed)
+        return scores if mask is None else np.where(mask, scores, -np.inf)
+
+    @cached_property
+    def nearest_chunk(self) -> float:
+        """The greatest cosine of a chunk, standardised; -inf without chunks."""
+        return float(standardised(self._chunk_cosines).max(initial=-np.inf))
+
+    def cosine(self, node: str) -> float | None:
+        """The cosine of question and node; None for a summary that is not written."""
+        for part, cosines in ((self.state.summaries, self.summary_cosines), (self.state.chunks, self.nearness.cosines)):
+            if node in part:
+                return float(cosines[part.row_of(node)])
+        return None
+
+    def lexical(self, node: str) -> float:
+        """The BM25 score of a chunk; 0 for a summary."""
+        chunks = self.state.chunks
+        return float(self.nearness.lexical[chunks.row_of(node)]) if node in chunks else 0.0
+
+    def ranked(self, nodes: Iterable[str]) -> list[ScoredNode]:
+        """Nodes that pass, with their scores in standard deviations, best first."""
+        scored = []
+        for node in nodes:
+            known = node in self.state.summaries
+            part, scores = (
+                (self.state.summaries, self.summaries) if known else (self.state.chunks, self.nearness.scores)
+            )
+            score = float(scores[part.row_of(node)]) if node in part else -np.inf
+            if score > -np.inf:
+                scored.append((node, score))
+        return sorted(scored, key=lambda pair: (-round(pair[1], _DECIMALS), self.state.key(pair[0])))
+
+
+def as_results(ranking: list[ScoredNode]) -> list[ScoredNode]:
+    """The same ranking with scores in [0, 1]."""
+    values = squashed(np.array([score for _, score in ranking])).tolist()
+    return [(node, score) for (node, _), score in zip(ranking, values, strict=True)]
