@@ -27,3 +27,5 @@ __all__ = [
     "RecordedExtractor",
     "SpacyExtractor",
 ]
+
+__version__ = "0.1.0"
