@@ -1,7 +1,9 @@
 """HippoRAGRetriever: linking, walks, scores, filters, explanations."""
 
 import asyncio
+import gc
 import inspect
+import weakref
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +21,8 @@ from llama_index.hipporag import (
     NounPhraseExtractor,
     RecordedExtractor,
 )
+from llama_index.hipporag import retriever as retriever_module
+from llama_index.hipporag import state as state_module
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.search import graph_search
 from llama_index.ragkit import FallbackEvent
@@ -97,6 +101,42 @@ def test_a_batch_gives_what_single_questions_give(index: HippoRAGIndex, way: str
         assert [name for name, _ in one] == [name for name, _ in other] == [name for name, _ in third]
         np.testing.assert_allclose([s for _, s in one], [s for _, s in other], atol=1e-9)
     assert retriever.retrieve_batch([]) == []
+
+
+def test_a_large_batch_is_answered_in_blocks(index: HippoRAGIndex, monkeypatch):
+    questions = [f"{who} {i}?" for i in range(36) for who in ("Whom did Ada Byron meet", "Unknown Thing")]
+    retriever = index.as_retriever(similarity_top_k=4)
+    singles = [ids(retriever.retrieve(question)) for question in questions]
+    alive: list[weakref.ref] = []
+    most = []
+
+    def counted(*args, **kwargs):
+        gc.collect()
+        most.append(sum(result() is not None for result in alive))
+        found = search_many(*args, **kwargs)
+        alive.extend(map(weakref.ref, found))
+        return found
+
+    search_many = retriever_module.search_many
+    monkeypatch.setattr(retriever_module, "search_many", counted)
+    assert [ids(found) for found in retriever.retrieve_batch(questions)] == singles
+    assert len(alive) == len(questions)
+    assert len(most) == 3  # 72 questions
+    assert max(most) <= 1  # the last one, which the page of the index shows
+
+
+def test_filtered_facts_are_parsed_once(monkeypatch):
+    index = index_of()
+    parsed = []
+    original = state_module.facts_of
+    monkeypatch.setattr(state_module, "facts_of", lambda keys: (parsed.append(1), original(keys))[1])
+    chosen = list(index.docstore.docs)[:2]
+    retriever = index.as_retriever(linking="facts", facts_top_k=1, node_ids=chosen)
+    first = retriever.explain("Whom did Ada Byron meet?")
+    assert first[0].linked
+    assert retriever.explain("Whom did Ada Byron meet?") == first
+    assert index.as_retriever(linking="facts", node_ids=chosen[:1]).retrieve("Whom did Ada Byron meet?")
+    assert len(parsed) == 1
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -254,6 +254,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         -------
         Calls, prompt tokens and reply tokens; embedded texts and tokens.
         """
+        cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
         nodes = nodes_of(documents, transformations)
         work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample)

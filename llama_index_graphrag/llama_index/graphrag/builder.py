@@ -36,6 +36,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.steps import Outcome
+from llama_index.ragkit.validation import check_component
 
 __all__ = ["ENTITIES", "GraphRAGBuilder"]
 
@@ -63,7 +64,11 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig, clustering: Clustering | None = None
     ) -> None:
         super().__init__(storage, resources, config)
-        self._clustering: Clustering = AgglomerativeClustering() if clustering is None else clustering
+        wanted = "a clustering of Graph RAG, such as AgglomerativeClustering() or LeidenClustering()"
+        chosen = AgglomerativeClustering() if clustering is None else clustering
+        self._clustering: Clustering = check_component(
+            "clustering", chosen, ("cluster", "fingerprint"), wanted, "graphrag"
+        )
         stored = storage.struct.params.get("graphrag", {})
         if stored and stored.get("partition_by") != config.partition_by:
             raise ConfigurationError(

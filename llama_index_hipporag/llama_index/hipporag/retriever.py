@@ -1,5 +1,6 @@
 """`HippoRAGRetriever`: retrieval by personalised PageRank on the knowledge graph."""
 
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +40,7 @@ __all__ = ["HippoRAGRetrievalEvent", "HippoRAGRetriever"]
 
 dispatcher = get_dispatcher(__name__)
 Floats = NDArray[np.float32]
+_AT_ONCE = 32  # questions of a batch whose walks and scores are in memory together
 
 
 class HippoRAGRetrievalEvent(BaseEvent):
@@ -175,7 +177,11 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         return (yield from offload(_explained, found, nodes))
 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
-        """Answer many questions at once, with the same results as `retrieve`, by joint walks."""
+        """Answer many questions, with the same results as `retrieve`, by joint walks.
+
+        32 questions are processed at a time, or `num_workers` if that is more, so that the memory beside that of the
+        index depends on the number of passages and phrases, not on that of the questions.
+        """
         return run_steps(self._answers([as_bundle(query) for query in queries]))
 
     async def aretrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
@@ -183,13 +189,20 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         return await arun_steps(self._answers([as_bundle(query) for query in queries]))
 
     def _answers(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
-        queries = yield from self._queries(bundles)
-        if not queries:
+        waiting = deque((yield from self._queries(bundles)))
+        if not waiting:
             return [[] for _ in bundles]
+        answers: list[list[NodeWithScore]] = []
+        while waiting:  # what a question was answered with is released with its block
+            size = min(len(waiting), max(_AT_ONCE, self.options.num_workers))
+            answers += yield from self._answered([waiting.popleft() for _ in range(size)])
+        return answers
+
+    def _answered(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[list[NodeWithScore]]]:
         answers: list[list[NodeWithScore]] = []
         for query, found in zip(queries, (yield from self._search_many(queries)), strict=True):
             self._report(query, found)
-            answers += [(yield from self._results(found))]
+            answers.append((yield from self._results(found)))
         return answers
 
     def _search_many(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[GraphSearchResult]]:

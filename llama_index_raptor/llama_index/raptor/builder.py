@@ -12,6 +12,7 @@ from llama_index.ragkit import (
     SummaryBuilder,
     SummaryWriter,
 )
+from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
@@ -37,7 +38,11 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self, storage: IndexStorage, resources: Resources, config: TreeConfig, clustering: Clustering | None = None
     ) -> None:
         super().__init__(storage, resources, config)
-        self._clustering: Clustering = GraphClustering() if clustering is None else clustering
+        wanted = "a clustering of RAPTOR, such as GraphClustering() or UMAPGMMClustering()"
+        chosen = GraphClustering() if clustering is None else clustering
+        self._clustering: Clustering = check_component(
+            "clustering", chosen, ("cluster", "fingerprint"), wanted, "raptor"
+        )
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
 
     @property

@@ -35,7 +35,8 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     """Retrieves chunks and summaries from a :class:`~llama_index.raptor.RaptorIndex`.
 
     Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being the nearness of a node in standard deviations of the
-    question's hundred nearest chunks (:mod:`llama_index.raptor.search.node_scores`). They are comparable within one question.
+    question's hundred nearest chunks (:mod:`llama_index.raptor.search.node_scores`). They are comparable within one
+    question.
 
     Parameters
     ----------

@@ -72,6 +72,7 @@ class UtilityQuestionExtractor(NodeExtractor):
         If a parameter has an invalid value.
     """
 
+    method: ClassVar[str] = "gemrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"questions": QUESTION_PROMPT}
 
     without_llm: ClassVar[str] = "extractor=KeyphraseQuestionExtractor()"
@@ -129,6 +130,7 @@ class KeyphraseQuestionExtractor(NodeExtractor):
         If a parameter has an invalid value.
     """
 
+    method: ClassVar[str] = "gemrag"
     needs_llm: ClassVar[bool] = False
 
     num_questions: Count = 5

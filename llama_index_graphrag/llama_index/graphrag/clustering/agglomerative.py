@@ -9,6 +9,7 @@ The dendrogram of these steps is the hierarchy, so that a leaf depends on its ne
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 from zlib import crc32
 
 import numpy as np
@@ -54,6 +55,7 @@ class AgglomerativeClustering:
         If `leaf_tokens` is out of range.
     """
 
+    method: ClassVar[str] = "graphrag"
     leaf_tokens: int | None = 4000
 
     def __post_init__(self) -> None:

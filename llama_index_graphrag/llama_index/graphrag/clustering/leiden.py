@@ -1,7 +1,7 @@
 """`LeidenClustering`: the communities of the published pipeline, found by graspologic-native."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -43,6 +43,7 @@ class LeidenClustering:
         If graspologic-native is not installed.
     """
 
+    method: ClassVar[str] = "graphrag"
     max_cluster_size: int = 10
     resolution: float = 1.0
     randomness: float = 0.001

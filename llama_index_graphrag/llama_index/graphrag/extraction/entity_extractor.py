@@ -159,6 +159,7 @@ class EntityExtractor(NodeExtractor):
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract" and "glean"
     """
 
+    method: ClassVar[str] = "graphrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"extract": EXTRACT_PROMPT, "glean": GLEAN_PROMPT}
     completion_tokens: ClassVar[int] = 600
     without_llm: ClassVar[str] = "extractor=CooccurrenceExtractor()"

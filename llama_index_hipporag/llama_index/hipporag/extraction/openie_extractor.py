@@ -69,6 +69,7 @@ class OpenIEExtractor(NodeExtractor):
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
     """
 
+    method: ClassVar[str] = "hipporag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
         "entities": ENTITIES_PROMPT,
         "triples": TRIPLES_PROMPT,

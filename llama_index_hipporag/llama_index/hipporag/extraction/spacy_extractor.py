@@ -43,6 +43,7 @@ class SpacyExtractor(NodeExtractor):
         If there is no such pipeline, or it has no components.
     """
 
+    method: ClassVar[str] = "hipporag"
     needs_llm: ClassVar[bool] = False
 
     model: Any

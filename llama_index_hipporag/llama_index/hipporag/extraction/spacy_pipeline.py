@@ -12,6 +12,7 @@ from llama_index.hipporag.text.parsed_passages import read_parsed
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.text.passages import PassageText
+from llama_index.ragkit.text.prose import prose
 
 __all__ = ["BatchReader", "identity", "loaded", "name_of"]
 
@@ -76,7 +77,7 @@ def parsed(pipeline: Any, passages: Sequence[PassageText]) -> list[NounPhrases |
         lock = _LOCKS.setdefault(pipeline, threading.Lock())
     with lock:
         try:
-            pairs = pipeline.pipe([(passage.body, passage.title) for passage in passages], as_tuples=True)
+            pairs = pipeline.pipe([(prose(passage.body), passage.title) for passage in passages], as_tuples=True)
             return [read_parsed(doc, title) for doc, title in pairs]
         except Exception as error:  # of one passage: find which
             if len(passages) == 1:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
-from llama_index.hipporag.state import HippoRAGState, fact_of, facts_of
+from llama_index.hipporag.state import HippoRAGState, fact_of
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
@@ -181,8 +181,7 @@ def linked_facts(state: HippoRAGState, graph: KnowledgeGraph, vector: Floats, mo
     """The facts nearest to a question, with their cosines scaled to [0, 1] over all facts; best first."""
     rows = state.fact_vectors
     stated = graph.stated
-    facts = facts_of(record.key for record in rows.records) if not stated.all() else None
-    allowed = None if facts is None else np.array([bool(stated[state.facts[fact]]) for fact in facts], np.bool_)
+    allowed = None if stated.all() else stated[state.fact_columns]
     cosines = rows.cosines([vector])[:, 0]
     if allowed is not None:
         cosines = cosines[allowed]

@@ -8,6 +8,7 @@ from llama_index.hipporag.text.normalization import normalise
 from llama_index.hipporag.text.terms import terms
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
+from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.uncased import uncased_phrases
 
@@ -41,12 +42,12 @@ class NounPhrases(NamedTuple):
 
 
 def read_passage(passage: PassageText, lower_case: bool = False) -> NounPhrases:
-    """Extract from a passage; with `lower_case`, terms are entities too, but have no triples.
+    """Extract from the prose of a passage; with `lower_case`, terms are entities too, but have no triples.
 
     >>> read_passage(PassageText("Waking the Dead (film)", "Waking the Dead was directed by Keith Gordon.")).triples
     [('Waking the Dead (film)', 'was directed by', 'Keith Gordon')]
     """
-    subject, text = subject_names(passage.title), passage.body
+    subject, text = subject_names(passage.title), prose(passage.body)
     mentions = noun_phrases(text)
     found = [*mentions, *(terms(text) if lower_case else ())]
     return NounPhrases(

@@ -69,6 +69,7 @@ class MindMapExtractor(NodeExtractor):
         If a parameter has an invalid value.
     """
 
+    method: ClassVar[str] = "pgrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"mind_map": MIND_MAP_PROMPT}
     completion_tokens: ClassVar[int] = 1000
     without_llm: ClassVar[str] = "extractor=OutlineExtractor()"

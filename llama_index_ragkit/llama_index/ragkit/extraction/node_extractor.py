@@ -47,6 +47,11 @@ class NodeExtractor(RecordTransform, PromptHolder):
     fields, which are part of the fingerprint. It also works in an `IngestionPipeline`, where it stores the record in
     the node's metadata, from which an index takes it.
 
+    Attributes
+    ----------
+    method : the `method` of the indexes that use its records; "" for any. An index refuses an extractor of another one
+    needs_llm : whether it calls an LLM
+
     Parameters
     ----------
     llm : default that of the index, else `Settings.llm`; resolved when first needed
@@ -64,6 +69,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    method: ClassVar[str] = ""
     needs_llm: ClassVar[bool] = True
     without_llm: ClassVar[str] = ""  # what to use where there is no LLM, for messages of errors
     completion_tokens: ClassVar[int] = 300  # expected tokens per reply, for estimates

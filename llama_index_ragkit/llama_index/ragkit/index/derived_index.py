@@ -26,6 +26,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.html import InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Config, State
+from llama_index.ragkit.index.components import check_components
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.index.failure import Failure
@@ -139,7 +140,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         own = names_of(self.keywords)
         loading = index_struct is not None
         check_keywords(type(self).__name__, kwargs, own | (_OF_OTHER_KINDS if loading else frozenset()))
-        given = {name: value for name, value in kwargs.items() if name in own}
+        given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
         context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context with only named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
@@ -187,6 +188,22 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             if role not in chosen and default is not None:
                 chosen[role] = default()
         return chosen
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any], loading: bool = False) -> dict[str, Any]:
+        """The keywords, if their components are of the right kind.
+
+        A loaded index ignores an extractor of another method, since `load_indices_from_storage` passes one to all.
+        """
+        extractor = given.get("extractor")
+        if (
+            loading
+            and getattr(extractor, "method", "") not in ("", cls.method)
+            and isinstance(extractor, NodeExtractor)
+        ):
+            given = {name: value for name, value in given.items() if name != "extractor"}
+        check_components(cls.method, given, cls.default_extractor, cls.rule_extractor)
+        return dict(given)
 
     def _adapt_embed_model(self, model: BaseEmbedding) -> BaseEmbedding:
         """The embedding model, adapted to the method."""
@@ -596,6 +613,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         -------
         Calls, prompt tokens and reply tokens, without retries and with an empty cache; embedded texts and tokens.
         """
+        cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         work = Estimate() if reads is None else reads.estimate(nodes, llm)

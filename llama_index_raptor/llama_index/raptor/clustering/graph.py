@@ -4,6 +4,7 @@ The neighbour graph that UMAP starts from already contains the cluster structure
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import graspologic_native
 import numpy as np
@@ -56,6 +57,7 @@ class GraphClustering:
         If a parameter is out of range.
     """
 
+    method: ClassVar[str] = "raptor"
     target_size: float = 12.0
     min_size: int = 3
     max_size: int = 35
