@@ -14,7 +14,7 @@ SummaryMethods SummaryWriter all_failed arun_steps as_bundle as_matrix call chec
 deepened derived_node embed_texts fence fetch_derived find_values fit_tokens fresh gather load_storage_context
 match_nodes node_from_record node_to_record nodes_of offload parse_model parse_pairs persist plain_answer plain_lines
 plain_text query_matrix register_index report_fallback run_steps sort_key strip_reasoning take_nodes texts_of title_of
-to_plain with_example without_announcement
+to_plain whole_sentences with_example without_announcement
 """
 
 
