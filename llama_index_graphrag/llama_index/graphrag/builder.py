@@ -163,7 +163,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         if new:
             ids = [name_id(name) for name in new]
             texts = list(dict.fromkeys(map(bare, new)))
-            vectors = yield from self.resources.embed(texts)
+            vectors = yield from self.resources.embed(texts, "entities")
             row_of = {text: row for row, text in enumerate(texts)}
             yield from self.storage.spaces[ENTITIES].put(
                 SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids)

@@ -40,6 +40,7 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     conjunction: float
     ensemble: Ensemble
     walk_weight: float | None
+    lexical_weight: float
     recognition_threshold: float
     min_in_text: float
     num_workers: int

@@ -100,9 +100,12 @@ class Linker:
         return _seeds_of(links, "no phrase is near to an entity of the question")
 
     def _entities(self, question: str) -> Steps[Sequence[str]]:
-        if isinstance(self.config.question_entities, Mapping):
-            return self.config.question_entities.get(question, [])
-        if self.config.question_entities == "rules":
+        source = self.config.question_entities
+        if isinstance(source, Mapping):
+            return source.get(question, [])
+        if callable(source):
+            return (yield from offload(source, question))
+        if source == "rules":
             return read_question(question)
         reply: Held[str] = yield from self.ask(
             "question",

@@ -8,7 +8,7 @@ renders the pages, and :func:`persist` saves a storage context so that a killed 
 """
 
 from llama_index.ragkit.errors import RagKitError
-from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext
+from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, passages_of
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
 from llama_index.ragkit.extraction.failure_watch import FailureWatch, all_failed
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
@@ -19,6 +19,7 @@ from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
 from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     LLMRetrieverKeywords,
@@ -79,6 +80,7 @@ __all__ = [
     "FailureWatch",
     "FallbackEvent",
     "Found",
+    "HybridRetriever",
     "IndexKeywords",
     "IndexStorage",
     "LLMRetrieverKeywords",
@@ -132,6 +134,7 @@ __all__ = [
     "offload",
     "parse_model",
     "parse_pairs",
+    "passages_of",
     "persist",
     "plain_answer",
     "plain_lines",
@@ -150,3 +153,5 @@ __all__ = [
     "with_example",
     "without_announcement",
 ]
+
+__version__ = "0.1.0"

@@ -286,7 +286,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         if not todo:
             return
         texts = [contextualised(header, node.get_content(metadata_mode=MetadataMode.EMBED)) for node, header in todo]
-        vectors = yield from self.resources.embed(texts)
+        vectors = yield from self.resources.embed(texts, "chunks with headers")
         ids = [node.node_id for node, _ in todo]
         rows = SpaceRows(
             ids=ids,

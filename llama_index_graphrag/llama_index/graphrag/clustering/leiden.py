@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from llama_index.graphrag.clustering.base import fingerprint_of
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
@@ -74,6 +73,9 @@ class LeidenClustering:
         n = len(graph)
         use = graph.rows < graph.indices
         if self.largest_component and n:
+            # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+            from scipy.sparse.csgraph import connected_components
+
             adjacency = csr_matrix((graph.weights, graph.indices, graph.indptr), shape=(n, n))
             component = connected_components(adjacency, directed=False)[1]
             use &= component[graph.rows] == np.bincount(component).argmax()

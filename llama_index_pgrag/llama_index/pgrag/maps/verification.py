@@ -10,8 +10,6 @@ times shorter than the text cannot score more than 2 / (1 + r), which is 0.55 at
 import re
 from dataclasses import dataclass
 
-from rouge_score import rouge_scorer  # type: ignore[import-untyped]
-
 from llama_index.ragkit.text.scripts import UNSPACED
 
 __all__ = ["Check", "lexical_tokens", "rouge_l"]
@@ -58,5 +56,8 @@ def lexical_tokens(text: str) -> list[str]:
 
 def rouge_l(reference: str, text: str) -> float:
     """F-measure of ROUGE-L (Lin 2004), in [0, 1]; 0 if either text has no word."""
+    # Deferred: it imports NLTK, which imports scikit-learn and pandas where they are installed, for some seconds.
+    from rouge_score import rouge_scorer  # type: ignore[import-untyped]
+
     scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=_Tokenizer())
     return float(scorer.score(reference, text)["rougeL"].fmeasure)

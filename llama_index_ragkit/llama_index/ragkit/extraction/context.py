@@ -1,7 +1,7 @@
 """The context and the result of an extraction, and cost estimates."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.passages import PassageText, read_passage
 
-__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record"]
+__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record", "passages_of"]
 
 T = TypeVar("T")
 
@@ -82,16 +82,7 @@ class ExtractionContext:
         title_key : the metadata key of a title; for a node without one, a heading at the beginning of its text is the
             title (:mod:`llama_index.ragkit.text.headings`). None for no title at all
         """
-        return (yield from offload(self._passage, node, title_key))
-
-    def _passage(self, node: BaseNode, title_key: str | None) -> PassageText:
-        return read_passage(
-            plain_text(node),
-            title_of(node, title_key),
-            headings=title_key is not None,
-            repeated=self._lines.of(node),
-            is_chunk=NodeRelationship.PREVIOUS in node.relationships,
-        )
+        return (yield from offload(_passage, node, title_key, self._lines))
 
     def complete(
         self,
@@ -176,11 +167,21 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected number of LLM calls and tokens; estimates can be added, also by `sum`."""
+    """The expected work of a build; estimates can be added, also by `sum`.
+
+    Attributes
+    ----------
+    calls, prompt_tokens, completion_tokens : of the LLM
+    embedded_texts, embedded_tokens : of the embedding model, by LlamaIndex's tokenizer
+    embedding_is_exact : whether the embedded texts were counted and not estimated
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    embedded_texts: int = 0
+    embedded_tokens: int = 0
+    embedding_is_exact: bool = True
 
     def __add__(self, other: "Estimate | int") -> "Estimate":
         if isinstance(other, int):  # sum() begins with 0
@@ -189,6 +190,27 @@ class Estimate:
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.embedded_texts + other.embedded_texts,
+            self.embedded_tokens + other.embedded_tokens,
+            self.embedding_is_exact and other.embedding_is_exact,
         )
 
     __radd__ = __add__
+
+
+def passages_of(
+    nodes: Sequence[BaseNode], siblings: Sequence[BaseNode], title_key: str | None
+) -> Steps[list[PassageText]]:
+    """What :meth:`ExtractionContext.passage` gives for each node in an extraction with these siblings."""
+    lines = DocumentLines([*siblings, *nodes])
+    return (yield from offload(lambda: [_passage(node, title_key, lines) for node in nodes]))
+
+
+def _passage(node: BaseNode, title_key: str | None, lines: DocumentLines) -> PassageText:
+    return read_passage(
+        plain_text(node),
+        title_of(node, title_key),
+        headings=title_key is not None,
+        repeated=lines.of(node),
+        is_chunk=NodeRelationship.PREVIOUS in node.relationships,
+    )

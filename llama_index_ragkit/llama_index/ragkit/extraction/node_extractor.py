@@ -257,7 +257,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> "NodeExtractor":
         """The extractor of :meth:`to_dict`, with default prompts and no LLM of its own."""
-        own = {name: value for name, value in data.items() if name not in ("fingerprint", "model")}
+        added = {"fingerprint", "model"} - set(cls.model_fields)
+        own = {name: value for name, value in data.items() if name not in added}
         return super().from_dict(own, **kwargs)
 
 

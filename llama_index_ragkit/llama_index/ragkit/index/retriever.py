@@ -13,6 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 
 from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
+from llama_index.ragkit.index.description import describe_retriever
 from llama_index.ragkit.index.keywords import RetrieverKeywords, check_keywords, names_of, show_keywords
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import field_defaults, field_names
@@ -148,6 +149,9 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             object_map=index.object_map if object_map is None else object_map,
             verbose=kwargs.get("verbose", False),
         )
+
+    def __repr__(self) -> str:
+        return str(describe_retriever(self, self._index))
 
     # -- hooks of a method -----------------------------------------------------------------------------
 

@@ -230,6 +230,7 @@ class IndexWriter(Generic[State]):
             is_build = not storage.struct.generation or storage.struct.building
             node_of = {node.node_id: node for node in nodes}
             todo = [node_of[node_id] for node_id in plan.write]
+            self._announce(plan, len(nodes))
             with self._resources.claims(storage.cache_user("")) as claims:
                 yield from claims.begin()
                 vectors = yield from self._embed(todo, rows, plan.repeated)
@@ -240,6 +241,20 @@ class IndexWriter(Generic[State]):
                 yield from claims.keep()
             if is_build:
                 yield from self._sweep()
+
+    def _announce(self, plan: WritePlan, given: int) -> None:
+        """Log what a write is going to do, before it costs anything."""
+        if not logger.isEnabledFor(logging.INFO):
+            return
+        extractor = self._resources.extractor
+        reads = "" if extractor is None else f", {len(plan.read)} to read with {type(extractor).__name__}"
+        if extractor is not None and extractor.needs_llm:
+            reads += f" ({self._resources.num_workers} LLM calls at a time)"
+        logger.info(
+            "%s: %d chunks given, %d to embed%s, %d unchanged, %d to remove.",
+            self._method, given, len(plan.write) - len(plan.repeated), reads, given - len(plan.write),
+            len(plan.removed),
+        )  # fmt: skip
 
     def _store(
         self,
@@ -405,7 +420,7 @@ class IndexWriter(Generic[State]):
         vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
         bare = [node for node in with_text if node.node_id not in vectors]
-        embedded = yield from self._resources.embed([embed_text(node) for node in bare])
+        embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
         vectors.update({node.node_id: vector for node, vector in zip(bare, embedded, strict=True)})
         ordered = [vectors[node.node_id] for node in with_text]
         matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])

@@ -1,13 +1,49 @@
 """Dense and lexical scores of one question as one nearness."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
 
-__all__ = ["hybrid_nearness", "standardised"]
+__all__ = ["LEXICAL_WEIGHT", "Nearness", "best_rows", "hybrid_nearness", "squashed", "standardised"]
 
+LEXICAL_WEIGHT = 0.6
+"""The default weight of the lexical part, of all methods."""
+
+_LARGEST = 500.0  # scores beyond have the same squashed value
+_DECIMALS = 12
 _BEST = 100  # scores that the mean and the deviation are of
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near all chunks are to a question.
+
+    Attributes
+    ----------
+    cosines : shape (n,), of question and chunk
+    lexical : shape (n,), BM25 scores
+    scores : shape (n,), both together, see :func:`hybrid_nearness`
+    """
+
+    cosines: NDArray[np.float64]
+    lexical: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        cosines: NDArray[np.float64],
+        lexical: NDArray[np.float64],
+        lexical_weight: float,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> "Nearness":
+        """The nearness of chunks from its two parts."""
+        return cls(cosines, lexical, hybrid_nearness(cosines, lexical, lexical_weight, allowed))
 
 
 def hybrid_nearness(
@@ -58,3 +94,30 @@ def standardised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros_like(values)
     result: NDArray[np.float64] = (values - best.mean()) / spread
     return result
+
+
+def squashed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores as numbers in [0, 1] in the same order: ``1 / (1 + exp(-score))``."""
+    found: NDArray[np.float64] = np.round(1.0 / (1.0 + np.exp(-np.clip(scores, -_LARGEST, _LARGEST))), _DECIMALS)
+    return found
+
+
+def best_rows(
+    scores: NDArray[np.float64],
+    k: int,
+    key: Callable[[int], Any],
+    allowed: NDArray[np.bool_] | None = None,
+) -> list[tuple[int, float]]:
+    """The k best rows with their scores, best first; equal scores by key. Only candidates are sorted.
+
+    Parameters
+    ----------
+    key : canonical order of rows
+    allowed : rows that may be returned
+    """
+    rows = np.arange(scores.size) if allowed is None else np.flatnonzero(allowed)
+    if k < rows.size:
+        floor = np.partition(scores[rows], rows.size - k)[rows.size - k]
+        rows = rows[scores[rows] >= floor]
+    order = sorted(rows.tolist(), key=lambda row: (-scores[row], key(row)))[:k]
+    return [(row, float(scores[row])) for row in order]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import graspologic_native
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
@@ -202,6 +201,9 @@ def _dissolved(graph: sp.csr_matrix, labels: np.ndarray, copies: np.ndarray, min
 
     Small communities may choose each other, so that a chain of them becomes one; no chain contains two large ones.
     """
+    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    from scipy.sparse.csgraph import connected_components
+
     while True:
         small = np.bincount(labels, weights=copies) < min_size
         member = _membership(labels)
