@@ -89,6 +89,9 @@ def drift_chunks(
             jobs = [partial(_followed, query, options, ask, fetch, question) for question in questions]
             outcomes = yield from gather(jobs, options.num_workers)
             answers = [outcome.unwrap() for outcome in outcomes if outcome.error is None]
+            failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+            if failed:
+                reason = f"{len(failed)} of {len(jobs)} follow-up questions were not answered: {failed[0]}"
             drift = drift.answered(answers, len(jobs))
             calls += len(jobs)
     except ExtractionError as error:
@@ -133,6 +136,7 @@ def _asked(
         prompt,
         partial(read_reply, model=_Answer),
         output_cls=_Answer,
+        like=asked,
         passages=fence([text for text, _ in passages]),
         **variables,
     )

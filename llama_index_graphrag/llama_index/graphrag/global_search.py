@@ -27,7 +27,6 @@ from llama_index.ragkit import (
     offload,
     plain_text,
     strip_reasoning,
-    without_announcement,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply
@@ -274,9 +273,10 @@ def relevant_chunks(
 
 def _yes(reply: str) -> bool:
     """Whether a reply begins with yes; it must begin with yes or no, or be an object that says so."""
-    word = re.match(r"[\W_]*(yes|no)(?!\w)", without_announcement(strip_reasoning(reply)), re.IGNORECASE)
-    if word:
-        return word[1].casefold() == "yes"
+    for line in strip_reasoning(reply).splitlines():
+        word = re.match(r"[\W_]*(yes|no)(?:[,.:;!*]|\W*$)", line, re.IGNORECASE)
+        if word:
+            return word[1].casefold() == "yes"
     try:
         return read_reply(reply, _Relevance).relevant
     except ParseError:

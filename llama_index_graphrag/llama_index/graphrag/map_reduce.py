@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks.base import CallbackManager
@@ -28,9 +28,10 @@ from llama_index.ragkit import (
     gather,
     plain_answer,
     run_steps,
+    whole_sentences,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
-from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextReply, read_reply
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce"]
@@ -57,7 +58,7 @@ class _Point(TextReply):
 class _Points(Reply):
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {"points": ("point", "keypoints", "answers", "findings")}
 
-    points: list[_Point]
+    points: Annotated[list[_Point], ITEMS]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
     num_workers : batches that are read at once, at least 1 [4]
     prompts : {"map": ..., "answer": ...} replace the default prompts
     retry : how calls are retried
+    same_language : whether points must be in the language of the reports, and the answer in that of the question; what
+        clearly is not is refused [True]
     callback_manager : as for every synthesizer
     """
 
@@ -113,6 +116,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         num_workers: int = 4,
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         retry: RetryPolicy | None = None,
+        same_language: bool = True,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(llm=llm, callback_manager=callback_manager)
@@ -122,6 +126,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         self.prompts = dict(prompts or {})
         self.check_prompts(self.prompts)
         self._retry = retry or RetryPolicy()
+        self._same_language = same_language
 
     def _get_prompts(self) -> PromptDictType:
         return PromptHolder._get_prompts(self)
@@ -210,10 +215,10 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         text = yield from complete(
             self._llm,
             self.prompt("answer"),
-            parse=plain_answer,
+            parse=_read_answer,
             retry=self._retry,
             name="answer",
-            like=question,
+            like=question if self._same_language else "",
             points=fence([f"({point.score:.0f}) {point.text}" for point in chosen.points], "point"),
             question=fence([question], "question"),
         )
@@ -230,6 +235,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 output_cls=_Points,
                 retry=self._retry,
                 name="map",
+                like="\n".join(text for text, _ in passages) if self._same_language else "",
                 passages=fence([text for text, _ in passages]),
                 question=fence([question], "question"),
             )
@@ -255,6 +261,10 @@ def _with_answer(response: RESPONSE_TYPE, answers: Sequence[ReportAnswer]) -> RE
     for answer in answers:
         response.metadata = {**(response.metadata or {}), "graphrag": answer}
     return response
+
+
+def _read_answer(reply: str) -> str:
+    return whole_sentences(plain_answer(reply))
 
 
 def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> tuple[tuple[Point, ...], int, int]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
@@ -24,7 +24,7 @@ from llama_index.ragkit import (
     fence,
 )
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextReply, read_reply
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["ReportWriter", "read_report"]
@@ -56,7 +56,7 @@ class _Reply(Reply):
     title: str
     summary: str = ""
     rating: Any = None
-    findings: list[_Finding] = Field(min_length=1)
+    findings: Annotated[list[_Finding], ITEMS] = Field(min_length=1)
 
 
 class ReportWriter(Summarizer):

@@ -31,6 +31,7 @@ from llama_index.ragkit import (
     plain_answer,
     plain_text,
     run_steps,
+    whole_sentences,
 )
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
@@ -236,6 +237,7 @@ class MultiAspectGenerator(PromptHolder):
             output_cls=Topics,
             retry=self._retry,
             name="topics",
+            like=category,
             category=category,
             count=count,
         )
@@ -245,13 +247,20 @@ class MultiAspectGenerator(PromptHolder):
         prompt = self.prompt("article")
         return (
             yield from complete(
-                self._model, prompt, parse=_read_text, retry=self._retry, name="article", category=category, topic=topic
+                self._model,
+                prompt,
+                parse=_read_text,
+                retry=self._retry,
+                name="article",
+                like=f"{category} {topic}",
+                category=category,
+                topic=topic,
             )
         )
 
 
 def _read_text(reply: str) -> str:
-    text = plain_answer(reply)
+    text = whole_sentences(plain_answer(reply))
     if len(text) < _SHORTEST:
         raise ParseError(f"The reply has {len(text)} characters, fewer than {_SHORTEST}.")
     return text

@@ -33,7 +33,7 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import deepened, fit_tokens, fresh, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
-from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, without_announcement
+from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import Rejected, check_llm, complete
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_texts, query_matrix
@@ -149,6 +149,7 @@ __all__ = [
     "texts_of",
     "title_of",
     "to_plain",
+    "whole_sentences",
     "with_example",
     "without_announcement",
 ]

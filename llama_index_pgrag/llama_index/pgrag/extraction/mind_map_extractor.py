@@ -29,7 +29,7 @@ from llama_index.ragkit import (
     offload,
     plain_text,
 )
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.errors import ExtractionError, LanguageModelError
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.validation import count, number
 
@@ -111,7 +111,9 @@ class MindMapExtractor(NodeExtractor):
         read = partial(
             read_mind_map_reply, text=part, topic=topic, join_lists=self.join_lists, min_in_text=self.min_in_text
         )
-        for attempt in range(1, 2 + self.max_regenerations):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 found = yield from context.complete(
                     self.prompt("mind_map"),
@@ -122,8 +124,8 @@ class MindMapExtractor(NodeExtractor):
                     text=fence([part], "text"),
                     topic=topic or "(none)",
                 )
-            except ExtractionError:
-                if best is None or best.check is None:
+            except ExtractionError as error:
+                if best is None or isinstance(error, LanguageModelError):
                     raise
                 return replace(best, attempts=attempt)
             if not self.verify:
@@ -131,10 +133,9 @@ class MindMapExtractor(NodeExtractor):
             check = yield from self._check(part, found.statements, context)
             if best is None or best.check is None or check.rank > best.check.rank:
                 best = _Attempt(found, check, attempt)
-            if check.passed:
-                break
+            if check.passed or attempt > self.max_regenerations:
+                return replace(best, attempts=attempt)
             rejected = Rejected(found.reply, self._reason(check))
-        return replace(best, attempts=attempt)
 
     def _reason(self, check: Check) -> str:
         """What is wrong with statements that failed, for the model."""

@@ -120,7 +120,8 @@ def _plain(value: Any) -> Any:
 
 
 def _one_line(value: Any) -> str:
-    title = " ".join(without_announcement(str(value or "")).strip("#*`\"“”' \n").split())
+    plain = next(iter(_statements(value)), "") if isinstance(value, list) else str(value or "")
+    title = " ".join(without_announcement(plain).strip("#*`\"“”' \n").split())
     return title[:_LONGEST_TOPIC] if any(character.isalnum() for character in title) else ""
 
 

@@ -155,7 +155,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
             Regardless of `on_error`, since they do not concern a single node; the last also after the same failure of
             several nodes in a row.
         """
-        on_error = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
+        handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
         todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
         model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None
@@ -178,7 +178,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
             )
             for i in todo
         }
-        watch = FailureWatch("nodes", on_error)
+        watch = FailureWatch("nodes", handling)
 
         def read(i: int) -> Steps[Record]:
             return (yield from watch.run(partial(self.extract_node, nodes[i], contexts[i])))

@@ -12,7 +12,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.settings import Settings
 
 from llama_index.ragkit.extraction.context import ExtractionContext
-from llama_index.ragkit.llm.announcements import plain_answer
+from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import RetryPolicy, check_llm
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder, fence
@@ -133,13 +133,17 @@ class LLMSummarizer(Summarizer):
         )
         summary = yield from context.complete(
             self.prompt("summary"),
-            parse=plain_answer,
+            parse=_read,
             like="\n".join(passages),
             passages=fence(passages),
             max_tokens=max_tokens,
             max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),
         )
         return _cut_back(summary, max_tokens), context.cache_keys
+
+
+def _read(reply: str) -> str:
+    return whole_sentences(plain_answer(reply))
 
 
 def _cut_back(text: str, max_tokens: int) -> str:

@@ -8,10 +8,12 @@ import re
 import zlib
 
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
 from llama_index.ragkit.llm.json.shapes import item_texts
 from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.text.sentences import sentence_spans
 
-__all__ = ["plain_answer", "plain_lines", "without_announcement"]
+__all__ = ["plain_answer", "plain_lines", "whole_sentences", "without_announcement"]
 
 _LONGEST = 200  # characters of an announcement
 # How announcements begin, in the languages that models chat in.
@@ -48,6 +50,7 @@ _CLOSERS = re.compile(
 )
 _FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 _TAG = re.compile(r"</?[\w-]+-[0-9a-f]{8}(?: number=\"\d+\")?>")
+_OPEN_ENDS = (",", ";", ":", "-", "(", "，", "、")  # at the end of a text that is cut off
 _LOOKED_AT = 4_000  # characters
 _LEAST_NEW = 0.06  # compressed size; ordinary prose has 0.4 or more
 
@@ -87,7 +90,7 @@ def _announces(line: str, more: bool) -> bool:
 def plain_answer(reply: str) -> str:
     """The text of a reply in prose.
 
-    Reasoning, code fences around it, and announcements are removed.
+    Reasoning, code fences around it, and announcements are removed; a JSON object with a single text is that text.
 
     Raises
     ------
@@ -97,6 +100,7 @@ def plain_answer(reply: str) -> str:
     answer = strip_reasoning(reply)
     fenced = _FENCE.match(without_announcement(answer))
     text = without_announcement(fenced[1] if fenced else answer)
+    text = _unwrapped(text)
     if not any(character.isalnum() for character in text):
         raise ParseError("The reply is empty." if not reply.strip() else "The reply contains no answer.")
     if _TAG.search(text):
@@ -104,6 +108,31 @@ def plain_answer(reply: str) -> str:
     if _is_endless(text):
         raise ParseError(f"The reply repeats itself without end: {text[:60]!r} ...")
     return text
+
+
+def _unwrapped(text: str) -> str:
+    """The text of a reply that is a JSON object or array with a single text."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        texts = [part for value in find_values(text) for part in texts_in(to_plain(value))]
+    except ParseError:
+        texts = []
+    if len(texts) == 1:
+        return texts[0]
+    raise ParseError(f"The reply is no text but JSON: {text[:80]!r}")
+
+
+def whole_sentences(text: str) -> str:
+    """A text without the beginning of a sentence at which a model was cut off; one sentence is left as it is.
+
+    >>> whole_sentences("The lamp burned oil. Ada lit"), whole_sentences("The lamp burned")
+    ('The lamp burned oil.', 'The lamp burned')
+    """
+    text = text.rstrip()
+    spans = sentence_spans(text)
+    is_cut = text[-1:].isalnum() or text[-1:] in _OPEN_ENDS
+    return text[: spans[-2][1]].rstrip() if is_cut and len(spans) > 1 else text
 
 
 def plain_lines(reply: str) -> list[str]:

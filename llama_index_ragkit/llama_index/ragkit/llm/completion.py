@@ -27,7 +27,7 @@ from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.redaction import redact
-from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient
+from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient, is_unreachable
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.validation import check_choice
@@ -351,7 +351,7 @@ class _Ask(Request, Generic[T]):
         reason = redact(f"{type(cause).__name__}: {cause}", self.llm)[:_LONGEST_REASON]
         attempts = statistics.get("attempt_number", 1)
         step = f" to {self.name!r}" if self.name else ""
-        kind = LanguageModelError if is_permanent(cause) else ExtractionError
+        kind = LanguageModelError if is_permanent(cause) or is_unreachable(cause) else ExtractionError
         failure = kind(
             f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}"
         )

@@ -18,6 +18,7 @@ from llama_index.ragkit.llm.reasoning import strip_reasoning
 __all__ = ["without_echo"]
 
 _VARIABLE = re.compile(r"\{[a-zA-Z_][\w.]*\}")
+_ROLE = re.compile(r"^(?:user|system|human): ", re.IGNORECASE)
 _LEAST = 40  # squeezed characters of the prompt by which it is recognised
 _SHORTEST = 20  # squeezed characters of a reply that is the beginning of the prompt
 
@@ -52,7 +53,7 @@ def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: 
 
 
 def _is_echo(reply: str, templates: Sequence[str], formatted: str) -> bool:
-    reply, whole = _squeezed(reply), _squeezed(formatted)
+    reply, whole = _ROLE.sub("", _squeezed(reply)), _squeezed(formatted)
     own = [_squeezed(piece) for template in templates for piece in _VARIABLE.split(template)]
     literal = next((piece for piece in own if len(piece) >= _LEAST), "")[:200]
     if literal:

@@ -14,12 +14,13 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["RetryPolicy", "is_permanent", "is_refused", "is_transient"]
+__all__ = ["RetryPolicy", "is_permanent", "is_refused", "is_transient", "is_unreachable"]
 
 _TRANSIENT_4XX = (408, 409, 425, 429)
 _FOR_ALL_CALLS = (401, 402, 403, 404, 405)
 _PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|NotFound")
 _REFUSED = re.compile("BadRequest|InvalidRequest|Unprocessable")
+_UNREACHABLE = re.compile("^(?:ConnectError|ClientConnectorError|NewConnectionError|ConnectionRefusedError|gaierror)$")
 _CONNECTION = re.compile("Connect|Timeout")
 
 
@@ -74,6 +75,11 @@ def is_permanent(error: BaseException) -> bool:
         if status is not None:
             return status in _FOR_ALL_CALLS
     return _is_of(error, _PERMANENT) or _is_bare(error)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether no server answers at the address."""
+    return any(_is_of(link, _UNREACHABLE) for link in _chain(error))
 
 
 def is_refused(error: BaseException) -> bool:

@@ -8,7 +8,7 @@ from llama_index.ragkit.text.function_words import language_votes
 __all__ = ["in_another_language"]
 
 _CHARACTERS_READ = 4_000
-_LEAST_LETTERS = 8  # of a text whose script counts
+_LEAST_LETTERS = 4  # of a text whose script counts
 _FOREIGN = 0.1  # share of letters in the other script that is still chance
 _LEAST_VOTES = 4  # function words of a text whose language counts
 _MUCH_MORE = 4  # times as many function words of one language as of the other

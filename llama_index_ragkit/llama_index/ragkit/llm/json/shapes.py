@@ -16,6 +16,7 @@ from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_mode
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 
 __all__ = [
+    "ITEMS",
     "NumberList",
     "Reply",
     "Sources",
@@ -246,6 +247,14 @@ def _as_list(value: Any) -> Any:
 
 Sources = Annotated[list[Any], BeforeValidator(_as_list)]
 """A field of what a statement rests on; a single value is a list of one."""
+
+
+def _items(value: Any) -> Any:
+    return list(value.values()) if isinstance(value, Mapping) and all(map(str.isdigit, value)) else value
+
+
+ITEMS = BeforeValidator(_items)
+"""Before a field of objects: an object by number is the list of its values."""
 
 
 class Reply(BaseModel):
