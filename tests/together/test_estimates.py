@@ -127,8 +127,8 @@ def test_a_write_says_what_it_will_do(caplog: pytest.LogCaptureFixture) -> None:
         index.update_ref_doc(Document(text="Ada Byron wrote a letter.", id_="d0"))
     first, second = (r.getMessage() for r in caplog.records if r.name.endswith("index.writer"))
     assert (
-        first == "hipporag: 2 chunks given, 2 to embed, 2 to read with NounPhraseExtractor, 0 unchanged, 0 to remove."
+        first == "hipporag: 2 chunks given, 2 to embed with hash, 2 to read with NounPhraseExtractor, 0 unchanged, 0 to remove."
     )
     assert (
-        second == "hipporag: 1 chunks given, 1 to embed, 1 to read with NounPhraseExtractor, 0 unchanged, 1 to remove."
+        second == "hipporag: 1 chunks given, 1 to embed with hash, 1 to read with NounPhraseExtractor, 0 unchanged, 1 to remove."
     )
