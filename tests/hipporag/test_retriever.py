@@ -24,6 +24,7 @@ from llama_index.hipporag.search import graph_search
 from llama_index.ragkit import FallbackEvent
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding
+from llama_index.ragkit.vectors.nearness import hybrid_nearness
 
 # A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
 CHAIN = {
@@ -126,7 +127,7 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     assert scores[0] == 1.0
 
 
-def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGIndex):
+def test_where_nothing_links_nearness_alone_decides_and_says_so(index: HippoRAGIndex):
     events: list[Any] = []
 
     class Handler(BaseEventHandler):
@@ -147,8 +148,13 @@ def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGInde
     assert named
     vector = np.array(HashEmbedding(dim=256).vector(question))
     cosines = {name: vector @ np.array(HashEmbedding(dim=256).vector(text)) for name, (text, _) in CHAIN.items()}
+    near = {e.node_id: e for e in index.as_retriever(similarity_top_k=5).explain(question)}
+    assert {name: e.cosine for name, e in near.items()} == pytest.approx(cosines, abs=1e-5)
+    nearness = hybrid_nearness(
+        *(np.array([getattr(e, part) for e in near.values()]) for part in ("cosine", "lexical")), 0.6
+    )
     assert {n.node.node_id: n.score for n in found} == pytest.approx(
-        {name: (1 + cosine) / 2 for name, cosine in cosines.items()}, abs=1e-5
+        dict(zip(near, (1 / (1 + np.exp(-nearness))).tolist(), strict=True))
     )
     assert all(e.fallback and e.walk is None for e in index.as_retriever().explain(question))
     empty = index_of({name: (text, []) for name, (text, _) in CHAIN.items()})
@@ -260,11 +266,38 @@ def test_the_retriever_lists_every_option_with_its_default():
     assert {name: named[name].default for name in asdict(SearchConfig())} == asdict(SearchConfig())
 
 
-@pytest.mark.parametrize("ensemble", ["product", "average"])
-def test_without_the_walk_the_order_is_that_of_nearness(index: HippoRAGIndex, ensemble: str):
-    near = {e.node_id: e.cosine for e in index.as_retriever().explain("Ada Byron in London")}
-    found = ids(index.as_retriever(ensemble=ensemble, walk_weight=0).retrieve("Ada Byron in London"))
-    assert [near[name] for name in found] == pytest.approx(sorted(near.values(), reverse=True))
+@pytest.mark.parametrize("ensemble", ["trust", "average"])
+@pytest.mark.parametrize(("lexical_weight", "part"), [(0, "cosine"), (1, "lexical")])
+def test_without_the_walk_the_order_is_that_of_nearness(
+    index: HippoRAGIndex, ensemble: str, lexical_weight: float, part: str
+):
+    question = "Ada Byron in London"
+    near = {e.node_id: getattr(e, part) for e in index.as_retriever().explain(question)}
+    retriever = index.as_retriever(ensemble=ensemble, walk_weight=0, lexical_weight=lexical_weight)
+    assert [near[name] for name in ids(retriever.retrieve(question))] == pytest.approx(
+        sorted(near.values(), reverse=True)
+    )
+
+
+def test_an_explanation_says_how_far_the_walk_was_trusted(index: HippoRAGIndex):
+    explained = index.as_retriever().explain("Whom did Ada Byron meet?")
+    assert all(0 < e.trust <= 1 and not e.fallback for e in explained)
+    assert explained[0].lexical > 0
+
+
+def test_a_walk_that_leads_elsewhere_than_the_words_of_the_question_is_not_followed():
+    """The name of the question is in one passage, all its other words in another that the graph does not reach."""
+    texts = {
+        "name": ("Ada Byron lived in London.", [["Ada Byron", "lived in", "London"]]),
+        "words": ("invoices payable within thirty days incur reminders and penalties", []),
+        "more": ("Otto Lindqvist founded the glassworks.", [["Otto Lindqvist", "founded", "the glassworks"]]),
+    }
+    index = index_of(texts)
+    question = "Which invoices payable within thirty days incur penalties and reminders, asks Ada Byron?"
+    explained = index.as_retriever(lexical_weight=1, passage_seeds="none").explain(question)
+    assert explained[0].node_id == "words"
+    assert explained[0].trust == 0
+    assert "does not reach" in explained[0].fallback
 
 
 def test_presets_are_the_published_methods(index: HippoRAGIndex):

@@ -10,7 +10,6 @@ from llama_index.hipporag.search.passage_scores import (
     best,
     geometric_mean,
     min_max,
-    nearness,
     passage_projection,
     rescored,
     share_of_best,
@@ -56,7 +55,6 @@ def test_scales():
     assert min_max(np.ones(2), np.zeros(2, np.bool_)).tolist() == [0.0, 0.0]
     np.testing.assert_allclose(share_of_best(np.array([8.0, 1.0, 2.0]), np.array([False, True, True])), [0, 0.5, 1])
     assert share_of_best(np.zeros(3)).tolist() == [0, 0, 0]
-    np.testing.assert_allclose(nearness(np.array([-1.0, 0.0, 1.0])), [0, 0.5, 1])
 
 
 @given(floats, st.integers(1, 15), st.data())

@@ -29,19 +29,23 @@ class HippoRAGExplanation:
     node_id, text : the passage
     score : the retriever's score, in [0, 1]
     walk : the passage's score in the walk, as a share of the best, in [0, 1]; None without a walk
+    trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
     cosine : of question and passage, in [-1, 1]; None where it was not used
+    lexical : BM25 score of the passage, at least 0; None where it was not used
     linked : the phrases that the walk started from
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
-    fallback : why the answer is that of a dense search without a walk; empty otherwise
+    fallback : why nearness alone decided, without the walk; empty otherwise
     """
 
     node_id: str
     text: str
     score: float
     walk: float | None
+    trust: float | None
     cosine: float | None
+    lexical: float | None
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
@@ -65,11 +69,13 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
         text=text,
         score=score,
         walk=None if found.walked is None else float(found.walked[row]),
-        cosine=None if found.cosines is None else float(found.cosines[row]),
+        trust=found.trust,
+        cosine=None if found.near is None else float(found.near.cosines[row]),
+        lexical=None if found.near is None else float(found.near.lexical[row]),
         linked=found.seeds.links,
         facts=list(dict.fromkeys(facts)),
         active=[(state.phrase(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
-        fallback=found.seeds.reason,
+        fallback=found.fallback,
     )
 
 

@@ -32,6 +32,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit.vectors.nearness import Nearness
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -59,20 +60,22 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     """Retrieves passages from a :class:`HippoRAGIndex`.
 
     A question is linked to phrases of the graph. Personalised PageRank starts there and activates nodes connected to
-    them by facts, synonym edges and passages; the score of a passage combines its probability with its similarity to
-    the question. Where nothing is linked, or a language model for the linking fails, a dense search is used, which
-    :meth:`explain` and an event (:class:`~llama_index.ragkit.FallbackEvent`) report.
+    them by facts, synonym edges and passages; the score of a passage combines its probability with its nearness to
+    the question, dense and lexical together. Where nothing is linked, a language model for the linking fails, or the
+    walk has nothing to do with what is near to the question, nearness alone decides, which :meth:`explain` and an
+    event (:class:`~llama_index.ragkit.FallbackEvent`) report.
 
-    Scores are always in [0, 1], higher is better: the probability is divided by that of the best passage, similarity
-    is (1 + cosine) / 2. `ensemble` combines the two; the score of a dense search is the similarity alone.
+    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they are
+    1 / (1 + exp(-s)), where s is nearness in standard deviations, less a penalty for a small share of a walk that is
+    trusted (`ensemble`). They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
     linking : "text" finds phrases of the graph in the question by matching words, without a model; "entities"
         compares the question's entities with phrases by their vectors (HippoRAG 1); "facts" compares the
         question with facts (HippoRAG 2) ["text"]
-    question_entities : for linking by entities: "rules", "llm", or a mapping from questions to recorded ones
-        ["rules"]
+    question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
+        function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
     links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1] [1, 0]
     node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
     facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]
@@ -93,14 +96,18 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
-    ensemble : "product": similarity * (share of the walk) ** `walk_weight`; "average": both scaled to [0, 1], with
-        weight `walk_weight` for the walk and the rest for similarity; "uncertainty": that average where a link has a
-        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["product"]
-    walk_weight : in [0, 1]; 0 is similarity alone [0.2 for "product", 0.8 for "average" and "uncertainty"]
+    ensemble : "trust": nearness + 3 `walk_weight` * trust * log(share of the walk), see
+        :func:`search.ranking.trust`; "average": both scaled to [0, 1], with
+        weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
+        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
+    walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
+    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; presets 0]
     recognition_threshold : in [-1, 1] [0.9]
+    min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
+        [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
-    llm, prompts, retry : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
-        see :class:`~llama_index.ragkit.DerivedRetriever`
+    llm, prompts, retry, llm_mode, same_language : for question_entities="llm" (prompt "question") and `filter_facts`
+        (prompt "facts"); see :class:`~llama_index.ragkit.DerivedRetriever`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -197,11 +204,19 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         else:
             linked = [outcome.unwrap() for outcome in (yield from gather(jobs, self.options.num_workers))]
         all_seeds = [seeds for seeds, _ in linked]
-        near = [None if vector is None else _cosines(state, vector) for _, vector in linked]
+        near = []
+        for query, (_, vector) in zip(queries, linked, strict=True):
+            near.append(None if vector is None else (yield from self._nearness(query, vector)))
         found = yield from offload(search_many, state, graph, allowed, all_seeds, near, self.options, wanted)
         for query, seeds in zip(queries, all_seeds, strict=True):
             dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in seeds.links]))
         return list(found)
+
+    def _nearness(self, query: Query[HippoRAGState], vector: Floats) -> Steps[Nearness]:
+        weight = self.options.lexical_weight
+        near = yield from offload(_cosines, query.state, vector)
+        lexical = (yield from query.lexical_scores()) if weight else np.zeros(len(near))
+        return Nearness.of(near, lexical, weight, query.allowed)
 
     def _seeds(self, graph: KnowledgeGraph, query: Query[HippoRAGState]) -> Steps[tuple[QuerySeeds, Floats | None]]:
         """The seeds of a question, and its vector where passages are compared with it."""

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 
-from llama_index.ragkit import Change, IndexStorage, Record, Resources, Steps, SummaryBuilder, SummaryWriter
+from llama_index.ragkit import (
+    Change,
+    Failure,
+    IndexStorage,
+    Record,
+    Resources,
+    Steps,
+    SummaryBuilder,
+    SummaryWriter,
+)
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
@@ -76,9 +85,9 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         """As :meth:`write_missing`."""
         return (yield from self.write_missing(state))
 
-    def failures(self, state: RaptorState) -> int:
-        """How many summaries are missing."""
-        return len(state.unwritten)
+    def failures(self, state: RaptorState) -> list[Failure]:
+        """The summaries that are missing."""
+        return self._summaries.failures(state.unwritten)
 
     def missing(self, state: RaptorState) -> int:
         """How many summaries are missing."""

@@ -15,7 +15,6 @@ __all__ = [
     "best",
     "geometric_mean",
     "min_max",
-    "nearness",
     "passage_projection",
     "rescored",
     "share_of_best",
@@ -74,11 +73,6 @@ def geometric_mean(shares: Sequence[Floats]) -> Floats:
     logs = np.mean([np.log(share + _LEAST) for share in shares], axis=0)
     mean: Floats = np.exp(logs) - _LEAST
     return np.maximum(mean, 0.0)
-
-
-def nearness(cosines: Floats) -> Floats:
-    """Cosines scaled to [0, 1]: (1 + cos) / 2."""
-    return np.clip((1.0 + cosines) / 2, 0.0, 1.0)
 
 
 def min_max(values: Floats, allowed: Mask | None = None) -> Floats:

@@ -11,7 +11,15 @@ from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.uncased import uncased_phrases
 
-__all__ = ["NounPhrases", "noun_phrases", "read_passage", "read_question", "subject_names"]
+__all__ = [
+    "NounPhrases",
+    "distinct",
+    "noun_phrases",
+    "read_passage",
+    "read_question",
+    "sentence_triples",
+    "subject_names",
+]
 
 _LONGEST_RELATION = 12  # words
 _BRACKETED = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
@@ -41,7 +49,9 @@ def read_passage(passage: PassageText, lower_case: bool = False) -> NounPhrases:
     subject, text = subject_names(passage.title), passage.body
     mentions = noun_phrases(text)
     found = [*mentions, *(terms(text) if lower_case else ())]
-    return NounPhrases(_distinct([*subject, *(m.text for m in found)]), _triples(text, subject, mentions), subject)
+    return NounPhrases(
+        distinct([*subject, *(m.text for m in found)]), sentence_triples(text, subject, mentions), subject
+    )
 
 
 def read_question(question: str) -> list[str]:
@@ -50,7 +60,7 @@ def read_question(question: str) -> list[str]:
     for mention in noun_phrases(question):
         if not kept or mention.end > kept[-1].end:
             kept.append(mention)
-    return _distinct([mention.text for mention in kept])
+    return distinct([mention.text for mention in kept])
 
 
 def noun_phrases(text: str) -> list[Mention]:
@@ -65,10 +75,10 @@ def subject_names(title: str) -> list[str]:
     >>> subject_names("Heat (1995 film)")
     ['Heat (1995 film)', 'Heat']
     """
-    return _distinct([title, _BRACKETED.sub("", title)])
+    return distinct([title, _BRACKETED.sub("", title)])
 
 
-def _distinct(phrases: Sequence[str]) -> list[str]:
+def distinct(phrases: Sequence[str]) -> list[str]:
     """Phrases that differ after normalisation, in their first spelling."""
     spelling: dict[str, str] = {}
     for phrase in phrases:
@@ -76,7 +86,7 @@ def _distinct(phrases: Sequence[str]) -> list[str]:
     return [phrase for key, phrase in spelling.items() if key]
 
 
-def _triples(text: str, subject: Sequence[str], mentions: Sequence[Mention]) -> list[tuple[str, str, str]]:
+def sentence_triples(text: str, subject: Sequence[str], mentions: Sequence[Mention]) -> list[tuple[str, str, str]]:
     """One triple per mention: the words between it and the name before it are the relation."""
     known = {normalise(form) for form in subject}
     triples: dict[tuple[str, str, str], tuple[str, str, str]] = {}

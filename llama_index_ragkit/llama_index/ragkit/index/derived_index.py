@@ -28,6 +28,7 @@ from llama_index.ragkit.html import InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
+from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     check_keywords,
@@ -502,6 +503,13 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     async def aretry_failed(self) -> int:
         """As :meth:`retry_failed`."""
         return await arun_steps(self._writer.retry_failed())
+
+    def failures(self) -> list[Failure]:
+        """The LLM steps that failed, each with what it was made for and why: nodes, then summaries and other steps.
+
+        :meth:`retry_failed` tries them again.
+        """
+        return run_steps(self._writer.failures())
 
     def forget_cache(self) -> None:
         """Declare that the extraction cache of the build no longer exists, so that deletes do not ask for it."""

@@ -1,13 +1,45 @@
 """Dense and lexical scores of one question as one nearness."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
 
-__all__ = ["hybrid_nearness", "standardised"]
+__all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised"]
+
+LEXICAL_WEIGHT = 0.6
+"""The default weight of the lexical part, of all methods."""
 
 _BEST = 100  # scores that the mean and the deviation are of
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near all chunks are to a question.
+
+    Attributes
+    ----------
+    cosines : shape (n,), of question and chunk
+    lexical : shape (n,), BM25 scores
+    scores : shape (n,), both together, see :func:`hybrid_nearness`
+    """
+
+    cosines: NDArray[np.float64]
+    lexical: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        cosines: NDArray[np.float64],
+        lexical: NDArray[np.float64],
+        lexical_weight: float,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> "Nearness":
+        """The nearness of chunks from its two parts."""
+        return cls(cosines, lexical, hybrid_nearness(cosines, lexical, lexical_weight, allowed))
 
 
 def hybrid_nearness(
