@@ -12,9 +12,9 @@ NodeExtractor NodeFetch PostprocessorKeywords PromptHolder Query RagKitError Rec
 RetrieverKeywords RetryPolicy SQLiteKVStore Snapshot SpaceRows Steps StructuredExtractor Summarizer SummaryBuilder
 SummaryMethods SummaryWriter all_failed arun_steps as_bundle as_matrix call check_llm complete content_id count_tokens
 deepened derived_node embed_texts fence fetch_derived find_values fit_tokens fresh gather load_storage_context
-match_nodes node_from_record node_to_record nodes_of offload parse_model parse_pairs passages_of persist plain_answer plain_lines
-plain_text query_matrix register_index report_fallback run_steps sort_key strip_reasoning take_nodes texts_of title_of
-to_plain with_example without_announcement
+match_nodes node_from_record node_to_record nodes_of offload parse_model parse_pairs passages_of persist plain_answer
+plain_lines plain_text query_matrix register_index report_fallback run_steps sort_key strip_reasoning take_nodes
+texts_of title_of to_plain with_example without_announcement
 """
 
 
