@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.hipporag.search.ranking import FLOOR, combine, gain, passage_seeds, squashed, trust
+from llama_index.hipporag.search.ranking import FLOOR, combine, gain, passage_seeds, trust
 from llama_index.ragkit.errors import ConfigurationError
 
 
@@ -72,14 +72,6 @@ def test_the_gain_is_the_derivative_of_the_score(nearness, walked, weight):
     step = 1e-6
     change = combine(nearness, walked * (1 + step), weight) - combine(nearness, walked, weight)
     np.testing.assert_allclose(gain(walked, weight) * step, change, atol=1e-9)
-
-
-def test_squashed_scores_keep_their_order():
-    scores = np.array([-np.inf, -3.0, 0.0, 1.0, 9.0])
-    found = squashed(scores)
-    assert found.tolist() == sorted(found.tolist())
-    assert (found[0], found[2]) == (0, 0.5)
-    assert found[-1] < 1
 
 
 @pytest.mark.parametrize(

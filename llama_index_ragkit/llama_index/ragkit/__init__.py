@@ -19,6 +19,7 @@ from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
 from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     LLMRetrieverKeywords,
@@ -79,6 +80,7 @@ __all__ = [
     "FailureWatch",
     "FallbackEvent",
     "Found",
+    "HybridRetriever",
     "IndexKeywords",
     "IndexStorage",
     "LLMRetrieverKeywords",

@@ -13,16 +13,15 @@ from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (
-    best,
     geometric_mean,
     min_max,
     passage_projection,
     share_of_best,
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
-from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, gain, passage_seeds, squashed, trust
+from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, gain, passage_seeds, trust
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.nearness import Nearness, best_rows, squashed
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many"]
 
@@ -75,7 +74,7 @@ class GraphSearchResult:
         total = len(records) if self.allowed is None else int(self.allowed.sum())
         given = 0
         while given < total:
-            rows = best(self.scores, k, lambda row: (records[row].key, records[row].id), self.allowed)
+            rows = best_rows(self.scores, k, lambda row: (records[row].key, records[row].id), self.allowed)
             for row, score in rows[given:]:
                 yield records[row].id, score
             given, k = len(rows), 4 * k
@@ -285,8 +284,10 @@ class _GraphSearch:
             extended *= 1 - self.config.conjunction
         walked = found.walked[rows]
         if found.trust is not None:
-            return extended * gain(walked, self._weight(found.trust))
-        return extended * walked * (1.0 if question.near is None else self.config.walk_share)
+            extended *= gain(walked, self._weight(found.trust))
+        else:
+            extended *= walked * (1.0 if question.near is None else self.config.walk_share)
+        return extended
 
 
 def _final(found: _Passages) -> _Passages:

@@ -26,7 +26,6 @@ __all__ = [
     "combine",
     "gain",
     "passage_seeds",
-    "squashed",
     "trust",
 ]
 
@@ -38,8 +37,6 @@ _CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it
 _DIFFUSE = 4.0
 _AGREEMENT = 0.25
 _EQUAL = 1e-9  # nearness within the error of rounding
-_LARGEST = 500.0  # scores beyond have the same squashed value
-_DECIMALS = 12
 
 
 def passage_seeds(
@@ -99,7 +96,7 @@ def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
     best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]
     others = float(best[1:].mean()) if first > 1 else 0.0
     nearest = walked[nearness >= nearness.max() - _EQUAL]
-    return math.exp(-_DIFFUSE * others) * float(nearest.max()) ** _AGREEMENT
+    return math.exp(-_DIFFUSE * others) * math.pow(float(nearest.max()), _AGREEMENT)
 
 
 def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarray:
@@ -132,10 +129,4 @@ def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarr
 def gain(walked: np.ndarray, weight: float) -> np.ndarray:
     """What :func:`combine` adds to a score for a relative gain of the walk, to first order."""
     found: np.ndarray = weight * walked / (walked + FLOOR)
-    return found
-
-
-def squashed(scores: np.ndarray) -> np.ndarray:
-    """Scores as numbers in [0, 1] in the same order: ``1 / (1 + exp(-score))``."""
-    found: np.ndarray = np.round(1.0 / (1.0 + np.exp(-np.clip(scores, -_LARGEST, _LARGEST))), _DECIMALS)
     return found

@@ -1,17 +1,21 @@
 """Dense and lexical scores of one question as one nearness."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
 
-__all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised"]
+__all__ = ["LEXICAL_WEIGHT", "Nearness", "best_rows", "hybrid_nearness", "squashed", "standardised"]
 
 LEXICAL_WEIGHT = 0.6
 """The default weight of the lexical part, of all methods."""
 
+_LARGEST = 500.0  # scores beyond have the same squashed value
+_DECIMALS = 12
 _BEST = 100  # scores that the mean and the deviation are of
 
 
@@ -90,3 +94,30 @@ def standardised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros_like(values)
     result: NDArray[np.float64] = (values - best.mean()) / spread
     return result
+
+
+def squashed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores as numbers in [0, 1] in the same order: ``1 / (1 + exp(-score))``."""
+    found: NDArray[np.float64] = np.round(1.0 / (1.0 + np.exp(-np.clip(scores, -_LARGEST, _LARGEST))), _DECIMALS)
+    return found
+
+
+def best_rows(
+    scores: NDArray[np.float64],
+    k: int,
+    key: Callable[[int], Any],
+    allowed: NDArray[np.bool_] | None = None,
+) -> list[tuple[int, float]]:
+    """The k best rows with their scores, best first; equal scores by key. Only candidates are sorted.
+
+    Parameters
+    ----------
+    key : canonical order of rows
+    allowed : rows that may be returned
+    """
+    rows = np.arange(scores.size) if allowed is None else np.flatnonzero(allowed)
+    if k < rows.size:
+        floor = np.partition(scores[rows], rows.size - k)[rows.size - k]
+        rows = rows[scores[rows] >= floor]
+    order = sorted(rows.tolist(), key=lambda row: (-scores[row], key(row)))[:k]
+    return [(row, float(scores[row])) for row in order]
