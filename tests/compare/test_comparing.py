@@ -194,6 +194,9 @@ def test_the_command_reads_a_folder_and_questions(
     assert "| MRAG |" in told
     assert "Recommended: " in told
     assert "lamp.txt" in (folder / "out" / "index.html").read_text(encoding="utf-8")
+    monkeypatch.setattr(Method, "build", None)  # nothing is built again
+    assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
+    assert capsys.readouterr().out == told
 
 
 def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(

@@ -70,7 +70,8 @@ def compare(
 
     Parameters
     ----------
-    documents : the texts
+    documents : the texts. What is kept in `out` is found again by their ids, which must be the same the next time:
+        `SimpleDirectoryReader` gives random ones without `filename_as_id=True`
     questions : with the documents that answer them, or without; None to make some: by `llm` if there is one, else
         sentences and headings that are left out of the texts
     out : a folder for the page, the finished runs and the replies of the LLM: a comparison that is run again goes on
