@@ -10,7 +10,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document
 from tests.chromium import CHROMIUM, Browser
 
-from llama_index.ragkit.compare import Comparison, Question, compare
+from llama_index.ragkit.compare import Comparison, Hit, Question, Run, compare
 from llama_index.ragkit.compare.command import main
 from llama_index.ragkit.compare.methods import METHODS, Method, installed
 from llama_index.ragkit.errors import ConfigurationError
@@ -113,6 +113,11 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path: Path, monke
     assert found.recommendation.name in ("dense", "BM25", "hybrid")
 
 
+def test_a_summary_of_several_documents_counts_for_none_of_them() -> None:
+    of_one, of_two = Hit("s1", ("lamp",), "text", 1.0), Hit("s2", ("lamp", "hale"), "text", 2.0)
+    assert Run("tree", False, [[of_two], [of_two, of_one]]).rankings() == [[], ["lamp"]]
+
+
 def test_the_estimate_comes_first_and_may_end_it() -> None:
     class EndedError(Exception):
         pass
@@ -189,6 +194,9 @@ def test_the_command_reads_a_folder_and_questions(
     assert "| MRAG |" in told
     assert "Recommended: " in told
     assert "lamp.txt" in (folder / "out" / "index.html").read_text(encoding="utf-8")
+    monkeypatch.setattr(Method, "build", None)  # nothing is built again
+    assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
+    assert capsys.readouterr().out == told
 
 
 def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(

@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         comparison = compare(
-            SimpleDirectoryReader(str(options.docs), recursive=True).load_data(),
+            # Random ids would make every run one of other documents, for which nothing is kept.
+            SimpleDirectoryReader(str(options.docs), recursive=True, filename_as_id=True).load_data(),
             None if options.questions is None else read_questions(options.questions),
             out=options.out,
             methods=options.methods,

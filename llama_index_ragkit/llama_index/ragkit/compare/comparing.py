@@ -6,9 +6,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
 from llama_index.core.ingestion import run_transformations
@@ -23,13 +25,14 @@ from llama_index.core.schema import (
 )
 from llama_index.core.settings import Settings
 
-from llama_index.ragkit.compare.baselines import BASELINES, PlainSearch
+from llama_index.ragkit.compare.baselines import BASELINES
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, installed
 from llama_index.ragkit.compare.questions import Question, held_out, with_documents, written
 from llama_index.ragkit.compare.system import Hit, Run, load_run, save_run
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import model_identity
 from llama_index.ragkit.llm.embeddings import embed_texts
@@ -67,7 +70,8 @@ def compare(
 
     Parameters
     ----------
-    documents : the texts
+    documents : the texts. What is kept in `out` is found again by their ids, which must be the same the next time:
+        `SimpleDirectoryReader` gives random ones without `filename_as_id=True`
     questions : with the documents that answer them, or without; None to make some: by `llm` if there is one, else
         sentences and headings that are left out of the texts
     out : a folder for the page, the finished runs and the replies of the LLM: a comparison that is run again goes on
@@ -184,7 +188,6 @@ class _Session:
         self._top_k = top_k
         self._show_progress = show_progress
         self._node_of = {node.node_id: node for node in nodes}
-        self._search: PlainSearch | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -196,43 +199,43 @@ class _Session:
 
     def plain(self, baseline: str, work: Estimate) -> Run:
         """A baseline on all questions."""
+        self._embed()
         began = time.perf_counter()
-        search = self._plain_search()
-        built = time.perf_counter()
-        hits = [
-            [self._hit(NodeWithScore(node=self._nodes[row], score=score)) for row, score in found]
-            for found in (search.search(baseline, question, self._top_k) for question in self._questions)
-        ]
-        each = 1000 * (time.perf_counter() - built) / len(self._questions)
-        return Run(baseline, True, hits, built - began, each, work)
+        search = HybridRetriever(
+            self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=BASELINES[baseline]
+        )
+        return self._asked(Run(baseline, True, estimate=work), search, began)
 
     def run(self, method: Method, work: Estimate) -> Run:
         """A method on all questions."""
-        self._plain_search()  # the chunks have their vectors
+        self._embed()
         began = time.perf_counter()
+        run = Run(method.name, False, estimate=work)
         try:
             index = method.build(self._nodes, self._model, self._llm, self._cache)
-            built = time.perf_counter()
             retriever = index.as_retriever(similarity_top_k=self._top_k, **method.retriever)
-            found = [retriever.retrieve(question) for question in self._questions]
+            return self._asked(run, retriever, began, index)
         except Exception as error:
             reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
             logger.warning("%s is left out: %s", method.name, reason)
-            return Run(method.name, False, estimate=work, error=reason[:300])
+            return replace(run, error=reason[:300])
+
+    def _asked(self, run: Run, retriever: BaseRetriever, began: float, index: Any = None) -> Run:
+        built = time.perf_counter()
+        found = [retriever.retrieve(question) for question in self._questions]
         each = 1000 * (time.perf_counter() - built) / len(self._questions)
         hits = [[self._hit(result, index) for result in results] for results in found]
-        return Run(method.name, False, hits, built - began, each, work)
+        return replace(run, hits=hits, seconds=built - began, milliseconds=each)
 
-    def _plain_search(self) -> PlainSearch:
-        if self._search is None:
-            texts = [embed_text(node) for node in self._nodes]
-            vectors = run_steps(embed_texts(self._model, texts, self._show_progress, "chunks"))
-            for node, vector in zip(self._nodes, vectors, strict=True):
-                node.embedding = vector.tolist()
-            self._search = PlainSearch(self._nodes, self._model)
-        return self._search
+    def _embed(self) -> None:
+        """Give the chunks their vectors, which every system then uses."""
+        bare = [node for node in self._nodes if node.embedding is None]
+        texts = [embed_text(node) for node in bare]
+        vectors = run_steps(embed_texts(self._model, texts, self._show_progress, "chunks"))
+        for node, vector in zip(bare, vectors, strict=True):
+            node.embedding = vector.tolist()
 
-    def _hit(self, result: NodeWithScore, index: Any = None) -> Hit:
+    def _hit(self, result: NodeWithScore, index: Any) -> Hit:
         node = result.node
         documents = tuple(dict.fromkeys(self._documents(node, index)))
         return Hit(node.node_id, documents, plain_text(node), float(result.score or 0.0))

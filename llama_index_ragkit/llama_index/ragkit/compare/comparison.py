@@ -110,7 +110,7 @@ class Comparison:
                     Cell(
                         " · ".join(self.titles.get(doc, doc) for doc in hit.documents[:3]),
                         hit.text,
-                        bool(set(hit.documents) & set(question.documents)),
+                        hit.document in question.documents,
                     )
                     for hit in run.hits[i]
                 ]

@@ -25,6 +25,11 @@ class Hit:
     text: str
     score: float
 
+    @property
+    def document(self) -> str | None:
+        """The one document that it is from; None for a summary of several, which points at none of them."""
+        return self.documents[0] if len(self.documents) == 1 else None
+
 
 @dataclass(frozen=True)
 class Run:
@@ -51,7 +56,7 @@ class Run:
 
     def rankings(self) -> list[list[str]]:
         """For each question the documents that were found, each once, best first."""
-        return [list(dict.fromkeys(doc for hit in hits for doc in hit.documents)) for hits in self.hits]
+        return [list(dict.fromkeys(hit.document for hit in hits if hit.document is not None)) for hits in self.hits]
 
 
 def save_run(run: Run, path: Path, fingerprint: str) -> None:

@@ -250,10 +250,11 @@ class IndexWriter(Generic[State]):
         reads = "" if extractor is None else f", {len(plan.read)} to read with {type(extractor).__name__}"
         if extractor is not None and extractor.needs_llm:
             reads += f" ({self._resources.num_workers} LLM calls at a time)"
+        new = len(plan.write) - len(plan.repeated)
+        model = f" with {self._resources.embed_model.model_name}" if new else ""
         logger.info(
-            "%s: %d chunks given, %d to embed%s, %d unchanged, %d to remove.",
-            self._method, given, len(plan.write) - len(plan.repeated), reads, given - len(plan.write),
-            len(plan.removed),
+            "%s: %d chunks given, %d to embed%s%s, %d unchanged, %d to remove.",
+            self._method, given, new, model, reads, given - len(plan.write), len(plan.removed),
         )  # fmt: skip
 
     def _store(
