@@ -73,10 +73,7 @@ def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
         word = {c: words[state.chunks.row_of(c)] for c in chunks}
         all_words = list(word.values())
         wanted = {
-            **{
-                c: 0.4 * standardised(dense[c], usual) + 0.6 * standardised(word[c], list(word.values()))
-                for c in chunks
-            },
+            **{c: 0.4 * standardised(dense[c], usual) + 0.6 * standardised(word[c], all_words) for c in chunks},
             **{name: standardised(dense[name], usual) - 0.3 for name in themes},
         }
         found = rank_nodes(scores_of(state, prompt, Rule(blend=blend), allowed, words, 0.6, 0.3), k)

@@ -90,7 +90,7 @@ class MemorySearchConfig:
             check_number("lexical_weight", self.lexical_weight, 0, 1)
 
     def ranking(self, paper: bool) -> dict[str, Any]:
-        """`blend`, `summary_margin`, `keep_covered` and `lexical_weight`, with unset values replaced by the defaults for an index.
+        """Parameters that an index has defaults of, with unset values replaced by these.
 
         Parameters
         ----------
