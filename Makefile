@@ -6,6 +6,7 @@
 #   make check                lint, format, types, also of the examples in the documentation
 #   make docs                 the documentation, into site/
 #   make wheels               one wheel a package, into dist/
+#   make release              wheels and sdists of all packages into dist/, checked; everything but the upload
 #   make oldest               the tests of the packages at their lower bounds; PYTHON=python3.10 for the oldest of all
 #   make constraints          resolve the pins anew
 #   make clean                remove what these made, the environment too
@@ -18,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 
-.PHONY: demo test check format docs wheels oldest constraints clean
+.PHONY: demo test check format docs wheels release oldest constraints clean
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -55,6 +56,13 @@ docs: $(VENV)/.docs
 
 wheels: $(VENV)/.installed
 	for dist in $(DISTS); do (cd $$dist && $(BIN)/python -m hatchling build -t wheel -d ../dist) || exit 1; done
+
+release: $(VENV)/.installed
+	rm -rf dist
+	for dist in $(DISTS); do (cd $$dist && $(BIN)/python -m hatchling build -d ../dist) || exit 1; done
+	$(BIN)/uv tool run twine check --strict dist/*
+	$(BIN)/python -m pytest tests/test_wheels.py tests/test_imports.py tests/test_release.py
+	@echo "dist/ is ready. A tag such as hipporag-v0.1.0 publishes that package; ragkit comes first."
 
 oldest: $(VENV)/.installed
 	$(PYTHON) -m venv .venv-oldest

@@ -68,18 +68,20 @@ class Task:
     dropped: tuple[str, ...] = ()
 
 
-def load(folder: Path, queries: Path | None = None) -> list[Task]:
+def load(folder: Path, queries: Path | None = None, *, titled: bool = True) -> list[Task]:
     """The tasks of a folder: one, or one for every side of recorded questions.
 
     A folder with `articles/` is the sample archive; one with `corpus.jsonl[.gz]` and no questions of its
     own, but with questions in the corpus, is asked those: question k of passage c has the id `c#k` and is
     asked of a corpus that knows only the other questions. `queries` names a file to ask instead; where its ids are
-    of that form, it picks among the recorded questions.
+    of that form, it picks among the recorded questions. Without `titled`, only the texts of passages are indexed.
     """
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
         return [_task(corpus, list(_lines(queries or folder / "questions.jsonl")))]
     records = {str(row.get("id", row.get("doc_id"))): row for row in _lines(_found(folder, "corpus"))}
+    if not titled:
+        records = {key: {**row, "title": None} for key, row in records.items()}
     own = _found(folder, "queries", needed=False)
     rows = list(_lines(queries or own)) if queries or own else None
     if own is None and (rows is None or all("#" in str(row["id"]) for row in rows)):

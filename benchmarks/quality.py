@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.data import Corpus, Task, load
-from benchmarks.embedding import minilm
+from benchmarks.embedding import MODELS
 from benchmarks.systems import METHODS, Ranking, adapter, build, fill
 from llama_index.ragkit.evaluation import (
     Evaluation,
@@ -36,7 +36,9 @@ Rankings = dict[str, dict[str, Ranking]]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark from the command line."""
     options = _options(sys.argv[1:] if arguments is None else arguments)
-    tasks = load(options.data, options.queries)
+    tasks = load(options.data, options.queries, titled=not options.untitled)
+    if options.half is not None:
+        tasks = [replace(task, queries=task.queries[options.half :: 2]) for task in tasks]
     if options.limit:
         tasks = [replace(task, queries=task.queries[: options.limit]) for task in tasks]
     if options.out:
@@ -55,6 +57,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--queries", type=Path, help="questions to ask instead of the folder's own (.jsonl or .jsonl.gz)"
     )
+    parser.add_argument("--half", type=int, choices=(0, 1), help="every other question, from the first or the second")
+    parser.add_argument("--untitled", action="store_true", help="index the text of passages without their titles")
+    parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
     parser.add_argument("--out", type=Path, help="write every ranking, one JSON object a query and system")
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions")
     parser.add_argument("--resamples", type=int, default=10_000, help="bootstrap resamples")
@@ -72,7 +77,7 @@ def run(method: str, tasks: Sequence[Task], options: argparse.Namespace) -> tupl
     rankings : system -> question id -> passages
     filled : system -> share of the first `SHORTEST` places that had to be filled from dense
     """
-    embed_model = minilm()
+    embed_model = MODELS[options.embedding]()
     rankings: Rankings = defaultdict(dict)
     places: dict[str, list[float]] = defaultdict(list)
     for task in tasks:
@@ -131,7 +136,7 @@ def evaluate(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, Ranking]
 def _tables(options: argparse.Namespace, scored: Mapping[str, Evaluation]) -> str:
     method, settings = options.method, {"n_resamples": options.resamples, "seed": options.seed}
     tables = [comparison_table(list(scored.values()), **settings)]
-    for baseline in (name for name in ("dense", f"{method}-off", "bm25-sentences") if name in scored):
+    for baseline in (name for name in ("dense", "hybrid-z", f"{method}-off", "bm25-sentences") if name in scored):
         others = [e for name, e in scored.items() if name not in ("dense", "bm25", baseline)]
         tables.append(difference_table(others, scored[baseline], **settings))
     return "\n" + "\n\n".join(tables)

@@ -1,4 +1,4 @@
-"""The systems of a quality run: dense, BM25, a method, the method with its structure off, and their fusion."""
+"""The systems of a quality run: dense, BM25, both, a method, the method with its structure off, and fusions."""
 
 import argparse
 import importlib
@@ -12,6 +12,7 @@ from llama_index.retrievers.bm25 import BM25Retriever
 from numpy.typing import NDArray
 
 from benchmarks.data import Corpus
+from llama_index.ragkit import HybridRetriever
 
 __all__ = [
     "BM25",
@@ -24,6 +25,7 @@ __all__ = [
     "build",
     "fill",
     "fuse",
+    "hybrid_z",
     "source_passages",
 ]
 
@@ -77,6 +79,18 @@ class BM25:
     def __call__(self, question: str) -> Ranking:
         found = [node.node.node_id for node in self._retriever.retrieve(question) if (node.score or 0) > 0]
         return self._corpus.passages(found)[:DEPTH]
+
+
+def hybrid_z(corpus: Corpus, embed_model: BaseEmbedding) -> System:
+    """The sum of the standardised cosine and the standardised BM25 score of `HybridRetriever`, weighted alike."""
+    retriever = HybridRetriever(
+        corpus.fresh_nodes(), embed_model, lexical_weight=0.5, similarity_top_k=node_depth(corpus)
+    )
+
+    def rank(question: str) -> Ranking:
+        return corpus.passages([found.node.node_id for found in retriever.retrieve(question)])[:DEPTH]
+
+    return rank
 
 
 def node_depth(corpus: Corpus) -> int:
@@ -136,11 +150,16 @@ def build(method: str, corpus: Corpus, embed_model: BaseEmbedding, options: argp
     """The systems of a run by name, in the order of the table."""
     dense = Dense(corpus, embed_model)
     own = adapter(method).build(corpus, dense, embed_model, options)  # type: ignore[attr-defined]
-    systems: dict[str, System] = {"dense": dense, "bm25": BM25(corpus), **own}
+    systems: dict[str, System] = {
+        "dense": dense,
+        "bm25": BM25(corpus),
+        "hybrid-z": hybrid_z(corpus, embed_model),
+        **own,
+    }
     # A question goes through all systems before the next: what fusion asks for again was just computed.
     systems = {name: lru_cache(maxsize=1)(system) for name, system in systems.items()}
 
-    def fusion(question: str) -> Ranking:
-        return fuse([systems[name](question) for name in ("dense", "bm25", method)])
+    def fused(*names: str) -> System:
+        return lambda question: fuse([systems[name](question) for name in names])
 
-    return {**systems, "fusion": fusion}
+    return {**systems, "hybrid": fused("dense", "bm25"), "fusion": fused("dense", "bm25", method)}

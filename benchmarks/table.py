@@ -63,6 +63,7 @@ def corpora(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if any(path.glob("queries.jsonl*")) or path.name == "recorded_questions":
             yield path
+        yield from (part.parent for part in sorted(path.glob("*/queries.jsonl*")))  # one folder a language
 
 
 def quality(method: str, folder: Path) -> dict[str, Any]:
@@ -88,10 +89,12 @@ PARTS: dict[str, Callable[[str, Path], dict[str, Any]]] = {"quality": quality, "
 def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]]], method: str) -> dict[str, Any]:
     evaluations = evaluate(tasks, rankings)
     metric = "success@n" if tasks[0].multi_aspect else "R@5"
-    shown = {"dense": "dense", "bm25": "bm25", "own": method, "off": f"{method}-off", "fusion": "fusion"}
-    gaps = {f"own_{key}": evaluations[method].difference(evaluations[shown[key]], metric) for key in ("dense", "off")}
+    own = evaluations[method]
+    shown = {name: name for name in ("dense", "bm25", "fusion")}
+    shown |= {"hybrid": "hybrid-z", "own": method, "off": f"{method}-off"}
+    gaps = {f"own_{key}": own.difference(evaluations[shown[key]], metric) for key in ("dense", "hybrid", "off")}
     return {
-        "questions": len(evaluations[method].ids),
+        "questions": len(own.ids),
         "metric": metric,
         **{key: str(evaluations[name].interval(metric)) for key, name in shown.items()},
         **{key: f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]" for key, gap in gaps.items()},
@@ -107,10 +110,12 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         "metric": "metric",
         "dense": "dense",
         "bm25": "BM25",
+        "hybrid": "hybrid-z",
         "own": "its score",
         "off": "its structure off",
         "fusion": "fusion of dense, BM25, method",
         "own_dense": "method - dense",
+        "own_hybrid": "method - hybrid-z",
         "own_off": "method - off",
         "index_s": "index s (plain)",
         "query_ms": "query ms (plain)",

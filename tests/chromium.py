@@ -69,6 +69,12 @@ class Browser:
             time.sleep(0.05)
         self.wait(0.3)
 
+    def enter_frame(self) -> None:
+        """From here on, scripts run in the only frame of the page that has a process of its own."""
+        targets = self.command("Target.getTargets")["targetInfos"]
+        target = next(t["targetId"] for t in targets if t["type"] == "iframe")
+        self._session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
     def run(self, script: str) -> Any:
         """Evaluate JavaScript from outside the page's content security policy and return its JSON value."""
         answer = self.command("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)

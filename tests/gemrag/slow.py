@@ -39,7 +39,7 @@ def score(prompt, text, questions, hub, asked, w=0.5, c=0.2):
     near = [unit(q) @ unit(prompt) for q in asked]
     s = max((unit(q) @ unit(prompt) for q in questions), default=-np.inf)
     r = min(1.0, max(0.0, (s - np.mean(near)) / (max(near) - np.mean(near)))) if np.ptp(near or [0]) > 1e-9 else 0.0
-    return t + (1 - (1 - w) ** len(questions)) * r**2 * (max(s - t, 0) if questions else 0) - c * hub
+    return t + (1 - (1 - w) ** len(questions)) * r * (max(s - t, 0) if questions else 0) - c * hub
 
 
 def standardised(value, values):

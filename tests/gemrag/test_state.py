@@ -105,7 +105,7 @@ def test_a_question_lifts_its_chunk_and_never_sinks_it():
     asked = np.array([-1.0, 0.2, 0.5, 0.8, 1.0])
     found = rule.combined(text, asked, np.zeros(5), np.ones(5, int), scale)
     assert found[:3] == pytest.approx(0.5)
-    assert found[3] == pytest.approx(0.5 + 0.5 * 0.75**2 * 0.3)
+    assert found[3] == pytest.approx(0.5 + 0.5 * 0.75 * 0.3)
     assert (np.diff(found) >= 0).all()
     alone = rule.combined(text[:1], np.array([-np.inf]), np.zeros(1), np.zeros(1, int), scale)
     assert alone == pytest.approx(0.5)

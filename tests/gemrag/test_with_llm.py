@@ -64,7 +64,9 @@ def numbers(asked: Asked) -> list[str]:
 def answer(asked: Asked) -> str:
     mark = zlib.crc32(asked.prompt.encode())
     if is_question(asked):
-        return json.dumps({"questions": [f"What of {' '.join(numbers(asked))} in {mark}?", f"Why {mark}?"]})
+        return json.dumps(
+            {"questions": [f"What of {' '.join(numbers(asked))} in {mark}?", f"Why {numbers(asked)[0]} {mark}?"]}
+        )
     return f"It tells of {', '.join(numbers(asked))}, in {mark}."
 
 
@@ -131,11 +133,10 @@ def test_a_node_that_fails_is_found_by_its_text_and_asked_again(fault: Reply):
 
 
 def test_one_bad_reply_is_asked_for_again():
-    seen = []
-
     def script(asked: Asked):
-        seen.append(asked.prompt)
-        return "nonsense" if is_question(asked) and seen.count(asked.prompt) == 1 else answer(asked)
+        if not is_question(asked):
+            return answer(asked)
+        return answer(asked) if "That answer cannot be used" in asked.prompt else "nonsense"
 
     with LLMServer(script) as server:
         index = GEMRAGIndex.from_documents(documents(1), **options(server.url))

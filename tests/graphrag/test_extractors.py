@@ -11,7 +11,7 @@ from tests.graphrag.scripted import answer
 from llama_index.graphrag import CooccurrenceExtractor, EntityExtractor, RecordedExtractor, published_nodes
 from llama_index.graphrag.extraction.cooccurrence import cooccurrences
 from llama_index.graphrag.extraction.published import citations, read_published
-from llama_index.graphrag.extraction.verification import TextWords, checked
+from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.reports.report import check_findings
@@ -19,6 +19,7 @@ from llama_index.ragkit import RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import ScriptedLLM
+from llama_index.ragkit.text.held import TextWords
 
 TEXT = "Ada Byron wrote to Charles Babbage. Babbage built the Engine."
 ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)

@@ -180,7 +180,7 @@ def test_no_points_give_no_invented_answer() -> None:
     response = ReportMapReduce(ScriptedLLM("?"), retry=ONCE).synthesize(
         "What?", [NodeWithScore(node=TextNode(text="t"), score=1.0)]
     )
-    assert "say nothing" in str(response)
+    assert "There is no answer: 1 of 1 batches" in str(response)
     assert response.metadata["graphrag"].failed
 
 

@@ -39,6 +39,7 @@ def work(monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[int, int]:
     "unit",
     [
         "Bob and ", "Bob ", "word ", "Bob. ", "Bob\n", "- bob\n", "# ", "(", "“Bob” ", "12 ",
+        "0.5 ", "```\n", "f(x.y\n", "| Bob ", "`a.B` ", "[a](", "<!--", "*Bob* ", "a_b ",
         "北京", "北京 ", "的京", "東京は", "서울은 ", "كتاب قديم ", "दिल्ली की ", "ไทย", "กรุงเทพ ",
     ],
 )  # fmt: skip

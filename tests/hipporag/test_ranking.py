@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.hipporag.search.ranking import FLOOR, combine, passage_seeds
+from llama_index.hipporag.search.ranking import FLOOR, combine, gain, passage_seeds, trust
 from llama_index.ragkit.errors import ConfigurationError
 
 
@@ -25,27 +25,53 @@ def test_no_passages_no_seeds():
     assert len(rows) == len(weights) == 0
 
 
-@given(
-    hnp.arrays(np.float64, 6, elements=st.floats(-1, 1)),
-    hnp.arrays(np.float64, 6, elements=st.floats(0, 1)),
-    st.floats(0, 3),
-)
-def test_scores_are_shares(cosines, walked, power):
-    scores = combine(cosines, walked, power)
-    assert ((scores >= 0) & (scores <= 1)).all()
-    np.testing.assert_allclose(combine(cosines, walked * 1e-5, power), scores, rtol=1e-6)  # whatever the scale
+shares = hnp.arrays(np.float64, 6, elements=st.floats(0, 1)).map(lambda walked: walked / max(walked.max(), 1e-300))
+near = hnp.arrays(np.float64, 6, elements=st.floats(-5, 5))
 
 
-def test_without_a_walk_the_cosine_decides():
-    cosines = np.array([-1.0, 0.0, 1.0])
-    np.testing.assert_allclose(combine(cosines, np.zeros(3), power=0.2), [0, 0.5, 1])
-    np.testing.assert_allclose(combine(cosines, np.array([1.0, 0.1, 0.0]), power=0), [0, 0.5, 1])
+@given(near, shares, st.floats(0, 3))
+def test_the_walk_only_takes_away_and_more_of_it_never_does(nearness, walked, weight):
+    scores = combine(nearness, walked, weight)
+    assert (scores <= nearness + 1e-12).all()
+    assert (combine(nearness, np.minimum(walked * 2, 1), weight) >= scores - 1e-12).all()
+
+
+@given(near, shares)
+def test_trust_is_a_share(nearness, walked):
+    assert 0 <= trust(nearness, walked) <= 1
+
+
+def test_a_walk_that_does_not_reach_the_nearest_passage_is_not_trusted():
+    nearness = np.array([3.0, 1.0, 0.0])
+    assert trust(nearness, np.array([0.0, 1.0, 0.5])) == 0
+    assert trust(nearness, np.zeros(3)) == 0
+    far = np.arange(8, 0, -1.0)
+    some = [trust(far, np.array([share, 1.0, *[0.9] * 6])) for share in (1e-4, 1e-2, 0.5)]
+    assert some == sorted(some)
+    # Of several nearest passages, the one that the walk reaches best tells.
+    assert trust(np.array([3.0, 3.0, 0.0]), np.array([0.0, 1.0, 0.0])) == 1
+
+
+def test_a_diffuse_walk_is_trusted_less():
+    nearness = np.arange(8, 0, -1.0)
+    concentrated, diffuse = np.array([1, 0.01, 0, 0, 0, 0, 0, 0]), np.full(8, 1.0)
+    assert trust(nearness, concentrated) == pytest.approx(np.exp(-4 * 0.01 / 5))
+    assert trust(nearness, diffuse) == pytest.approx(np.exp(-4))
+    assert trust(np.ones(1), np.ones(1)) == 1
 
 
 def test_the_formula():
-    found = combine(np.array([0.6, 0.2]), np.array([2.0, 0.2]), power=0.5)
-    np.testing.assert_allclose(found, [0.8, 0.6 * np.sqrt((0.1 + FLOOR) / (1 + FLOOR))])
-    assert combine(np.empty(0), np.empty(0), power=0.2).shape == (0,)
+    found = combine(np.array([0.6, 0.2]), np.array([1.0, 0.1]), weight=0.5)
+    np.testing.assert_allclose(found, [0.6, 0.2 + 0.5 * np.log((0.1 + FLOOR) / (1 + FLOOR))])
+    assert combine(np.empty(0), np.empty(0), weight=0.2).shape == (0,)
+    np.testing.assert_allclose(combine(np.array([2.0, -np.inf]), np.array([0.0, 1.0]), weight=0), [2.0, -np.inf])
+
+
+@given(near, shares, st.floats(0.01, 3))
+def test_the_gain_is_the_derivative_of_the_score(nearness, walked, weight):
+    step = 1e-6
+    change = combine(nearness, walked * (1 + step), weight) - combine(nearness, walked, weight)
+    np.testing.assert_allclose(gain(walked, weight) * step, change, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -202,3 +202,45 @@ def test_the_forms_of_a_name_share_its_weight():
     (found, *_) = index.as_retriever(similarity_top_k=1).explain("Что такое Москва и кто такой Иван Петров?")
     weights = {link.phrase: link.weight for link in found.linked}
     assert weights == {"москве": 0.5, "москвы": 0.5, "иван петров": 1.0}
+
+
+# -- tables and code ----------------------------------------------------------------------------------
+
+GUIDE = """# Ordering
+
+| customer | town | 2018 | 2019 |
+|---|---|---|---|
+| Otto Lindqvist | Bergslund Hill | 12 | 14 |
+| Clara Ashdown | Lake Tovel | 0.770 | 0.880 |
+
+Use `client.order("Tovel Blue", 40)` with the **Tovel Client**, written by `LampStore`.
+
+```python
+client = Northwind("file.db")
+for lamp in client.lamps("In 1931 the Old Lamp came back"):
+    print(Lamp.light, "Quiet Harbour")
+```
+
+In 1931 the Old Lamp came back from the Museum of Light. Lake Garda 50 0.770 0.880 was the last row.
+"""
+
+
+@pytest.mark.parametrize("terms", [False, True])
+def test_rows_of_tables_and_lines_of_code_are_no_phrases(terms):
+    found = phrases(index_of(GUIDE, extractor=NounPhraseExtractor(terms=terms)))
+    expected = {
+        "ordering", "otto lindqvist", "bergslund hill", "clara ashdown", "lake tovel", "tovel client", "lampstore",
+        "old lamp", "museum of light", "lake garda",
+    }  # fmt: skip
+    assert expected <= found
+    assert found - expected <= ({"last row"} if terms else set())
+
+
+def test_a_chunk_that_begins_within_code_has_the_phrases_of_its_prose():
+    found = phrases(index_of('kv = Store("file.db")\nkv.put("Quiet Harbour")\n```\n\nIt was made by Otto Lindqvist.'))
+    assert found == {"otto lindqvist"}
+
+
+def test_terms_do_not_cross_paragraphs():
+    found = phrases(index_of("Chronic leukemia\n\nacute asthma", extractor=NounPhraseExtractor(terms=True)))
+    assert not any("leukemia acute" in phrase for phrase in found)

@@ -1,7 +1,9 @@
 """HippoRAGRetriever: linking, walks, scores, filters, explanations."""
 
 import asyncio
+import gc
 import inspect
+import weakref
 from dataclasses import asdict
 from typing import Any
 
@@ -19,11 +21,14 @@ from llama_index.hipporag import (
     NounPhraseExtractor,
     RecordedExtractor,
 )
+from llama_index.hipporag import retriever as retriever_module
+from llama_index.hipporag import state as state_module
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.search import graph_search
 from llama_index.ragkit import FallbackEvent
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding
+from llama_index.ragkit.vectors.nearness import hybrid_nearness
 
 # A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
 CHAIN = {
@@ -98,6 +103,42 @@ def test_a_batch_gives_what_single_questions_give(index: HippoRAGIndex, way: str
     assert retriever.retrieve_batch([]) == []
 
 
+def test_a_large_batch_is_answered_in_blocks(index: HippoRAGIndex, monkeypatch):
+    questions = [f"{who} {i}?" for i in range(36) for who in ("Whom did Ada Byron meet", "Unknown Thing")]
+    retriever = index.as_retriever(similarity_top_k=4)
+    singles = [ids(retriever.retrieve(question)) for question in questions]
+    alive: list[weakref.ref] = []
+    most = []
+
+    def counted(*args, **kwargs):
+        gc.collect()
+        most.append(sum(result() is not None for result in alive))
+        found = search_many(*args, **kwargs)
+        alive.extend(map(weakref.ref, found))
+        return found
+
+    search_many = retriever_module.search_many
+    monkeypatch.setattr(retriever_module, "search_many", counted)
+    assert [ids(found) for found in retriever.retrieve_batch(questions)] == singles
+    assert len(alive) == len(questions)
+    assert len(most) == 3  # 72 questions
+    assert max(most) <= 1  # the last one, which the page of the index shows
+
+
+def test_filtered_facts_are_parsed_once(monkeypatch):
+    index = index_of()
+    parsed = []
+    original = state_module.facts_of
+    monkeypatch.setattr(state_module, "facts_of", lambda keys: (parsed.append(1), original(keys))[1])
+    chosen = list(index.docstore.docs)[:2]
+    retriever = index.as_retriever(linking="facts", facts_top_k=1, node_ids=chosen)
+    first = retriever.explain("Whom did Ada Byron meet?")
+    assert first[0].linked
+    assert retriever.explain("Whom did Ada Byron meet?") == first
+    assert index.as_retriever(linking="facts", node_ids=chosen[:1]).retrieve("Whom did Ada Byron meet?")
+    assert len(parsed) == 1
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_large_graph_is_walked_near_its_start_with_the_same_answer(index: HippoRAGIndex, way: str, monkeypatch):
     questions = ["Whom did Ada Byron meet?", "Where does the Difference Machine stand?"]
@@ -126,7 +167,7 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     assert scores[0] == 1.0
 
 
-def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGIndex):
+def test_where_nothing_links_nearness_alone_decides_and_says_so(index: HippoRAGIndex):
     events: list[Any] = []
 
     class Handler(BaseEventHandler):
@@ -147,8 +188,13 @@ def test_where_nothing_links_the_answer_is_dense_and_says_so(index: HippoRAGInde
     assert named
     vector = np.array(HashEmbedding(dim=256).vector(question))
     cosines = {name: vector @ np.array(HashEmbedding(dim=256).vector(text)) for name, (text, _) in CHAIN.items()}
+    near = {e.node_id: e for e in index.as_retriever(similarity_top_k=5).explain(question)}
+    assert {name: e.cosine for name, e in near.items()} == pytest.approx(cosines, abs=1e-5)
+    nearness = hybrid_nearness(
+        *(np.array([getattr(e, part) for e in near.values()]) for part in ("cosine", "lexical")), 0.6
+    )
     assert {n.node.node_id: n.score for n in found} == pytest.approx(
-        {name: (1 + cosine) / 2 for name, cosine in cosines.items()}, abs=1e-5
+        dict(zip(near, ((1 + nearness / (1 + abs(nearness))) / 2).tolist(), strict=True))
     )
     assert all(e.fallback and e.walk is None for e in index.as_retriever().explain(question))
     empty = index_of({name: (text, []) for name, (text, _) in CHAIN.items()})
@@ -249,9 +295,9 @@ def test_near_phrases_are_crossed_and_shown():
         "b": ("Second.", [["London town", "lies on", "Thames"]]),
     }
     index = index_of(texts, synonym_threshold=0.6)
-    explained = {e.node_id: e for e in index.as_retriever().explain("Ada Byron")}
+    explained = {e.node_id: e for e in index.as_retriever(synonyms=True).explain("Ada Byron")}
     assert ("old london town", "is near to", "london town") in explained["b"].facts
-    apart = {e.node_id: e for e in index.as_retriever(synonyms=False).explain("Ada Byron")}
+    apart = {e.node_id: e for e in index.as_retriever().explain("Ada Byron")}
     assert apart["b"].active == [] or apart["b"].walk < explained["b"].walk
 
 
@@ -260,11 +306,38 @@ def test_the_retriever_lists_every_option_with_its_default():
     assert {name: named[name].default for name in asdict(SearchConfig())} == asdict(SearchConfig())
 
 
-@pytest.mark.parametrize("ensemble", ["product", "average"])
-def test_without_the_walk_the_order_is_that_of_nearness(index: HippoRAGIndex, ensemble: str):
-    near = {e.node_id: e.cosine for e in index.as_retriever().explain("Ada Byron in London")}
-    found = ids(index.as_retriever(ensemble=ensemble, walk_weight=0).retrieve("Ada Byron in London"))
-    assert [near[name] for name in found] == pytest.approx(sorted(near.values(), reverse=True))
+@pytest.mark.parametrize("ensemble", ["trust", "average"])
+@pytest.mark.parametrize(("lexical_weight", "part"), [(0, "cosine"), (1, "lexical")])
+def test_without_the_walk_the_order_is_that_of_nearness(
+    index: HippoRAGIndex, ensemble: str, lexical_weight: float, part: str
+):
+    question = "Ada Byron in London"
+    near = {e.node_id: getattr(e, part) for e in index.as_retriever().explain(question)}
+    retriever = index.as_retriever(ensemble=ensemble, walk_weight=0, lexical_weight=lexical_weight)
+    assert [near[name] for name in ids(retriever.retrieve(question))] == pytest.approx(
+        sorted(near.values(), reverse=True)
+    )
+
+
+def test_an_explanation_says_how_far_the_walk_was_trusted(index: HippoRAGIndex):
+    explained = index.as_retriever().explain("Whom did Ada Byron meet?")
+    assert all(0 < e.trust <= 1 and not e.fallback for e in explained)
+    assert explained[0].lexical > 0
+
+
+def test_a_walk_that_leads_elsewhere_than_the_words_of_the_question_is_not_followed():
+    """The name of the question is in one passage, all its other words in another that the graph does not reach."""
+    texts = {
+        "name": ("Ada Byron lived in London.", [["Ada Byron", "lived in", "London"]]),
+        "words": ("invoices payable within thirty days incur reminders and penalties", []),
+        "more": ("Otto Lindqvist founded the glassworks.", [["Otto Lindqvist", "founded", "the glassworks"]]),
+    }
+    index = index_of(texts)
+    question = "Which invoices payable within thirty days incur penalties and reminders, asks Ada Byron?"
+    explained = index.as_retriever(lexical_weight=1, passage_seeds="none").explain(question)
+    assert explained[0].node_id == "words"
+    assert explained[0].trust == 0
+    assert "does not reach" in explained[0].fallback
 
 
 def test_presets_are_the_published_methods(index: HippoRAGIndex):

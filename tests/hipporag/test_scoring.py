@@ -1,16 +1,13 @@
 """Scores of passages: closed forms, degenerate cases, ties."""
 
 import numpy as np
-from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.search.passage_scores import (
-    best,
     geometric_mean,
     min_max,
-    nearness,
     passage_projection,
     rescored,
     share_of_best,
@@ -56,17 +53,6 @@ def test_scales():
     assert min_max(np.ones(2), np.zeros(2, np.bool_)).tolist() == [0.0, 0.0]
     np.testing.assert_allclose(share_of_best(np.array([8.0, 1.0, 2.0]), np.array([False, True, True])), [0, 0.5, 1])
     assert share_of_best(np.zeros(3)).tolist() == [0, 0, 0]
-    np.testing.assert_allclose(nearness(np.array([-1.0, 0.0, 1.0])), [0, 0.5, 1])
-
-
-@given(floats, st.integers(1, 15), st.data())
-def test_the_best_are_those_of_a_full_sort(scores, k, data):
-    allowed = data.draw(st.none() | st.lists(st.booleans(), min_size=len(scores), max_size=len(scores)).map(np.array))
-    key = lambda row: (row * 7) % 5  # noqa: E731
-    rows = [row for row in range(len(scores)) if allowed is None or allowed[row]]
-    wanted = sorted(rows, key=lambda row: (-scores[row], key(row)))[:k]
-    assert [scores[row] for row, _ in best(scores, k, key, allowed)] == [scores[row] for row in wanted]
-    assert [key(row) for row, _ in best(scores, k, key, allowed)] == [key(row) for row in wanted]
 
 
 def test_a_rescored_ranking_keeps_every_place_once():

@@ -18,7 +18,7 @@ from llama_index.mrag import MRAGIndex, MultiHeadEmbedding  # noqa: E402
 from llama_index.ragkit.errors import ConfigurationError  # noqa: E402
 
 TEXTS = ["the lamp", "a keeper of the light in the tower and the storm", "sea", "who rope the bell", "cake and fiddle"]
-DECODERS = ("llama", "mistral", "qwen3", "gpt2")
+DECODERS = ("llama", "mistral", "qwen3", "gpt2", "opt")
 each_model = pytest.mark.parametrize("name", MODELS)
 
 

@@ -13,6 +13,7 @@ from llama_index.core.utils import get_tokenizer
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
+from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.text.sentences import split_sentences
 
@@ -221,3 +222,42 @@ def test_any_texts_give_their_own_sentences_within_the_budget(texts, max_tokens)
     assert bool(summary) == any(texts)
     whole = [sentence + "." for sentence in summary.split(". ")]
     assert all(sentence.strip(".") in " ".join(texts) for sentence in whole)
+
+
+def cached(texts, cache, user, model):
+    steps = ExtractiveSummarizer().summarize(texts, max_tokens=30, embed_model=model, cache=cache, user=user)
+    return run_steps(steps)
+
+
+def test_with_a_cache_a_text_is_embedded_once_and_the_summary_is_the_same():
+    cache, model = ExtractionCache(), embedding()
+    plain = summarize(TEXTS)[0]
+    first, keys = cached(TEXTS, cache, "a", model)
+    assert len(keys) == len(TEXTS)
+    assert len(model.batches) == 1
+    again, same = cached(TEXTS[::-1], cache, "b", model)
+    assert set(same) == set(keys)
+    assert len(model.batches) == 1
+    assert first == plain
+    assert again == summarize(TEXTS[::-1])[0]
+    cached([*TEXTS, "A new bowl."], cache, "a", model)
+    assert model.batches[1:] == [["A new bowl."]]
+
+
+def test_a_text_that_nobody_uses_any_more_is_forgotten():
+    cache, model = ExtractionCache(), embedding()
+    keys = cached(TEXTS, cache, "a", model)[1]
+    run_steps(cache.release("a", keys))
+    cached(TEXTS, cache, "a", model)
+    assert len(model.batches) == 2
+
+
+def test_another_model_and_a_damaged_entry_are_embedded_again():
+    cache, model = ExtractionCache(), embedding()
+    keys = cached(TEXTS, cache, "a", model)[1]
+    other = embedding(model_name="other")
+    assert cached(TEXTS, cache, "a", other)[0] == cached(TEXTS, cache, "a", model)[0]
+    assert len(other.batches) == 1
+    for broken in ("no base 64", "AAAA", ""):
+        run_steps(cache.put(keys[0], broken, "a"))
+        assert cached(TEXTS, cache, "a", model)[0] == summarize(TEXTS)[0]

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,3 +98,15 @@ def test_an_index_without_texts_scores_nothing():
     assert LexicalIndex().scores("loom") == []
     empty = LexicalIndex().changed((), {"a": {}})
     assert [scores.tolist() for scores in empty.scores("loom")] == [[0.0]]
+
+
+def test_rows_that_do_not_count_change_no_score():
+    texts = {"a": "looms of Lyon", "b": "looms and looms", "c": "silk of Lyon, and more silk", "d": "cards"}
+    index = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in texts.items()})
+    some = {name: texts[name] for name in ("a", "c")}
+    alone = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in some.items()})
+    masks = [np.array([name in some for name in ids]) for ids in index.ids]
+    found = {}
+    for ids, scores in zip(index.ids, index.scores("looms of Lyon", masks), strict=True):
+        found.update({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
+    assert found == pytest.approx(scores_by_id(alone, "looms of Lyon"))

@@ -59,7 +59,7 @@ def test_texts_without_a_word_cost_no_call(drive: Any) -> None:
 def test_an_empty_reply_is_tried_again_and_then_an_error(drive: Any) -> None:
     replies = iter(["  ", "<think>only thoughts</think>"])
     with LLMServer(lambda asked: next(replies)) as server:
-        with pytest.raises(ExtractionError, match=r"2 of 2 attempts.*reasoning but no answer"):
+        with pytest.raises(ExtractionError, match=r"2 of 2 attempts.*contains no answer"):
             drive(LLMSummarizer(like(server), retry=QUICK).summarize(["Tea."], max_tokens=9))
         assert len(server.asked) == 2
 
@@ -93,9 +93,15 @@ def test_one_sentence_over_the_budget_is_left_whole(drive: Any) -> None:
         assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == reply
 
 
-def test_a_reply_without_end_is_cut_all_the_same(drive: Any) -> None:
-    with LLMServer(lambda asked: "x" * 3_000_000) as server:
-        assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == "x" * 1000
+def test_a_reply_that_repeats_itself_without_end_is_a_failure(drive: Any) -> None:
+    with LLMServer(lambda asked: "x" * 3_000_000) as server, pytest.raises(ExtractionError, match="without end"):
+        drive(LLMSummarizer(like(server), retry=QUICK).summarize(["Tea."], max_tokens=10))
+
+
+def test_a_reply_without_a_sentence_is_cut_all_the_same(drive: Any) -> None:
+    endless = "".join(f"x{i}" for i in range(300_000))
+    with LLMServer(lambda asked: endless) as server:
+        assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == endless[:1000]
 
 
 def test_a_summary_is_bought_once_and_released_with_its_last_user(drive: Any) -> None:

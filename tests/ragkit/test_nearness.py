@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 
 def test_nearness_does_not_depend_on_the_habits_of_an_embedding_model():
@@ -30,3 +35,22 @@ def test_without_a_word_of_the_question_the_cosines_decide():
     assert standardised(np.array([0.3, 0.3])).tolist() == [0.0, 0.0]
     with pytest.raises(ConfigurationError, match="lexical_weight"):
         hybrid_nearness(cosines, cosines, 1.5)
+
+
+def test_squashed_scores_keep_their_order():
+    scores = np.array([-np.inf, -3.0, 0.0, 1.0, 9.0])
+    found = squashed(scores)
+    assert found.tolist() == sorted(found.tolist())
+    assert (found[0], found[2]) == (0, 0.5)
+    assert found[-1] < 1
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 20), elements=st.integers(-3, 3).map(float)), st.integers(1, 15))
+def test_the_best_are_those_of_a_full_sort(scores, k):
+    store = MatrixVectorStore(stores_text=False)
+    ids = [f"row{(row * 7) % 20:02d}" for row in range(len(scores))]
+    store.put(ids, np.ones((len(scores), 2)))
+    hidden = np.where(scores == -3, -np.inf, scores)
+    rows = [row for row in range(len(scores)) if np.isfinite(hidden[row])]
+    wanted = sorted(rows, key=lambda row: (-scores[row], ids[row]))[:k]
+    assert best_rows(hidden, k, store.snapshot()) == wanted

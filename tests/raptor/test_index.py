@@ -10,8 +10,10 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
 
+from llama_index.ragkit import ExtractiveSummarizer, SQLiteKVStore
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
 from llama_index.raptor.tree.tree import Tree
 
@@ -304,3 +306,30 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection: str
     assert run_steps(again.storage.records.get_all("tree")).keys() == again.tree.summaries.keys()
     again.rebuild()
     check(again)
+
+
+def told(number):
+    return Document(
+        text=f"The keeper of tower {number} lit lamp {number}. The bell of tower {number} is old.", id_=f"d{number}"
+    )
+
+
+def test_with_a_cache_an_insert_embeds_no_sentence_again_and_deletes_leave_none(tmp_path):
+    store = SQLiteKVStore(str(tmp_path / "cache.db"))
+    options = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 40, "cache": store}
+    index = RaptorIndex.from_documents([told(i) for i in range(30)], **options)
+    index.storage_context.persist(str(tmp_path / "stored"))
+    context = StorageContext.from_defaults(persist_dir=str(tmp_path / "stored"))
+    loaded = load_index_from_storage(context, embed_model=HashEmbedding(), **options)
+    loaded.insert(told(30))
+    sentences = {f"The bell of tower {i} is old." for i in range(31)}
+    assert sentences.intersection(loaded.embed_model.texts) == {"The bell of tower 30 is old."}
+    for i in range(31):
+        loaded.delete_ref_doc(f"d{i}", delete_from_docstore=True)
+    loaded.write_summaries()
+    assert store.get_all(collection="ragkit_extractions") == {}
+
+
+def test_without_a_cache_nothing_keeps_the_vectors_of_sentences():
+    index = RaptorIndex.from_documents([told(i) for i in range(30)], summarizer=ExtractiveSummarizer())
+    assert all(not record["cache_keys"] for record in index.state.written.values())

@@ -19,3 +19,5 @@ __all__ = [
     "Spectrum",
     "UtilityQuestionExtractor",
 ]
+
+__version__ = "0.1.0"

@@ -18,6 +18,7 @@ from llama_index.gemrag.theme_writer import ThemeWriter
 from llama_index.gemrag.themes.groups import group_themes, rows_by_group
 from llama_index.ragkit import (
     Change,
+    Failure,
     IndexStorage,
     Record,
     Resources,
@@ -172,9 +173,11 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     # -- what failed --------------------------------------------------------------------------------
 
-    def failures(self, state: GEMRAGState) -> int:
-        """The number of themes without a summary, and of themes with a summary but without questions."""
-        return len(state.unwritten) + len(_without_questions(state))
+    def failures(self, state: GEMRAGState) -> list[Failure]:
+        """The themes without a summary, and those with a summary but without questions."""
+        without = _without_questions(state)
+        questions = [Failure(name, "questions", str(record["error"])) for name, record in without.items()]
+        return [*self._summaries.failures(state.unwritten), *questions]
 
     def retry(self, state: GEMRAGState) -> Steps[GEMRAGState]:
         """Write the missing themes, then extract the questions of those that only have a summary."""

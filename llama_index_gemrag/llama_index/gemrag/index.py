@@ -12,7 +12,7 @@ from llama_index.core.schema import Document, TextNode, TransformComponent
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER, MemoryConfig
 from llama_index.gemrag.export import to_graph
-from llama_index.gemrag.extraction.question_extractor import UtilityQuestionExtractor
+from llama_index.gemrag.extraction.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
 from llama_index.gemrag.page import page_of
 from llama_index.gemrag.retriever import GEMRAGRetriever
@@ -110,6 +110,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     keywords = GEMRAGKeywords
     default_extractor = UtilityQuestionExtractor
     default_summarizer = LLMSummarizer
+    rule_extractor = KeyphraseQuestionExtractor
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -234,15 +235,16 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         summary_tokens: int = 200,
         themes_per_document: float = 2,
         theme_size: int = 10,
+        sample: int = 500,
     ) -> Estimate:
-        """Estimate the LLM calls and tokens of a build, without calling a model.
+        """Estimate what a build asks of the LLM and of the embedding model, without calling either.
 
         One call per chunk for its questions; per theme one for the summary of `theme_size` chunks, and one for its
         questions.
 
         Parameters
         ----------
-        documents, extractor, summarizer, transformations, llm : see
+        documents, extractor, summarizer, transformations, llm, sample : see
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summary_tokens : output tokens of a summary
         themes_per_document : assumed number of themes, which is only known after a build
@@ -250,11 +252,12 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens.
+        Calls, prompt tokens and reply tokens; embedded texts and tokens.
         """
+        cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
         nodes = nodes_of(documents, transformations)
-        work = extractor.estimate(nodes, llm)
+        work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample)
         sizes = Counter(node.ref_doc_id for node in nodes)
         themes = round(sum(min(themes_per_document, n // 3) for n in sizes.values()))
         if themes and summarizer.needs_llm:

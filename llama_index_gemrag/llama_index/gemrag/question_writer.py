@@ -106,7 +106,7 @@ class QuestionWriter:
     def _embed(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
         resources = self._resources
         if self._role == "text":
-            return (yield from resources.embed(texts))
+            return (yield from resources.embed(texts, "questions"))
         model = resources.embed_model
         jobs = [partial(call, model.get_query_embedding, model.aget_query_embedding, text) for text in texts]
         outcomes = yield from gather(jobs, resources.num_workers, "Embedding questions", resources.show_progress)

@@ -55,7 +55,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
 
     With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, r how far it stands
     out from all questions, from 0 to 1, m the number of its questions, and h the mean cosine of the text with all
-    questions of the index, the dense score is `t + (1 - (1 - question_weight)^m) * r^2 * max(0, s - t) - hub_penalty *
+    questions of the index, the dense score is `t + (1 - (1 - question_weight)^m) * r * max(0, s - t) - hub_penalty *
     h`. Dense and BM25 scores are combined in standard deviations (:mod:`llama_index.gemrag.search.memory_scores`) to s,
     and the score is 1 / (1 + exp(-s)), in [0, 1], comparable within one prompt. In a best-first search s is the
     priority at which the node was selected, capped at that of the node before it.

@@ -110,7 +110,7 @@ class ThemeWriter:
         if not texts:
             return
         extracted = yield from self._questions.extract({name: text for name, (text, _) in texts.items()})
-        vectors = yield from self._resources.embed([text for text, _ in texts.values()])
+        vectors = yield from self._resources.embed([text for text, _ in texts.values()], "themes")
         nodes, records = [], []
         for (name, (text, keys)), found in zip(texts.items(), extracted, strict=True):
             node = derived_node(name, text, {THEME_KEY: True}, self.themes[name].members)

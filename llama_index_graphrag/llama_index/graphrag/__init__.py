@@ -38,3 +38,5 @@ __all__ = [
     "published_nodes",
     "read_parquet",
 ]
+
+__version__ = "0.1.0"

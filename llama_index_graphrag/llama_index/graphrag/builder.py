@@ -21,9 +21,22 @@ from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reporter import read_report
 from llama_index.graphrag.reports.planning import ReportPlan, affected_reports, numbered_sources, unwritten
 from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
-from llama_index.ragkit import Builder, Change, IndexStorage, Resources, SpaceRows, Steps, gather, offload, sort_key
+from llama_index.ragkit import (
+    Builder,
+    Change,
+    Failure,
+    FailureWatch,
+    IndexStorage,
+    Resources,
+    SpaceRows,
+    Steps,
+    gather,
+    offload,
+    sort_key,
+)
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.steps import Outcome
+from llama_index.ragkit.validation import check_component
 
 __all__ = ["ENTITIES", "GraphRAGBuilder"]
 
@@ -51,7 +64,11 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig, clustering: Clustering | None = None
     ) -> None:
         super().__init__(storage, resources, config)
-        self._clustering: Clustering = AgglomerativeClustering() if clustering is None else clustering
+        wanted = "a clustering of Graph RAG, such as AgglomerativeClustering() or LeidenClustering()"
+        chosen = AgglomerativeClustering() if clustering is None else clustering
+        self._clustering: Clustering = check_component(
+            "clustering", chosen, ("cluster", "fingerprint"), wanted, "graphrag"
+        )
         stored = storage.struct.params.get("graphrag", {})
         if stored and stored.get("partition_by") != config.partition_by:
             raise ConfigurationError(
@@ -151,7 +168,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         if new:
             ids = [name_id(name) for name in new]
             texts = list(dict.fromkeys(map(bare, new)))
-            vectors = yield from self.resources.embed(texts)
+            vectors = yield from self.resources.embed(texts, "entities")
             row_of = {text: row for row, text in enumerate(texts)}
             yield from self.storage.spaces[ENTITIES].put(
                 SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids)
@@ -192,19 +209,20 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         """
         written: dict[str, WrittenReport] = {}
         failed: dict[str, str] = {}
+        watch = FailureWatch("reports", "record")
         waiting = list(todo)
         while waiting:
             keys = {plan.key for plan in waiting}
             ready = [plan for plan in waiting if keys.isdisjoint(child.key for child in plan.children)]
-            jobs = [partial(self._write, replace(state, reports={**state.reports, **written}), view, p) for p in ready]
+            known = replace(state, reports={**state.reports, **written})
+            jobs = [partial(watch.run, partial(self._write, known, view, plan)) for plan in ready]
             outcomes: list[Outcome[WrittenReport]] = yield from gather(
                 jobs, self.resources.num_workers, "Community reports", self.resources.show_progress
             )
+            watch.check({f"Report {plan.key}": outcome for plan, outcome in zip(ready, outcomes, strict=True)})
             for plan, outcome in zip(ready, outcomes, strict=True):
                 if outcome.error is None:
                     written[plan.key] = outcome.unwrap()
-                elif isinstance(outcome.error, ConfigurationError):
-                    raise outcome.error
                 else:
                     failed[plan.key] = str(outcome.error)
             done = {plan.key for plan in ready}
@@ -244,6 +262,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         """Write the missing reports."""
         return (yield from self.write_reports(state))
 
-    def failures(self, state: GraphRAGState) -> int:
-        """Number of reports that could not be written."""
-        return len(state.failed)
+    def failures(self, state: GraphRAGState) -> list[Failure]:
+        """The reports that could not be written."""
+        return [Failure(key, "report", reason) for key, reason in state.failed.items()]

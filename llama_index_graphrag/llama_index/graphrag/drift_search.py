@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, similarities
@@ -15,19 +15,36 @@ from llama_index.graphrag.reports.report import check_findings
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.ragkit import NodeFetch, Query, Steps, fence, gather, offload, parse_model, plain_text, strip_reasoning
-from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit import (
+    NodeFetch,
+    Query,
+    Steps,
+    fence,
+    gather,
+    offload,
+    plain_answer,
+    plain_text,
+)
+from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextList, read_reply
 
 __all__ = ["drift_chunks"]
 
 _CHUNKS = 5  # that a follow-up question is answered from
 
 
-class _Answer(BaseModel):
+class _Answer(Reply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "answer": ("response", "text", "intermediateanswer"),
+        "sources": ("source", "passages", "citations", "numbers"),
+        "score": ("rating", "confidence"),
+        "follow_ups": ("followups", "followupquestions", "followupqueries", "questions"),
+    }
+
     answer: str
-    sources: list[Any] = Field(default_factory=list)
+    sources: Sources = Field(default_factory=list)
     score: Any = 0
-    follow_ups: list[str] = Field(default_factory=list)
+    follow_ups: TextList = Field(default_factory=list)
 
 
 def drift_chunks(
@@ -55,7 +72,8 @@ def drift_chunks(
         calls += 1
         hypothesis = yield from ask(
             "hypothesis",
-            _text,
+            plain_answer,
+            like=query.text,
             report=fence([report.text for report in form.values()], "report"),
             question=fence([query.text], "question"),
         )
@@ -71,6 +89,9 @@ def drift_chunks(
             jobs = [partial(_followed, query, options, ask, fetch, question) for question in questions]
             outcomes = yield from gather(jobs, options.num_workers)
             answers = [outcome.unwrap() for outcome in outcomes if outcome.error is None]
+            failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+            if failed:
+                reason = f"{len(failed)} of {len(jobs)} follow-up questions were not answered: {failed[0]}"
             drift = drift.answered(answers, len(jobs))
             calls += len(jobs)
     except ExtractionError as error:
@@ -112,16 +133,14 @@ def _asked(
     """An answer from numbered passages, with the nodes that it cites; without a citation it rests on none."""
     sources: Mapping[int, tuple[str, ...]] = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
     reply: _Answer = yield from ask(
-        prompt, lambda text: parse_model(text, _Answer), passages=fence([text for text, _ in passages]), **variables
+        prompt,
+        partial(read_reply, model=_Answer),
+        output_cls=_Answer,
+        like=asked,
+        passages=fence([text for text, _ in passages]),
+        **variables,
     )
     cited = check_findings([(reply.answer, reply.sources)], sources).findings
     nodes = cited[0].nodes if cited else ()
     follow_ups = tuple(" ".join(text.split()) for text in reply.follow_ups if text.strip())
     return DriftAnswer(asked, reply.answer, read_score(reply.score) or 0.0, follow_ups, nodes)
-
-
-def _text(reply: str) -> str:
-    text = strip_reasoning(reply).strip()
-    if not text:
-        raise ParseError("The reply contains no text.")
-    return text

@@ -1,12 +1,13 @@
 """The global search: the reports of a cut of the hierarchy, or the chunks that a model finds relevant."""
 
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
 
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
@@ -24,11 +25,11 @@ from llama_index.ragkit import (
     count_tokens,
     fence,
     offload,
-    parse_model,
     plain_text,
     strip_reasoning,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.json.shapes import Reply, read_reply
 from llama_index.ragkit.vectors.kernels import cosines
 
 __all__ = ["EMPTY", "Ask", "Reports", "WriteReports", "global_reports", "nearest_communities", "relevant_chunks"]
@@ -161,13 +162,36 @@ def _cut(view: GraphView, nearness: Floats, level: int | None, budget: int) -> C
     )
 
 
-class _Rating(BaseModel):
+class _Relevance(Reply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "relevant": ("relevance", "isrelevant", "helps", "helpful", "answer", "result")
+    }
+
+    relevant: bool
+
+
+class _Rating(Reply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "number": ("report", "id", "index", "reportnumber"),
+        "rating": ("score", "value", "relevance"),
+    }
+
     number: int
     rating: Any
 
 
-class _Ratings(BaseModel):
+class _Ratings(Reply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"ratings": ("rating", "scores", "reports")}
+
     ratings: list[_Rating]
+
+
+def _read_ratings(reply: str, count: int) -> _Ratings:
+    """Ratings of which at least one can be read and is of a report that was given."""
+    read = read_reply(reply, _Ratings)
+    if not any(1 <= r.number <= count and read_score(r.rating, _MOST_RATING) is not None for r in read.ratings):
+        raise ParseError(f"No rating is a number of one of the reports 1 to {count}.")
+    return read
 
 
 def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask) -> Steps[tuple[RatedSelection, int]]:
@@ -184,7 +208,8 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
         try:
             reply: _Ratings = yield from ask(
                 "rate",
-                lambda text: parse_model(text, _Ratings),
+                partial(_read_ratings, count=len(group)),
+                output_cls=_Ratings,
                 reports=fence([texts[i] for i in group], "report"),
                 question=fence([question], "question"),
             )
@@ -222,6 +247,7 @@ def relevant_chunks(
                 yield from ask(
                     "relevance",
                     _yes,
+                    output_cls=_Relevance,
                     passage=fence([plain_text(node)], "passage"),
                     question=fence([query.text], "question"),
                 )
@@ -246,10 +272,12 @@ def relevant_chunks(
 
 
 def _yes(reply: str) -> bool:
-    """Whether a reply begins with yes; it must begin with yes or no."""
-    word = strip_reasoning(reply).strip(" \n\t*\"'.").casefold()
-    if word.startswith("yes"):
-        return True
-    if word.startswith("no"):
-        return False
-    raise ParseError(f"The reply must be yes or no, not {reply[:80]!r}.")
+    """Whether a reply begins with yes; it must begin with yes or no, or be an object that says so."""
+    for line in strip_reasoning(reply).splitlines():
+        word = re.match(r"[\W_]*(yes|no)(?:[,.:;!*]|\W*$)", line, re.IGNORECASE)
+        if word:
+            return word[1].casefold() == "yes"
+    try:
+        return read_reply(reply, _Relevance).relevant
+    except ParseError:
+        raise ParseError(f"The reply must be yes or no, not {reply[:80]!r}.") from None

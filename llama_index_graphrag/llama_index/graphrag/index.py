@@ -11,6 +11,7 @@ from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
+from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
 from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
@@ -98,6 +99,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
     default_summarizer = ReportWriter
+    rule_extractor = CooccurrenceExtractor
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -202,21 +204,29 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         llm: LLM | None = None,
         report_tokens: int = 800,
         context_tokens: int = 4000,
+        sample: int = 500,
     ) -> Estimate:
-        """Estimate the LLM calls and tokens of a build with all reports, without calling a model.
+        """Estimate what a build with all reports asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        documents, extractor, transformations, llm, sample : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summarizer : a summarizer that needs no LLM adds no cost
         report_tokens, context_tokens : see :class:`GraphRAGIndex`
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens. Those of the reports are an upper bound, for statements as long as the
-        text; with `reports="lazy"` they are spread over the questions that read them.
+        Calls, prompt tokens and reply tokens; embedded texts and tokens. The calls of the reports are an upper bound,
+        for statements as long as the text; with `reports="lazy"` they are spread over the questions that read them.
         """
-        work = super().estimate(documents, extractor=extractor, transformations=transformations, llm=llm)
+        work = super().estimate(
+            documents,
+            extractor=extractor,
+            summarizer=summarizer,
+            transformations=transformations,
+            llm=llm,
+            sample=sample,
+        )
         if not (summarizer or ReportWriter()).needs_llm:
             return work
         tokens = sum(count_tokens(plain_text(node)) for node in nodes_of(documents, transformations))

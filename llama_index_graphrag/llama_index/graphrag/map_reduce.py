@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks.base import CallbackManager
@@ -12,7 +12,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryType
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
@@ -26,11 +26,12 @@ from llama_index.ragkit import (
     count_tokens,
     fence,
     gather,
-    parse_model,
+    plain_answer,
     run_steps,
-    strip_reasoning,
+    whole_sentences,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce"]
@@ -42,14 +43,22 @@ NO_MAP = "No language model is set, so that no map step ran. What the reports sa
 Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
 
 
-class _Point(BaseModel):
+class _Point(TextReply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "text": ("point", "description", "answer", "statement", "content"),
+        "score": ("rating", "importance", "relevance", "weight"),
+        "sources": ("source", "passages", "passage", "citations", "numbers", "references"),
+    }
+
     text: str
-    score: Any = 0
-    sources: list[Any] = Field(default_factory=list)
+    score: Any = None
+    sources: Sources = Field(default_factory=list)
 
 
-class _Points(BaseModel):
-    points: list[_Point]
+class _Points(Reply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"points": ("point", "keypoints", "answers", "findings")}
+
+    points: Annotated[list[_Point], ITEMS]
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,8 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
     num_workers : batches that are read at once, at least 1 [4]
     prompts : {"map": ..., "answer": ...} replace the default prompts
     retry : how calls are retried
+    same_language : whether points must be in the language of the reports, and the answer in that of the question; what
+        clearly is not is refused [True]
     callback_manager : as for every synthesizer
     """
 
@@ -105,6 +116,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         num_workers: int = 4,
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         retry: RetryPolicy | None = None,
+        same_language: bool = True,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(llm=llm, callback_manager=callback_manager)
@@ -114,6 +126,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         self.prompts = dict(prompts or {})
         self.check_prompts(self.prompts)
         self._retry = retry or RetryPolicy()
+        self._same_language = same_language
 
     def _get_prompts(self) -> PromptDictType:
         return PromptHolder._get_prompts(self)
@@ -192,13 +205,20 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             left_out=chosen.left_out,
         )
         if not chosen.points:
-            reason = f" {len(chosen.failed)} of {len(jobs)} batches could not be read." if chosen.failed else ""
+            failed = f"{len(chosen.failed)} of {len(jobs)} batches of the reports could not be read."
+            if len(chosen.failed) == len(jobs):
+                return replace(
+                    read, text=f"There is no answer: {failed} The first: {next(iter(chosen.failed.values()))}"
+                )
+            reason = f" {failed}" if chosen.failed else ""
             return replace(read, text=f"The reports say nothing that answers the question.{reason}")
         text = yield from complete(
             self._llm,
             self.prompt("answer"),
-            parse=_text,
+            parse=_read_answer,
             retry=self._retry,
+            name="answer",
+            like=question if self._same_language else "",
             points=fence([f"({point.score:.0f}) {point.text}" for point in chosen.points], "point"),
             question=fence([question], "question"),
         )
@@ -211,16 +231,17 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             reply = yield from complete(
                 self._llm,
                 self.prompt("map"),
-                parse=lambda text: parse_model(text, _Points),
+                parse=partial(_read_points, sources=sources),
+                output_cls=_Points,
                 retry=self._retry,
+                name="map",
+                like="\n".join(text for text, _ in passages) if self._same_language else "",
                 passages=fence([text for text, _ in passages]),
                 question=fence([question], "question"),
             )
         except ExtractionError as error:
             return BatchResult(batch, error=str(error)), 0, 0
-        points, citations, dropped = checked_points(
-            ((point.text, point.score, point.sources) for point in reply.points), sources
-        )
+        points, citations, dropped = reply
         return BatchResult(batch, points), citations, dropped
 
 
@@ -242,8 +263,20 @@ def _with_answer(response: RESPONSE_TYPE, answers: Sequence[ReportAnswer]) -> RE
     return response
 
 
-def _text(reply: str) -> str:
-    text = strip_reasoning(reply).strip()
-    if not text:
-        raise ParseError("The reply contains no text.")
-    return text
+def _read_answer(reply: str) -> str:
+    return whole_sentences(plain_answer(reply))
+
+
+def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> tuple[tuple[Point, ...], int, int]:
+    """The points of a reply that rest on sources and have a score, and how many citations and points were dropped.
+
+    Raises
+    ------
+    ParseError
+        If there are points, and all are dropped.
+    """
+    given = read_reply(reply, _Points).points
+    found = checked_points(((point.text, point.score, point.sources) for point in given), sources)
+    if given and not found[0]:
+        raise ParseError(f"None of the {len(given)} points has a score and cites a passage by its number.")
+    return found

@@ -1,19 +1,30 @@
 """`ReportWriter`: reports of communities by a language model, each finding with its sources."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.settings import Settings
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.graphrag.prompts import REPORT_PROMPT
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import ExtractionCache, ExtractionContext, RetryPolicy, Steps, Summarizer, fence, parse_model
+from llama_index.ragkit import (
+    ExtractionCache,
+    ExtractionContext,
+    RetryPolicy,
+    Steps,
+    Summarizer,
+    check_llm,
+    fence,
+)
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["ReportWriter", "read_report"]
@@ -21,18 +32,31 @@ __all__ = ["ReportWriter", "read_report"]
 _DEFAULT_RETRY = RetryPolicy()
 _WORDS_PER_TOKEN = 0.75
 _MOST_RATING = 10.0
+_NUMBERED = re.compile(r"^\s*\[?(\d+)[\].)]")
 
 
-class _Finding(BaseModel):
+class _Finding(TextReply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "text": ("finding", "explanation", "summary", "description", "statement", "content"),
+        "sources": ("source", "statements", "citations", "numbers", "references"),
+    }
+
     text: str
-    sources: list[Any] = Field(default_factory=list)
+    sources: Sources = Field(default_factory=list)
 
 
-class _Reply(BaseModel):
+class _Reply(Reply):
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "title": ("name", "reporttitle"),
+        "summary": ("description", "abstract", "overview"),
+        "rating": ("importance", "score", "impactseverityrating"),
+        "findings": ("finding", "insights", "points", "keyfindings"),
+    }
+
     title: str
     summary: str = ""
     rating: Any = None
-    findings: list[_Finding] = Field(min_length=1)
+    findings: Annotated[list[_Finding], ITEMS] = Field(min_length=1)
 
 
 class ReportWriter(Summarizer):
@@ -44,14 +68,22 @@ class ReportWriter(Summarizer):
     prompt : replaces `REPORT_PROMPT`; variables `statements`, `max_tokens`,
         `max_words`
     retry : how calls are retried; a reply without findings counts as a failure
+    same_language : whether a report that is clearly in another language than the statements is refused [True]
     """
+
+    without_llm: ClassVar[str] = "summarizer=None, which takes reports from the statements themselves"
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"report": REPORT_PROMPT}
 
     def __init__(
-        self, llm: LLM | None = None, prompt: BasePromptTemplate | None = None, retry: RetryPolicy = _DEFAULT_RETRY
+        self,
+        llm: LLM | None = None,
+        prompt: BasePromptTemplate | None = None,
+        retry: RetryPolicy = _DEFAULT_RETRY,
+        same_language: bool = True,
     ) -> None:
         self._llm = llm
+        self._same_language = same_language
         self._retry = retry
         if prompt is not None:
             self.update_prompts({"report": prompt})
@@ -84,10 +116,17 @@ class ReportWriter(Summarizer):
         The report as JSON, and the keys of the cache entries that were used.
         """
         check_count("max_tokens", max_tokens, 1)
-        context = ExtractionContext(self._llm or llm or Settings.llm, cache, user, self._retry)
+        model = self._llm or llm or Settings.llm
+        check_llm(model, self.without_llm)
+        context = ExtractionContext(
+            model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
+        )
+        numbers: dict[int, Sequence[str]] = {int(n): (n,) for text in texts for n in _NUMBERED.findall(text)}
         reply = yield from context.complete(
             self.prompt("report"),
-            parse=_parsed,
+            parse=partial(_cited, numbers=numbers),
+            output_cls=_Reply,
+            like="\n".join(texts),
             statements=fence(["\n".join(texts)], "statements"),
             max_tokens=max_tokens,
             max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),
@@ -96,7 +135,15 @@ class ReportWriter(Summarizer):
 
 
 def _parsed(reply: str) -> _Reply:
-    return parse_model(reply, _Reply)
+    return read_reply(reply, _Reply)
+
+
+def _cited(reply: str, numbers: Mapping[int, Sequence[str]]) -> _Reply:
+    """A report of which at least one finding cites a statement that it was given."""
+    read = _parsed(reply)
+    if numbers and not check_findings([(finding.text, finding.sources) for finding in read.findings], numbers).findings:
+        raise ParseError(f"None of the {len(read.findings)} findings cites a statement that it was given.")
+    return read
 
 
 def read_report(

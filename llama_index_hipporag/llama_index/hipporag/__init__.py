@@ -7,6 +7,7 @@ from llama_index.hipporag.explanation import HippoRAGExplanation
 from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.extraction.openie_extractor import OpenIEExtractor
 from llama_index.hipporag.extraction.recorded_extractor import RecordedExtractor
+from llama_index.hipporag.extraction.spacy_extractor import SpacyExtractor
 from llama_index.hipporag.index import HippoRAGIndex
 from llama_index.hipporag.ircot import IRCoTRetriever
 from llama_index.hipporag.postprocessor import HippoRAGPostprocessor
@@ -24,4 +25,7 @@ __all__ = [
     "NounPhraseExtractor",
     "OpenIEExtractor",
     "RecordedExtractor",
+    "SpacyExtractor",
 ]
+
+__version__ = "0.1.0"

@@ -123,7 +123,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         new = [phrase for phrase in phrases if phrase_id(phrase) not in state.phrases]
         if not new:
             return state
-        vectors = yield from self.resources.embed(new)
+        vectors = yield from self.resources.embed(new, "phrases")
         ids = [phrase_id(phrase) for phrase in new]
         extended = ExtendedPhrases(state.phrases, ids, new, vectors)
         lists, touched = yield from offload(self._with_new, state, extended)
@@ -141,7 +141,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         rows = space.store.snapshot()
         new = [fact for fact in facts if fact_id(fact) not in rows]
         if new:
-            vectors = yield from self.resources.embed([fact_text(fact) for fact in new])
+            vectors = yield from self.resources.embed([fact_text(fact) for fact in new], "facts")
             ids = [fact_id(fact) for fact in new]
             yield from space.put(SpaceRows(ids, vectors, [fact_key(fact) for fact in new], ids))
 

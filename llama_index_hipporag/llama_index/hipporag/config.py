@@ -1,6 +1,6 @@
 """The parameters of graph and search, and the published presets of both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from llama_index.hipporag.text.normalization import Normalizer, check_normalizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
     "PRESETS",
@@ -24,12 +25,12 @@ __all__ = [
 
 Edges = Literal["added", "published"]
 Linking = Literal["entities", "facts", "text"]
-Ensemble = Literal["none", "uncertainty", "average", "product"]
+Ensemble = Literal["none", "uncertainty", "average", "trust"]
 PassageSeeds = Literal["none", "each", "nearest"]
 PhraseCount = Literal["contains", "mentions", "facts"]
-QuestionEntities = Literal["llm", "rules"] | Mapping[str, Sequence[str]]
+QuestionEntities = Literal["llm", "rules"] | Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 
-_WALK_WEIGHT = 0.2  # default of walk_weight for ensemble="product"
+_AVERAGED_WEIGHT = 0.8  # default of walk_weight for ensemble="average" and "uncertainty"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class SearchConfig:
     filter_facts: bool = False
     damping: float = 0.5
     edges: Edges = "added"
-    synonyms: bool = True
+    synonyms: bool = False
     passage_nodes: bool = True
     subject_weight: float = 10.0
     passage_seeds: PassageSeeds = "nearest"
@@ -83,14 +84,18 @@ class SearchConfig:
     counted: PhraseCount = "contains"
     length_normalization: float = 0.0
     conjunction: float = 0.0
-    ensemble: Ensemble = "product"
+    ensemble: Ensemble = "trust"
     walk_weight: float | None = None
+    lexical_weight: float = LEXICAL_WEIGHT
     recognition_threshold: float = 0.9
+    min_in_text: float = 0.5
     num_workers: int = 4
 
     def __post_init__(self) -> None:
-        if not isinstance(self.question_entities, Mapping):
-            check_choice("question_entities, unless it is a mapping,", self.question_entities, ("llm", "rules"))
+        if not (isinstance(self.question_entities, Mapping) or callable(self.question_entities)):
+            check_choice(
+                "question_entities, unless it is a mapping or a function,", self.question_entities, ("llm", "rules")
+            )
         kinds = {
             "linking": Linking, "edges": Edges, "counted": PhraseCount, "ensemble": Ensemble,
             "passage_seeds": PassageSeeds,
@@ -99,7 +104,7 @@ class SearchConfig:
             check_choice(name, getattr(self, name), get_args(kind))
         for name in ("links_per_entity", "facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)
-        for name in ("length_normalization", "conjunction", "passage_seed_weight"):
+        for name in ("length_normalization", "conjunction", "passage_seed_weight", "lexical_weight", "min_in_text"):
             check_number(name, getattr(self, name), 0, 1)
         if self.walk_weight is not None:
             check_number("walk_weight", self.walk_weight, 0, 1)
@@ -114,10 +119,10 @@ class SearchConfig:
 
     @property
     def walk_share(self) -> float:
-        """The weight of the walk, as set or the default of the ensemble; 0 is similarity alone."""
+        """The weight of the walk, as set or the default of the ensemble; 0 is nearness alone."""
         if self.walk_weight is not None:
             return self.walk_weight
-        return _WALK_WEIGHT if self.ensemble == "product" else 1 - _WALK_WEIGHT
+        return 1.0 if self.ensemble == "trust" else _AVERAGED_WEIGHT
 
 
 PUBLISHED: Mapping[str, Any] = MappingProxyType(
@@ -131,7 +136,10 @@ PUBLISHED: Mapping[str, Any] = MappingProxyType(
 )
 """Parameters of the graph that the authors' first code builds."""
 
-_PHRASES_ONLY = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0}
+_PHRASES_ONLY = {
+    "passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0, "lexical_weight": 0.0,
+    "synonyms": True,
+}  # fmt: skip
 
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -146,6 +154,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "v2": {
             "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
             "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
+            "lexical_weight": 0.0, "synonyms": True,
         },
     }
 )  # fmt: skip

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
@@ -30,19 +30,23 @@ class HippoRAGExplanation:
     node_id, text : the passage
     score : the retriever's score, in [0, 1]
     walk : the passage's score in the walk, as a share of the best, in [0, 1]; None without a walk
+    trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
     cosine : of question and passage, in [-1, 1]; None where it was not used
+    lexical : BM25 score of the passage, at least 0; None where it was not used
     linked : the phrases that the walk started from
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
-    fallback : why the answer is that of a dense search without a walk; empty otherwise
+    fallback : why nearness alone decided, without the walk; empty otherwise
     """
 
     node_id: str
     text: str
     score: float
     walk: float | None
+    trust: float | None
     cosine: float | None
+    lexical: float | None
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
@@ -57,7 +61,7 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
     active = np.zeros(graph.shape[1])
     active[found.nodes] = found.active
     seeds = np.array(sorted(found.seeds.weights), np.int64)
-    way = _way(graph, seeds, own, active) if seeds.size and own.size else []
+    way = _way(graph.adjacency(synonyms=found.synonyms), seeds, own, active) if seeds.size and own.size else []
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
     facts += _facts_about(state, graph, row, {*way, *seeds.tolist()})
     top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrase(phrase)))[:_SHOWN]
@@ -66,21 +70,26 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
         text=text,
         score=score,
         walk=None if found.walked is None else float(found.walked[row]),
-        cosine=None if found.cosines is None else float(found.cosines[row]),
+        trust=found.trust,
+        cosine=None if found.near is None else float(found.near.cosines[row]),
+        lexical=None if found.near is None else float(found.near.lexical[row]),
         linked=found.seeds.links,
         facts=list(dict.fromkeys(facts)),
         active=[(state.phrase(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
-        fallback=found.seeds.reason,
+        fallback=found.fallback,
     )
 
 
 def _way(
-    graph: KnowledgeGraph, seeds: NDArray[np.int64], ends: NDArray[np.int64], active: NDArray[np.float64]
+    edges: csr_matrix, seeds: NDArray[np.int64], ends: NDArray[np.int64], active: NDArray[np.float64]
 ) -> list[int]:
     """Phrases of a shortest path from a seed to one of `ends`, through the most activated phrases."""
+    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    from scipy.sparse.csgraph import dijkstra
+
     activated = np.argsort(-active, kind="stable")[:_ACTIVATED]
     known = np.unique(np.concatenate([activated[active[activated] > 0], seeds, ends]))
-    adjacency = graph.adjacency()[known][:, known]
+    adjacency = edges[known][:, known]
     starts = np.searchsorted(known, seeds)
     distance, before, _ = dijkstra(adjacency, unweighted=True, indices=starts, min_only=True, return_predecessors=True)
     goals = np.searchsorted(known, ends)

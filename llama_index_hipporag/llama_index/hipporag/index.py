@@ -9,6 +9,7 @@ from llama_index.core.graph_stores.types import PropertyGraphStore
 from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import PUBLISHED, GraphConfig
 from llama_index.hipporag.export import to_networkx, to_property_graph
+from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.extraction.openie_extractor import OpenIEExtractor
 from llama_index.hipporag.keywords import HippoRAGKeywords, HippoRAGRetrieverKeywords
 from llama_index.hipporag.page import page_of, rows_to_show
@@ -73,6 +74,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     retriever_cls = HippoRAGRetriever
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor
+    rule_extractor = NounPhraseExtractor
 
     PUBLISHED: ClassVar[Mapping[str, Any]] = PUBLISHED
     """Parameters of the graph that the authors' code builds: `HippoRAGIndex(nodes, **HippoRAGIndex.PUBLISHED)`."""

@@ -21,10 +21,11 @@ from llama_index.ragkit import (
     complete,
     fence,
     fresh,
+    plain_answer,
+    report_fallback,
     run_steps,
-    strip_reasoning,
 )
-from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["IRCoTRetriever"]
@@ -42,7 +43,8 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
     is repeated, for at most `max_steps` retrievals. With one retrieval, no LLM is called.
 
     A passage that is retrieved several times has the highest of its scores, so the scores are on the retriever's
-    scale. If the model fails, the passages so far are returned.
+    scale. If the model fails, the passages so far are returned, and
+    a `FallbackEvent` says why.
 
     Parameters
     ----------
@@ -116,6 +118,8 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
                     self.prompt("thought"),
                     parse=_one_line,
                     retry=self._retry,
+                    name="thought",
+                    like=question,
                     passages=fence([r.node.get_content(metadata_mode=MetadataMode.LLM) for r in ranked]),
                     question=fence([question], "question"),
                     thoughts="\n".join(reasoning) or "(none)",
@@ -123,12 +127,10 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
             )
         except ExtractionError as error:
             logger.warning("The chain of thought ends after %d steps: %s", len(reasoning), error)
+            report_fallback("ircot", question, f"the chain of thought ended after {len(reasoning)} steps: {error}")
             return None
 
 
 def _one_line(reply: str) -> str:
-    """The model's reply without its internal reasoning, on one line."""
-    text = " ".join(strip_reasoning(reply).split())
-    if not text:
-        raise ParseError("The reply contains no text.")
-    return text
+    """The model's reply without its internal reasoning and without what announces it, on one line."""
+    return " ".join(plain_answer(reply).split())

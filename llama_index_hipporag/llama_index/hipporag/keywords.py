@@ -40,7 +40,9 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     conjunction: float
     ensemble: Ensemble
     walk_weight: float | None
+    lexical_weight: float
     recognition_threshold: float
+    min_in_text: float
     num_workers: int
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.extraction.openie_extractor import Entities
+from llama_index.hipporag.extraction.openie_extractor import Entities, read_entities
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.search.query_seeds import (
@@ -25,8 +25,10 @@ from llama_index.hipporag.search.query_seeds import (
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
-from llama_index.ragkit import Steps, fence, offload, parse_model
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit import Steps, fence, offload
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.llm.json.shapes import read_reply
+from llama_index.ragkit.text.held import Held, TextWords
 
 __all__ = ["Linker"]
 
@@ -98,18 +100,20 @@ class Linker:
         return _seeds_of(links, "no phrase is near to an entity of the question")
 
     def _entities(self, question: str) -> Steps[Sequence[str]]:
-        if isinstance(self.config.question_entities, Mapping):
-            return self.config.question_entities.get(question, [])
-        if self.config.question_entities == "rules":
+        source = self.config.question_entities
+        if isinstance(source, Mapping):
+            return source.get(question, [])
+        if callable(source):
+            return (yield from offload(source, question))
+        if source == "rules":
             return read_question(question)
-        reply = yield from self.ask(
+        reply: Held[str] = yield from self.ask(
             "question",
-            partial(parse_model, model=Entities),
+            partial(read_entities, words=TextWords(question), least=self.config.min_in_text),
             output_cls=Entities,
             question=fence([question], "question"),
         )
-        found: list[str] = reply.named_entities
-        return found
+        return reply.kept
 
     def _by_facts(self, state: HippoRAGState, graph: KnowledgeGraph, question: str, vector: Any) -> Steps[QuerySeeds]:
         config = self.config
@@ -128,11 +132,12 @@ class Linker:
     ) -> Steps[list[tuple[Fact, float]]]:
         """The facts that a language model finds helpful (HippoRAG 2's recognition graph), in its order.
 
-        Numbers of no fact are ignored, so that a fact can be dropped but not invented.
+        Numbers of no fact are ignored, so that a fact can be dropped but not invented; a reply with no other number is
+        a failure.
         """
         reply = yield from self.ask(
             "facts",
-            partial(parse_model, model=FactFilter),
+            partial(_read_facts, count=len(facts)),
             output_cls=FactFilter,
             question=fence([question], "question"),
             facts=fence(["; ".join(fact) for fact, _ in facts], "fact"),
@@ -140,6 +145,13 @@ class Linker:
         )
         numbers = dict.fromkeys(number for number in reply.facts if 1 <= number <= len(facts))
         return [facts[number - 1] for number in list(numbers)[:most]]
+
+
+def _read_facts(reply: str, count: int) -> FactFilter:
+    read = read_reply(reply, FactFilter)
+    if read.facts and not any(1 <= number <= count for number in read.facts):
+        raise ParseError(f"The numbers of the facts are 1 to {count}; the reply has {read.facts[:5]}.")
+    return read
 
 
 def _seeds_of(links: Sequence[Link], reason: str) -> QuerySeeds:

@@ -1,5 +1,6 @@
 """`HippoRAGRetriever`: retrieval by personalised PageRank on the knowledge graph."""
 
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,7 +32,6 @@ from llama_index.ragkit import (
     run_steps,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.vectors.kernels import cosines
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -40,7 +40,7 @@ __all__ = ["HippoRAGRetrievalEvent", "HippoRAGRetriever"]
 
 dispatcher = get_dispatcher(__name__)
 Floats = NDArray[np.float32]
-_EXACT = 50_000  # passages; their exact cosines take some 30 ms
+_AT_ONCE = 32  # questions of a batch whose walks and scores are in memory together
 
 
 class HippoRAGRetrievalEvent(BaseEvent):
@@ -59,27 +59,29 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     """Retrieves passages from a :class:`HippoRAGIndex`.
 
     A question is linked to phrases of the graph. Personalised PageRank starts there and activates nodes connected to
-    them by facts, synonym edges and passages; the score of a passage combines its probability with its similarity to
-    the question. Where nothing is linked, or a language model for the linking fails, a dense search is used, which
-    :meth:`explain` and an event (:class:`~llama_index.ragkit.FallbackEvent`) report.
+    them by facts, synonym edges and passages; the score of a passage combines its probability with its nearness to
+    the question, dense and lexical together. Where nothing is linked, a language model for the linking fails, or the
+    walk has nothing to do with what is near to the question, nearness alone decides, which :meth:`explain` and an
+    event (:class:`~llama_index.ragkit.FallbackEvent`) report.
 
-    Scores are always in [0, 1], higher is better: the probability is divided by that of the best passage, similarity
-    is (1 + cosine) / 2. `ensemble` combines the two; the score of a dense search is the similarity alone.
+    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they are
+    (1 + s / (1 + abs(s))) / 2, where s is nearness in standard deviations, less a penalty for a small share of a walk
+    that is trusted (`ensemble`). They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
     linking : "text" finds phrases of the graph in the question by matching words, without a model; "entities"
         compares the question's entities with phrases by their vectors (HippoRAG 1); "facts" compares the
         question with facts (HippoRAG 2) ["text"]
-    question_entities : for linking by entities: "rules", "llm", or a mapping from questions to recorded ones
-        ["rules"]
+    question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
+        function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
     links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1] [1, 0]
     node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
     facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]
     filter_facts : whether a language model selects the helpful ones of these facts (one call) [False]
     damping : probability of following an edge, in [0, 1); the rest is the restart probability [0.5]
     edges, synonyms : see :meth:`graph.knowledge_graph.KnowledgeGraph.adjacency`; whether similar phrases are connected
-        ["added", True]
+        ["added", False; presets True]
     passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
         otherwise the sum over their phrases, as set by `counted` [True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
@@ -93,14 +95,18 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
-    ensemble : "product": similarity * (share of the walk) ** `walk_weight`; "average": both scaled to [0, 1], with
-        weight `walk_weight` for the walk and the rest for similarity; "uncertainty": that average where a link has a
-        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["product"]
-    walk_weight : in [0, 1]; 0 is similarity alone [0.2 for "product", 0.8 for "average" and "uncertainty"]
+    ensemble : "trust": nearness + 5 `walk_weight` * trust * log(share of the walk), see
+        :func:`search.ranking.trust`; "average": both scaled to [0, 1], with
+        weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
+        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
+    walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
+    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; presets 0]
     recognition_threshold : in [-1, 1] [0.9]
+    min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
+        [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
-    llm, prompts, retry : for question_entities="llm" (prompt "question") and `filter_facts` (prompt "facts");
-        see :class:`~llama_index.ragkit.DerivedRetriever`
+    llm, prompts, retry, llm_mode, same_language : for question_entities="llm" (prompt "question") and `filter_facts`
+        (prompt "facts"); see :class:`~llama_index.ragkit.DerivedRetriever`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -171,7 +177,11 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         return (yield from offload(_explained, found, nodes))
 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
-        """Answer many questions at once, with the same results as `retrieve`, by joint walks."""
+        """Answer many questions, with the same results as `retrieve`, by joint walks.
+
+        32 questions are processed at a time, or `num_workers` if that is more, so that the memory beside that of the
+        index depends on the number of passages and phrases, not on that of the questions.
+        """
         return run_steps(self._answers([as_bundle(query) for query in queries]))
 
     async def aretrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
@@ -179,13 +189,20 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         return await arun_steps(self._answers([as_bundle(query) for query in queries]))
 
     def _answers(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
-        queries = yield from self._queries(bundles)
-        if not queries:
+        waiting = deque((yield from self._queries(bundles)))
+        if not waiting:
             return [[] for _ in bundles]
+        answers: list[list[NodeWithScore]] = []
+        while waiting:  # what a question was answered with is released with its block
+            size = min(len(waiting), max(_AT_ONCE, self.options.num_workers))
+            answers += yield from self._answered([waiting.popleft() for _ in range(size)])
+        return answers
+
+    def _answered(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[list[NodeWithScore]]]:
         answers: list[list[NodeWithScore]] = []
         for query, found in zip(queries, (yield from self._search_many(queries)), strict=True):
             self._report(query, found)
-            answers += [(yield from self._results(found))]
+            answers.append((yield from self._results(found)))
         return answers
 
     def _search_many(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[GraphSearchResult]]:
@@ -197,7 +214,9 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         else:
             linked = [outcome.unwrap() for outcome in (yield from gather(jobs, self.options.num_workers))]
         all_seeds = [seeds for seeds, _ in linked]
-        near = [None if vector is None else _cosines(state, vector) for _, vector in linked]
+        near, weight = [], self.options.lexical_weight
+        for query, (_, vector) in zip(queries, linked, strict=True):
+            near.append(None if vector is None else (yield from query.nearness(weight, vector)))
         found = yield from offload(search_many, state, graph, allowed, all_seeds, near, self.options, wanted)
         for query, seeds in zip(queries, all_seeds, strict=True):
             dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in seeds.links]))
@@ -212,11 +231,3 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
 
 def _explained(found: GraphSearchResult, nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:
     return [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
-
-
-def _cosines(state: HippoRAGState, vector: Floats) -> NDArray[np.float64]:
-    """Cosines of the question and every passage: exact up to `_EXACT` passages, otherwise to float32 accuracy."""
-    if len(state.chunks) <= _EXACT:
-        return cosines(state.chunks.matrix, vector)
-    near: NDArray[np.float64] = state.chunks.cosines([vector])[:, 0].astype(np.float64).round(6)
-    return near

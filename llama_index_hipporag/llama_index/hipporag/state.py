@@ -84,6 +84,12 @@ class HippoRAGState:
         """The fact of each column."""
         return list(self.facts)
 
+    @cached_property
+    def fact_columns(self) -> Rows:
+        """The column of the fact of each row of `fact_vectors`."""
+        facts = facts_of(record.key for record in self.fact_vectors.records)
+        return np.fromiter(map(self.facts.__getitem__, facts), np.int64, len(facts))
+
     def known_names(self, normalizer: Normalizer) -> KnownNames:
         """The phrases, to be found in questions; their numbers are rows."""
         if normalizer not in self._known_names:

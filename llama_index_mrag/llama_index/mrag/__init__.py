@@ -27,3 +27,5 @@ __all__ = [
     "multi_aspect_table",
     "random_baseline",
 ]
+
+__version__ = "0.1.0"

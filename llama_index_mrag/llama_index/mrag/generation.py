@@ -15,7 +15,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.settings import Settings
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
 from llama_index.mrag.sampling import sample_aspects
@@ -28,13 +28,14 @@ from llama_index.ragkit import (
     content_id,
     fence,
     gather,
-    parse_model,
+    plain_answer,
     plain_text,
     run_steps,
-    strip_reasoning,
+    whole_sentences,
 )
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["Generated", "MultiAspectGenerator"]
@@ -45,10 +46,13 @@ _FIVE_ATTEMPTS = RetryPolicy(max_attempts=5)  # as published
 _WORD = re.compile(r"\w+")
 
 
-class Topics(BaseModel):
+class Topics(Reply):
     """The schema of the LLM's reply with topics."""
 
-    topics: list[str] = Field(min_length=1)
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"topics": ("topic", "titles", "articles", "list")}
+    items: ClassVar[str] = "topics"
+
+    topics: TextList = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,8 @@ class MultiAspectGenerator(PromptHolder):
                 self.prompt("story"),
                 parse=partial(_read_story, titles=titles),
                 retry=self._retry,
+                name="story",
+                like="\n".join(texts),
                 count=len(documents),
                 titles="; ".join(titles),
                 articles=fence(texts, "article"),
@@ -227,8 +233,11 @@ class MultiAspectGenerator(PromptHolder):
         reply: Topics = yield from complete(
             self._model,
             self.prompt("topics"),
-            parse=partial(parse_model, model=Topics),
+            parse=partial(read_reply, model=Topics),
+            output_cls=Topics,
             retry=self._retry,
+            name="topics",
+            like=category,
             category=category,
             count=count,
         )
@@ -238,13 +247,20 @@ class MultiAspectGenerator(PromptHolder):
         prompt = self.prompt("article")
         return (
             yield from complete(
-                self._model, prompt, parse=_read_text, retry=self._retry, category=category, topic=topic
+                self._model,
+                prompt,
+                parse=_read_text,
+                retry=self._retry,
+                name="article",
+                like=f"{category} {topic}",
+                category=category,
+                topic=topic,
             )
         )
 
 
 def _read_text(reply: str) -> str:
-    text = strip_reasoning(reply)
+    text = whole_sentences(plain_answer(reply))
     if len(text) < _SHORTEST:
         raise ParseError(f"The reply has {len(text)} characters, fewer than {_SHORTEST}.")
     return text

@@ -104,7 +104,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
         return _reordered(nodes, matched, dict(found.ranking))
 
     def _complete(self, **kwargs: Any) -> Steps[Any]:
-        return (yield from complete(self._index.llm, ASPECTS_PROMPT, retry=RetryPolicy(), **kwargs))
+        return (yield from complete(self._index.llm, ASPECTS_PROMPT, retry=RetryPolicy(), name="aspects", **kwargs))
 
 
 def _reordered(

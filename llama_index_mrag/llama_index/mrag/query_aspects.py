@@ -1,29 +1,35 @@
 """The aspects of a question, as texts and as vectors."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.mrag.config import SearchConfig
 from llama_index.mrag.embedding import with_heads
 from llama_index.mrag.text.aspects import cut_aspects
-from llama_index.ragkit import Resources, Steps, call, fence, parse_model, query_matrix
+from llama_index.ragkit import Resources, Steps, call, fence, query_matrix
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 
 __all__ = ["AspectQueries", "aspects_of", "embed_aspects"]
 
 logger = logging.getLogger(__name__)
 
 
-class AspectQueries(BaseModel):
+class AspectQueries(Reply):
     """The schema of the LLM's reply."""
 
-    queries: list[str] = Field(min_length=1)
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "queries": ("query", "searchqueries", "subqueries", "questions", "searches", "aspects")
+    }
+    items: ClassVar[str] = "queries"
+
+    queries: TextList = Field(min_length=1, description="search queries")
 
 
 def aspects_of(
@@ -42,7 +48,9 @@ def aspects_of(
     if config.aspects == "llm":
         try:
             reply: AspectQueries = yield from complete(
-                parse=partial(parse_model, model=AspectQueries),
+                parse=partial(read_reply, model=AspectQueries),
+                output_cls=AspectQueries,
+                like=question,
                 question=fence([question], "question"),
                 num_queries=config.num_queries,
             )

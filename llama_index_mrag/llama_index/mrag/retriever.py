@@ -29,9 +29,10 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     heads and of BM25 for each of them count beside it, by the number of aspects, and by how far they agree with what is
     near to the whole question (:mod:`llama_index.mrag.voting.ranking`).
 
-    Scores are 1 / (1 + exp(-s)), in [0, 1], s being a weighted mean of nearness and votes in standard deviations of the
-    hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every aspect every head
-    puts the node first (:mod:`llama_index.mrag.voting.votes`). They are comparable within one question.
+    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a weighted mean of nearness and votes in standard
+    deviations of the hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every
+    aspect every head puts the node first (:mod:`llama_index.mrag.voting.votes`). They are comparable within one
+    question.
 
     Parameters
     ----------

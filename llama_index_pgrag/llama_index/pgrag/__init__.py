@@ -24,3 +24,5 @@ __all__ = [
     "PGRAGPostprocessor",
     "PGRAGRetriever",
 ]
+
+__version__ = "0.1.0"

@@ -72,7 +72,7 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
         new = {kind: {i: cell for i, cell in cells[kind].items() if i not in stored[kind]} for kind in KINDS}
         distinct = sorted({cell.text for kind in KINDS for cell in new[kind].values()})
         if distinct:
-            vectors = yield from self.resources.embed(distinct)
+            vectors = yield from self.resources.embed(distinct, "topics and facts")
             as_matrix(list(vectors), distinct, self.storage.struct.embedding["dimension"])
             place = {text: i for i, text in enumerate(distinct)}
             for kind in KINDS:

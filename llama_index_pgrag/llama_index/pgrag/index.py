@@ -7,6 +7,7 @@ from llama_index.pgrag.builder import PseudoGraphBuilder
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.export import to_networkx
 from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
+from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
 from llama_index.pgrag.keywords import PGRAGKeywords, PGRAGRetrieverKeywords
 from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
@@ -69,6 +70,7 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     retriever_cls = PGRAGRetriever
     keywords = PGRAGKeywords
     default_extractor = MindMapExtractor
+    rule_extractor = OutlineExtractor
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 

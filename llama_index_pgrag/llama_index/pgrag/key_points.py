@@ -1,22 +1,38 @@
 """The key points of a question: those given with it, those that an LLM generates, or the question itself."""
 
 import logging
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import QueryBundle
+from pydantic import Field
 
 from llama_index.pgrag.config import SearchConfig
-from llama_index.pgrag.maps.verification import statements_of
-from llama_index.ragkit import Steps, fence, strip_reasoning
+from llama_index.ragkit import (
+    Steps,
+    fence,
+    plain_lines,
+    strip_reasoning,
+)
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 
 __all__ = ["KeyPointsEvent", "key_points_of"]
 
 logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
+
+
+class KeyPoints(Reply):
+    """Reply to the prompt for key points."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"key_points": ("points", "keypoint", "statements", "facts")}
+    items: ClassVar[str] = "key_points"
+
+    key_points: TextList = Field(min_length=1, description="short statements that a full answer consists of")
 
 
 class KeyPointsEvent(BaseEvent):
@@ -49,7 +65,11 @@ def key_points_of(
     elif config.key_points == "llm" and points == [question]:
         try:
             points = yield from complete(
-                parse=_read_points, question=fence([question], "question"), max_points=config.max_key_points
+                parse=_read_points,
+                output_cls=KeyPoints,
+                like=question,
+                question=fence([question], "question"),
+                max_points=config.max_key_points,
             )
             points = points[: config.max_key_points]
         except ExtractionError as error:
@@ -60,7 +80,10 @@ def key_points_of(
 
 
 def _read_points(reply: str) -> list[str]:
-    points = list(dict.fromkeys(statements_of(strip_reasoning(reply))))
-    if not points:
-        raise ParseError("The reply contains no key point.")
-    return points
+    """Those of JSON, or the lines of a reply to a prompt that asks for lines."""
+    try:
+        return read_reply(reply, KeyPoints).key_points
+    except ParseError:
+        if re.search(r"[{}]", strip_reasoning(reply)):
+            raise
+        return plain_lines(reply)

@@ -9,7 +9,9 @@ from llama_index.pgrag.maps.verification import Check
 __all__ = ["from_record", "is_unverified", "to_record"]
 
 
-def to_record(topic: str, paths: Iterable[Path], checks: Sequence[Check] = (), attempts: int = 0) -> dict[str, Any]:
+def to_record(
+    topic: str, paths: Iterable[Path], checks: Sequence[Check] = (), attempts: int = 0, dropped: int = 0
+) -> dict[str, Any]:
     """The record of a node.
 
     Parameters
@@ -17,12 +19,15 @@ def to_record(topic: str, paths: Iterable[Path], checks: Sequence[Check] = (), a
     paths : each begins with the topic
     checks : one for each part of the text whose statements were verified
     attempts : how often the model generated statements
+    dropped : facts that the text does not hold
     """
     record: dict[str, Any] = {"topic": topic, "paths": [list(path[1:]) for path in paths]}
     if checks:
         record["verified"] = all(check.passed for check in checks)
         record["checks"] = [{"rouge_l": check.rouge_l, "semantic": check.semantic} for check in checks]
         record["attempts"] = attempts
+    if dropped:
+        record["dropped"] = {"facts": dropped}
     return record
 
 

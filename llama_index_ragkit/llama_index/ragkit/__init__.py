@@ -8,8 +8,9 @@ renders the pages, and :func:`persist` saves a storage context so that a killed 
 """
 
 from llama_index.ragkit.errors import RagKitError
-from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext
+from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, passages_of
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
+from llama_index.ragkit.extraction.failure_watch import FailureWatch, all_failed
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.structured import StructuredExtractor
 from llama_index.ragkit.extraction.summarizers import LLMSummarizer, Summarizer
@@ -17,6 +18,8 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
+from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     LLMRetrieverKeywords,
@@ -30,11 +33,12 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import deepened, fit_tokens, fresh, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
+from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import complete
+from llama_index.ragkit.llm.completion import Rejected, check_llm, complete
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
-from llama_index.ragkit.llm.prompts import PromptHolder, fence
+from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
@@ -72,8 +76,11 @@ __all__ = [
     "ExtractionCache",
     "ExtractionContext",
     "ExtractiveSummarizer",
+    "Failure",
+    "FailureWatch",
     "FallbackEvent",
     "Found",
+    "HybridRetriever",
     "IndexKeywords",
     "IndexStorage",
     "LLMRetrieverKeywords",
@@ -88,6 +95,7 @@ __all__ = [
     "RagKitError",
     "Record",
     "Records",
+    "Rejected",
     "Resources",
     "RetrieverKeywords",
     "RetryPolicy",
@@ -100,10 +108,12 @@ __all__ = [
     "SummaryBuilder",
     "SummaryMethods",
     "SummaryWriter",
+    "all_failed",
     "arun_steps",
     "as_bundle",
     "as_matrix",
     "call",
+    "check_llm",
     "complete",
     "content_id",
     "count_tokens",
@@ -124,7 +134,10 @@ __all__ = [
     "offload",
     "parse_model",
     "parse_pairs",
+    "passages_of",
     "persist",
+    "plain_answer",
+    "plain_lines",
     "plain_text",
     "query_matrix",
     "register_index",
@@ -136,4 +149,9 @@ __all__ = [
     "texts_of",
     "title_of",
     "to_plain",
+    "whole_sentences",
+    "with_example",
+    "without_announcement",
 ]
+
+__version__ = "0.1.0"

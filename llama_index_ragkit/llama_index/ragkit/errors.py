@@ -11,7 +11,8 @@ RagKitError
 │   └── EmbeddingModelMismatchError    not the model that the index was built with
 ├── ExtractorMismatchError             not the extractor or summarizer that the index was built with
 ├── ExtractionError                    an LLM step failed for a node after all retries
-│   └── ParseError (ValueError)        the model's output could not be read
+│   ├── ParseError (ValueError)        the model's output could not be read
+│   └── LanguageModelError             every further call would fail too: wrong key, unknown model, no server
 ├── CacheRequiredError                 a delete must also clear the cache, and no cache was passed
 └── ConcurrentWriteError               another writer has written, or is writing, to the index
 """
@@ -26,6 +27,7 @@ __all__ = [
     "ExtractorMismatchError",
     "FormatVersionError",
     "HalfWrittenError",
+    "LanguageModelError",
     "MissingSpaceError",
     "ParseError",
     "RagKitError",
@@ -75,11 +77,24 @@ class ExtractorMismatchError(RagKitError):
 
 
 class ExtractionError(RagKitError):
-    """An LLM step failed for a node after all retries."""
+    """An LLM step failed for a node after all retries.
+
+    Attributes
+    ----------
+    step : the name of the prompt, if it has one
+    """
+
+    step: str = ""
 
 
 class ParseError(ExtractionError, ValueError):
     """The output of a model could not be read."""
+
+
+class LanguageModelError(ExtractionError):
+    """The language model cannot be used: a wrong API key, an unknown model, no server, or the same failure again and
+    again.
+    """
 
 
 class CacheRequiredError(RagKitError):

@@ -13,7 +13,18 @@ from pydantic import BeforeValidator, ValidationError, ValidationInfo
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["ON_ERROR", "OnError", "check_choice", "check_count", "check_number", "choice", "count", "number", "refusal"]
+__all__ = [
+    "ON_ERROR",
+    "OnError",
+    "check_choice",
+    "check_component",
+    "check_count",
+    "check_number",
+    "choice",
+    "count",
+    "number",
+    "refusal",
+]
 
 T = TypeVar("T")
 
@@ -73,6 +84,33 @@ def check_number(
             allowed = f"in {'(' if above else '['}{low:g}, {high:g}{')' if below else ']'}"
         raise ConfigurationError(f"{name} must be a number {allowed}, not {value!r}.")
     return float(value)
+
+
+def check_component(name: str, value: T, kind: type | tuple[str, ...], wanted: str, method: str = "") -> T:
+    """The value, if it is an object of a kind, and of no other method.
+
+    Parameters
+    ----------
+    kind : its class, or the attributes that it must have
+    wanted : what is needed, with examples, for the message
+    method : the method that uses it, if a component of this kind belongs to one; its attribute `method` must then be
+        equal, or empty or absent for components of any method
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    fits = isinstance(value, kind) if isinstance(kind, type) else all(hasattr(value, part) for part in kind)
+    own = getattr(value, "method", "")
+    if fits and not isinstance(value, type) and not (method and own and own != method):
+        return value
+    if isinstance(value, type):
+        found = f"the class {value.__name__}: pass an object"
+    elif fits:
+        found = f"{type(value).__name__}, which belongs to {own!r}"
+    else:
+        found = repr(value) if isinstance(value, (str, int, float)) else type(value).__name__
+    raise ConfigurationError(f"{name} must be {wanted}, not {found}.")
 
 
 # -- the same for the fields of a pydantic model ------------------------------------------------------

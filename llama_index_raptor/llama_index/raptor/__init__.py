@@ -20,3 +20,5 @@ __all__ = [
     "RaptorRetriever",
     "UMAPGMMClustering",
 ]
+
+__version__ = "0.1.0"

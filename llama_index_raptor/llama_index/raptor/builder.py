@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-from llama_index.ragkit import Change, IndexStorage, Record, Resources, Steps, SummaryBuilder, SummaryWriter
+from llama_index.ragkit import (
+    Change,
+    Failure,
+    IndexStorage,
+    Record,
+    Resources,
+    Steps,
+    SummaryBuilder,
+    SummaryWriter,
+)
+from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
@@ -28,7 +38,11 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self, storage: IndexStorage, resources: Resources, config: TreeConfig, clustering: Clustering | None = None
     ) -> None:
         super().__init__(storage, resources, config)
-        self._clustering: Clustering = GraphClustering() if clustering is None else clustering
+        wanted = "a clustering of RAPTOR, such as GraphClustering() or UMAPGMMClustering()"
+        chosen = GraphClustering() if clustering is None else clustering
+        self._clustering: Clustering = check_component(
+            "clustering", chosen, ("cluster", "fingerprint"), wanted, "raptor"
+        )
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
 
     @property
@@ -76,9 +90,9 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         """As :meth:`write_missing`."""
         return (yield from self.write_missing(state))
 
-    def failures(self, state: RaptorState) -> int:
-        """How many summaries are missing."""
-        return len(state.unwritten)
+    def failures(self, state: RaptorState) -> list[Failure]:
+        """The summaries that are missing."""
+        return self._summaries.failures(state.unwritten)
 
     def missing(self, state: RaptorState) -> int:
         """How many summaries are missing."""

@@ -151,21 +151,29 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         llm: LLM | None = None,
         summary_tokens: int = 200,
         cluster_size: float = 10,
+        sample: int = 500,
     ) -> Estimate:
-        """Estimate the LLM calls and tokens of a build, without calling a model.
+        """Estimate what a build asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        documents, extractor, transformations, llm, sample : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summarizer : a summarizer that needs no LLM adds no cost
         summary_tokens : output tokens of a summary; its children are read once
         cluster_size : assumed ratio of the number of nodes of a layer to that of the layer above
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens.
+        Calls, prompt tokens and reply tokens; embedded texts and tokens.
         """
-        work = super().estimate(documents, extractor=extractor, transformations=transformations, llm=llm)
+        work = super().estimate(
+            documents,
+            extractor=extractor,
+            summarizer=summarizer,
+            transformations=transformations,
+            llm=llm,
+            sample=sample,
+        )
         if not (summarizer or LLMSummarizer()).needs_llm:
             return work
         nodes = nodes_of(documents, transformations)

@@ -34,8 +34,9 @@ class _FoundInTree:
 class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanation]):
     """Retrieves chunks and summaries from a :class:`~llama_index.raptor.RaptorIndex`.
 
-    Scores are 1 / (1 + exp(-s)), in [0, 1], s being the nearness of a node in standard deviations of the question's
-    hundred nearest chunks (:mod:`llama_index.raptor.search.node_scores`). They are comparable within one question.
+    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being the nearness of a node in standard deviations of the
+    question's hundred nearest chunks (:mod:`llama_index.raptor.search.node_scores`). They are comparable within one
+    question.
 
     Parameters
     ----------

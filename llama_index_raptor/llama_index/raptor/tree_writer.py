@@ -175,7 +175,7 @@ class TreeWriter:
         self.failed.update(failed)
         if not texts:
             return
-        vectors = yield from self._resources.embed([text for text, _ in texts.values()])
+        vectors = yield from self._resources.embed([text for text, _ in texts.values()], "summaries")
         nodes = [derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()]
         pairs = zip(nodes, texts.values(), strict=True)
         records: dict[str, Record] = {

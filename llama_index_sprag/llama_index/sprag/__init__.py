@@ -31,3 +31,5 @@ __all__ = [
     "SpRAGRetriever",
     "published_config",
 ]
+
+__version__ = "0.1.0"

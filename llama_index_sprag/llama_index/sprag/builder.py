@@ -10,11 +10,13 @@ from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.ragkit import (
     Builder,
     Change,
+    Failure,
     IndexStorage,
     Record,
     Resources,
     SpaceRows,
     Steps,
+    all_failed,
     content_id,
     offload,
     sort_key,
@@ -121,9 +123,9 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         """Describe the documents that were not."""
         return (yield from self._write(state, set(state.undescribed), Change(), may_call=True))
 
-    def failures(self, state: SpRAGState) -> int:
-        """How many documents were not described."""
-        return len(state.undescribed)
+    def failures(self, state: SpRAGState) -> list[Failure]:
+        """The documents that were not described."""
+        return [Failure(key, "context", state.documents[key].error) for key in state.undescribed]
 
     def _write(self, state: SpRAGState, touched: set[str], change: Change, *, may_call: bool) -> Steps[SpRAGState]:
         removed = set(change.removed)
@@ -188,10 +190,13 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def _describe(self, read: Mapping[str, DocumentChunks], *, may_call: bool) -> Steps[dict[str, Described]]:
         known = {}
+        again: set[str] = set()
         keys: dict[str, Sequence[str]] = {}
         for key in read:
             record = yield from self.storage.records.get(CONTEXTS, key)
-            if record is not None and not record.get("error"):
+            if record is not None and record.get("error"):
+                again.add(key)
+            elif record is not None:
                 keys[key] = record.get("cache_keys", ())
                 names = ("title", "summary", "sections", "section_summaries", "source", "terms")
                 known[key] = Description(**{name: record[name] for name in names})
@@ -213,6 +218,9 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             show_progress=resources.show_progress,
             on_error=resources.on_error,
         )
+        failed = {f"Document {key}": each.error for key, each in zip(read, found, strict=True) if each.error}
+        if may_call and not again and 1 < len(failed) == len(read):
+            raise all_failed("documents", failed)
         return {
             key: Described(
                 each.description,
@@ -278,7 +286,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         if not todo:
             return
         texts = [contextualised(header, node.get_content(metadata_mode=MetadataMode.EMBED)) for node, header in todo]
-        vectors = yield from self.resources.embed(texts)
+        vectors = yield from self.resources.embed(texts, "chunks with headers")
         ids = [node.node_id for node, _ in todo]
         rows = SpaceRows(
             ids=ids,

@@ -8,6 +8,7 @@ from llama_index.ragkit.html import Page
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.extraction.rule_context import RuleContext
 from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
 from llama_index.sprag.page import chunks_to_show, page_of
 from llama_index.sprag.retriever import SpRAGRetriever
@@ -65,6 +66,7 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     retriever_cls = SpRAGRetriever
     keywords = SpRAGKeywords
     default_extractor = AutoContext
+    rule_extractor = RuleContext
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 

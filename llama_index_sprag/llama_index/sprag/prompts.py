@@ -34,7 +34,7 @@ SECTIONS_PROMPT = PromptTemplate(
     "{parts}\n"
     "\n"
     "Answer with one JSON object and nothing else, such as\n"
-    '{"sections": [{"first": {first}, "title": "Liquidity", "summary": "This section is about: ..."}]}\n'
+    '{"sections": [{"first": {first}, "title": "...", "summary": "This section is about: ..."}]}\n'
     "JSON:"
 )
 

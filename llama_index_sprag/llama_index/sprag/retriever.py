@@ -10,7 +10,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.ragkit import (
     DerivedIndex,
@@ -22,9 +22,9 @@ from llama_index.ragkit import (
     fence,
     fit_tokens,
     offload,
-    parse_model,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
@@ -42,10 +42,15 @@ if TYPE_CHECKING:
 __all__ = ["QueriesReply", "SpRAGFound", "SpRAGRetriever"]
 
 
-class QueriesReply(BaseModel):
+class QueriesReply(Reply):
     """Reply to the prompt for search queries."""
 
-    queries: list[str] = Field(min_length=1, description="search queries")
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "queries": ("query", "searchqueries", "subqueries", "questions", "searches")
+    }
+    items: ClassVar[str] = "queries"
+
+    queries: TextList = Field(min_length=1, description="search queries")
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,9 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         try:
             reply = yield from self._complete(
                 "queries",
-                partial(parse_model, model=QueriesReply),
+                partial(read_reply, model=QueriesReply),
+                output_cls=QueriesReply,
+                like=bundle.query_str,
                 question=fence([bundle.query_str], "question"),
                 max_queries=self.options.max_queries,
             )

@@ -7,14 +7,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.index.contents import aligned_scores
 from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
 
 __all__ = ["SpRAGState"]
-
-_EXACT = 50_000  # rows; their exact cosines take some 30 ms
 
 
 @dataclass(frozen=True)
@@ -70,31 +69,19 @@ class SpRAGState:
         context_weight : weight of the vector of header and chunk together; the rest is that of the chunk alone, which
             counts fully where a chunk has no header
         """
-        plain = _cosines(self.chunks, vector)
+        plain = question_cosines(self.chunks, vector)
         if len(self.contexts) and context_weight:
             rows = self._context_rows
             known = rows >= 0
-            with_header = _cosines(self.contexts, vector)[known]
+            with_header = question_cosines(self.contexts, vector)[known]
             plain[rows[known]] += context_weight * (with_header - plain[rows[known]])
         return plain
 
-    def lexical_scores(self, question: str) -> NDArray[np.float64]:
-        """BM25 score of each chunk, shape (n,)."""
-        found = np.zeros(len(self.chunks))
-        for rows, scores in zip(self._lexical_rows, self.lexical.scores(question), strict=True):
-            hit = (scores > 0) & (rows >= 0)
-            found[rows[hit]] = scores[hit]
-        return found
+    def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
+        return aligned_scores(self.lexical, question, self._lexical_rows, len(self.chunks), allowed)
 
     @property
     def undescribed(self) -> list[str]:
         """Keys of the documents that were not described, sorted."""
         return sorted(key for key, document in self.documents.items() if document.error)
-
-
-def _cosines(rows: Snapshot, vector: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Exact up to `_EXACT` rows, otherwise to float32 accuracy."""
-    if len(rows) <= _EXACT:
-        return cosines(rows.matrix, vector)
-    near: NDArray[np.float64] = rows.cosines([vector])[:, 0].astype(np.float64).round(6)
-    return near

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
 from llama_index.gemrag.extraction.keyphrases import key_questions
 from llama_index.gemrag.prompts import QUESTION_PROMPT
@@ -19,10 +19,11 @@ from llama_index.ragkit import (
     Steps,
     fence,
     offload,
-    parse_model,
     plain_text,
 )
-from llama_index.ragkit.validation import count
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.text.held import Held, TextWords, held
+from llama_index.ragkit.validation import count, number
 
 __all__ = ["KeyphraseQuestionExtractor", "UtilityQuestionExtractor"]
 
@@ -31,24 +32,20 @@ _TOKENS_PER_QUESTION = 25
 Count = Annotated[int, count(0)]
 
 
-class _Questions(BaseModel):
+class _Questions(Reply):
     """What the model's reply must hold."""
 
-    questions: list[str] = Field(min_length=1, description="Questions that the text answers.")
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "questions": ("question", "queries", "utilityquestions", "items", "list")
+    }
+    items: ClassVar[str] = "questions"
 
-    @field_validator("questions", mode="before")
-    @classmethod
-    def _as_list(cls, value: Any) -> Any:
-        """Convert a single question, or questions wrapped in objects, to a list of texts."""
-        values = [value] if isinstance(value, str) else value
-        if not isinstance(values, list):
-            return value
-        return [v["question"] if isinstance(v, dict) and isinstance(v.get("question"), str) else v for v in values]
+    questions: TextList = Field(min_length=1, description="Questions that the text answers.")
 
     @field_validator("questions")
     @classmethod
     def _distinct(cls, values: list[str]) -> list[str]:
-        distinct = list({" ".join(v.split()).casefold(): " ".join(v.split()) for v in reversed(values)}.values())[::-1]
+        distinct = list({value.casefold(): value for value in reversed(values)}.values())[::-1]
         with_words = [question for question in distinct if any(c.isalnum() for c in question)]
         if not with_words:
             raise ValueError("none of the questions has a word")
@@ -59,11 +56,14 @@ class UtilityQuestionExtractor(NodeExtractor):
     """Generates the questions that a node answers with a language model, in one call per node.
 
     The record is `{"questions": [...]}`, distinct and not empty, at most `num_questions`; a reply with fewer is
-    accepted, one without any is requested again.
+    accepted, one without any is requested again. Questions that share too few words with the text are dropped, and
+    counted in the record under `dropped`; if all are, the reply is requested again.
 
     Parameters
     ----------
     num_questions : questions per node, m in the paper [5]; 0 generates none and needs no LLM
+    min_in_text : least share of the words of a question that the text must have, in [0, 1]; 0 for no check, as for
+        questions in another language [0.1]
     prompts : {"questions": ...} to replace the default prompt; variables `text` and `num_questions`
 
     Raises
@@ -72,9 +72,13 @@ class UtilityQuestionExtractor(NodeExtractor):
         If a parameter has an invalid value.
     """
 
+    method: ClassVar[str] = "gemrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"questions": QUESTION_PROMPT}
 
+    without_llm: ClassVar[str] = "extractor=KeyphraseQuestionExtractor()"
+
     num_questions: Count = 5
+    min_in_text: Annotated[float, number(0, 1)] = 0.1
 
     def extract(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Steps[list[Extraction]]:
         """As for every extractor; see :meth:`NodeExtractor.extract`."""
@@ -84,14 +88,17 @@ class UtilityQuestionExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: one call."""
+        text = plain_text(node)
         reply = yield from context.complete(
             self.prompt("questions"),
-            parse=partial(parse_model, model=_Questions),
+            parse=partial(_read, words=TextWords(text), least=self.min_in_text),
             output_cls=_Questions,
-            text=fence([plain_text(node)], "text"),
+            like=text,
+            text=fence([text], "text"),
             num_questions=self.num_questions,
         )
-        return {"questions": reply.questions[: self.num_questions]}
+        dropped = {"dropped": {"questions": reply.dropped}} if reply.dropped else {}
+        return {"questions": reply.kept[: self.num_questions], **dropped}
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """One call."""
@@ -99,6 +106,10 @@ class UtilityQuestionExtractor(NodeExtractor):
             return Estimate()
         work = super().estimate_node(node, count)
         return Estimate(work.calls, work.prompt_tokens, _TOKENS_PER_QUESTION * self.num_questions)
+
+
+def _read(reply: str, words: TextWords, least: float) -> Held[str]:
+    return held(read_reply(reply, _Questions).questions, words.share, least, "questions")
 
 
 class KeyphraseQuestionExtractor(NodeExtractor):
@@ -119,6 +130,7 @@ class KeyphraseQuestionExtractor(NodeExtractor):
         If a parameter has an invalid value.
     """
 
+    method: ClassVar[str] = "gemrag"
     needs_llm: ClassVar[bool] = False
 
     num_questions: Count = 5

@@ -3,13 +3,13 @@
 With t the cosine of the prompt and the text, s the largest cosine of the prompt and one of the node's m questions, and
 h the mean cosine of the text and all questions of the index,
 
-    score = t + (1 - (1 - w)^m) * r(s)^2 * max(0, s - t) - c * h          w = 0.5, c = 0.2       (fused)
+    score = t + (1 - (1 - w)^m) * r(s) * max(0, s - t) - c * h          w = 0.5, c = 0.2       (fused)
     r(s)  = (s - usual) / (best - usual), from 0 to 1
 
 with `best` the largest cosine of the prompt and any question, and `usual` the mean of the hundred largest. A question
 can raise the score of its node but never lower it, since a chunk also answers questions that were not extracted; the
 more questions it has, the fewer are missing, so the weight grows with m from w towards 1. A question contributes the
-amount by which it is nearer than the text, times r^2, how far it stands out from all questions: for a vague prompt many
+amount by which it is nearer than the text, times r, how far it stands out from all questions: for a vague prompt many
 questions are slightly nearer than their texts, which is not informative. h is the node's degree in the memory graph
 divided by the number of nodes: a hub is near to every question, so its similarity to the prompt is less informative
 (hubness: Radovanovic et al., JMLR 11, 2010). The first eigenvector represents the same effect, and D^-1/2 removes it
@@ -107,7 +107,7 @@ class Rule:
         """
         if self.blend is not None:
             return np.where(np.isfinite(best), best, text)
-        lifted = scale.relevance(best) ** 2 * np.where(np.isfinite(best), np.maximum(best - text, 0), 0)
+        lifted = scale.relevance(best) * np.where(np.isfinite(best), np.maximum(best - text, 0), 0)
         weight = 1 - np.power(1 - self.question_weight, counts, dtype=np.float64)
         score: Array = text + weight * lifted - self.hub_penalty * hub
         return score

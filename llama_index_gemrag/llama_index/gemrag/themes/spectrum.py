@@ -9,8 +9,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from llama_index.gemrag.graph.memory_graph import MemoryGraph
 from llama_index.ragkit.blas import one_blas_thread
@@ -64,6 +62,9 @@ def lanczos(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     It works in the precision of the graph's arrays. The start vector is near the first eigenvector,
     sqrt(degree), plus noise of a fixed seed.
     """
+    # Deferred, as in streamed: importing SciPy costs a quarter of a second, which a search never needs.
+    from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+
     kind = graph.b.dtype
     parts = list(graph.blocks(len(graph)))
     p, q = np.ascontiguousarray(parts[0][1]), np.ascontiguousarray(parts[0][2])
@@ -88,6 +89,8 @@ def lanczos(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
 
 def streamed(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     """As :func:`leading`, by the Gram matrix of the factors and Rayleigh-Ritz."""
+    from scipy.linalg import eigh
+
     width = graph.b.shape[1] + graph.shifted
     gram = np.zeros((2 * width, 2 * width))
     for _, p, q in graph.blocks():

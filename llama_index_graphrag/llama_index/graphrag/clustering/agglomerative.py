@@ -9,12 +9,12 @@ The dendrogram of these steps is the hierarchy, so that a leaf depends on its ne
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from llama_index.graphrag.clustering.base import fingerprint_of
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy, least_members
@@ -55,6 +55,7 @@ class AgglomerativeClustering:
         If `leaf_tokens` is out of range.
     """
 
+    method: ClassVar[str] = "graphrag"
     leaf_tokens: int | None = 4000
 
     def __post_init__(self) -> None:
@@ -134,6 +135,9 @@ def _dendrogram(adjacency: csr_matrix, blocks: Integers) -> list[Integers]:
 
 def _connected(adjacency: csr_matrix, labels: Integers) -> tuple[int, Integers]:
     """Communities cut into their connected parts: how many there are, and the number of each node's."""
+    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    from scipy.sparse.csgraph import connected_components
+
     rows = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
     inside = labels[rows] == labels[adjacency.indices]
     links = csr_matrix(

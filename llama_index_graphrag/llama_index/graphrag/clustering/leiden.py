@@ -1,11 +1,10 @@
 """`LeidenClustering`: the communities of the published pipeline, found by graspologic-native."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from llama_index.graphrag.clustering.base import fingerprint_of
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
@@ -44,6 +43,7 @@ class LeidenClustering:
         If graspologic-native is not installed.
     """
 
+    method: ClassVar[str] = "graphrag"
     max_cluster_size: int = 10
     resolution: float = 1.0
     randomness: float = 0.001
@@ -74,6 +74,9 @@ class LeidenClustering:
         n = len(graph)
         use = graph.rows < graph.indices
         if self.largest_component and n:
+            # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+            from scipy.sparse.csgraph import connected_components
+
             adjacency = csr_matrix((graph.weights, graph.indices, graph.indptr), shape=(n, n))
             component = connected_components(adjacency, directed=False)[1]
             use &= component[graph.rows] == np.bincount(component).argmax()

@@ -25,6 +25,7 @@ class CooccurrenceExtractor(NodeExtractor):
         statement about both; None for no title
     """
 
+    method: ClassVar[str] = "graphrag"
     needs_llm: ClassVar[bool] = False
 
     title_key: str | None = "title"

@@ -6,48 +6,100 @@ from typing import Annotated, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.prompts import EXTRACT_PROMPT, GLEAN_PROMPT
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Record, Steps, fence, parse_model, plain_text
+from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Record, Steps, fence, plain_text
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
 from llama_index.ragkit.validation import count as checked_count
+from llama_index.ragkit.validation import number
 
 __all__ = ["EntityExtractor", "Reading"]
 
 _MOST_STRENGTH = 10.0
+_SOURCES = ("source", "source_entity", "head", "from", "subject", "entity1")
+_TARGETS = ("target", "target_entity", "tail", "to", "object", "entity2")
 _TYPES = ("organization", "person", "geo", "event")  # as published
 
 
-class Reading(BaseModel):
+class Reading(Reply):
     """A reply: entities, and relations between them."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "entities": ("entity", "namedentities", "nodes", "names"),
+        "relations": ("relation", "relationships", "relationship", "edges", "links", "triples"),
+    }
+    items: ClassVar[str] = "entities"
 
     entities: list[Any] = Field(description="objects with name, type and description")
     relations: list[Any] = Field(
         default_factory=list, description="objects with source, target, description and strength from 1 to 10"
     )
 
+    @field_validator("entities", "relations", mode="before")
+    @classmethod
+    def _as_list(cls, values: Any) -> Any:
+        """Lists by type as one list."""
+        if not isinstance(values, Mapping):
+            return values
+        if all(isinstance(inner, Mapping | str) for inner in values.values()):  # by name, or by number
+            return [_with_name(name, inner) for name, inner in values.items()]
+        lists = {kind: inner if isinstance(inner, list) else [inner] for kind, inner in values.items()}
+        return [_with_type(item, kind) for kind, items in lists.items() for item in items]
+
     @field_validator("entities")
     @classmethod
     def _entities(cls, values: list[Any]) -> list[EntityStatement]:
-        """Objects, lists and plain names; others are dropped."""
-        found = (_entity(value) for value in values)
-        return list(dict.fromkeys(entity for entity in found if entity.name))
+        """Objects, lists and plain names; others are dropped.
+
+        Raises
+        ------
+        ValueError
+            If there are some, and none can be read.
+        """
+        found = list(dict.fromkeys(entity for entity in map(_entity, values) if entity.name))
+        if values and not found:
+            raise ValueError("none of the entities has a name")
+        return found
 
     @field_validator("relations")
     @classmethod
     def _relations(cls, values: list[Any]) -> list[RelationStatement]:
-        """Objects and lists with two names; others are dropped."""
-        found = (_relation(value) for value in values)
-        return list(dict.fromkeys(relation for relation in found if relation.source and relation.target))
+        """Objects and lists with two names, and lines such as "a | b | c"; others are dropped.
+
+        Raises
+        ------
+        ValueError
+            If there are some, and none can be read.
+        """
+        read = (_relation(value) for value in values)
+        found = list(dict.fromkeys(relation for relation in read if relation.source and relation.target))
+        if values and not found:
+            raise ValueError("none of the relations has a source and a target")
+        return found
+
+
+def _with_type(item: Any, kind: str) -> Any:
+    if isinstance(item, Mapping):
+        return {"type": kind, **item}
+    return {"name": item, "type": kind} if isinstance(item, str) else item
+
+
+def _with_name(name: str, value: Any) -> Any:
+    if name.isdigit():
+        return value
+    if isinstance(value, str):
+        return {"name": name, "description": value}
+    return {"name": name, **value}
 
 
 def _entity(value: Any) -> EntityStatement:
     if isinstance(value, Mapping):
-        name = _first(value, "name", "entity_name", "entity", "title")
+        name = _first(value, "name", "entity_name", "entity", "title", "text", "label", "id")
         return EntityStatement(name, _first(value, "type", "entity_type"), _first(value, "description"))
     if isinstance(value, list):
         name, kind, description = (_text(part) for part in [*value, "", "", ""][:3])
@@ -58,11 +110,16 @@ def _entity(value: Any) -> EntityStatement:
 def _relation(value: Any) -> RelationStatement:
     if isinstance(value, Mapping):
         strength = next((value[key] for key in ("strength", "weight", "score") if key in value), 1)
-        ends = _first(value, "source", "head", "from", "subject"), _first(value, "target", "tail", "to", "object")
-        return RelationStatement(*ends, _first(value, "description", "relation", "label"), _strength(strength))
+        ends = _first(value, *_SOURCES), _first(value, *_TARGETS)
+        return RelationStatement(
+            *ends, _first(value, "description", "relation", "predicate", "label", "type"), _strength(strength)
+        )
     if isinstance(value, list) and 3 <= len(value) <= 4:
         source, target, description = (_text(part) for part in value[:3])
         return RelationStatement(source, target, description, _strength(value[3] if len(value) == 4 else 1))
+    if isinstance(value, str) or (isinstance(value, list) and len(value) == 2):
+        source, relation, target = triples_of(value)[0] if isinstance(value, str) else [value[0], "", value[1]]
+        return RelationStatement(_text(source), _text(target), _text(relation))
     return RelationStatement("", "")
 
 
@@ -84,8 +141,8 @@ def _strength(value: Any) -> float:
 class EntityExtractor(NodeExtractor):
     """Extracts entities, and the relations between them, by one call of a language model per chunk.
 
-    Each reply is held against the text: entities without a word in it are dropped, and so are relations with such
-    ends; a name that only a relation has becomes an entity. What was dropped is counted in the record, under
+    Each reply is held against the text: entities of whose words it has too few are dropped, and so are relations with
+    such ends; a name that only a relation has becomes an entity. What was dropped is counted in the record, under
     `dropped`. A reply that is no such object, or of which nothing is in the text, is retried, and then the node fails:
     an empty result is stored only where the model says that there is nothing.
 
@@ -97,36 +154,44 @@ class EntityExtractor(NodeExtractor):
     ----------
     entity_types : named in the prompt [organization, person, geo, event, as published]
     gleanings : further calls that ask for what was missed, at least 0 [0; published 1]
+    min_in_text : least share of the words of a name that the text must have, in [0, 1]; 0 for no check, as for
+        entities that are translated [0.3: models complete names that a text does not repeat]
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract" and "glean"
     """
 
+    method: ClassVar[str] = "graphrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"extract": EXTRACT_PROMPT, "glean": GLEAN_PROMPT}
     completion_tokens: ClassVar[int] = 600
+    without_llm: ClassVar[str] = "extractor=CooccurrenceExtractor()"
 
     entity_types: Sequence[str] = _TYPES
     gleanings: Annotated[int, checked_count(0)] = 0
+    min_in_text: Annotated[float, number(0, 1)] = 0.3
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node: one call, and one for each gleaning."""
         text = plain_text(node)
         given: dict[str, Any] = {"text": fence([text], "text"), "entity_types": ", ".join(self.entity_types)}
         first = yield from context.complete(
-            self.prompt("extract"), parse=partial(_read, text), output_cls=Reading, **given
+            self.prompt("extract"),
+            parse=partial(_read, text, self.min_in_text),
+            output_cls=Reading,
+            **given,
         )
         entities, relations = list(first.entities), list(first.relations)
-        for number in range(self.gleanings):
+        for gleaning in range(self.gleanings):
             known = [entity.text for entity in entities] + [relation.text for relation in relations]
             more = yield from context.complete(
                 self.prompt("glean"),
-                parse=partial(parse_model, model=Reading),
+                parse=partial(read_reply, model=Reading),
                 output_cls=Reading,
-                sample=number,
+                sample=gleaning,
                 known=fence(["\n".join(known)], "known"),
                 **given,
             )
             entities += [entity for entity in more.entities if entity not in entities]
             relations += [relation for relation in more.relations if relation not in relations]
-        found = checked(_statements(entities, relations), text)
+        found = checked(_statements(entities, relations), text, self.min_in_text)
         dropped = {"entities": found.dropped_entities, "relations": found.dropped_relations}
         return {**found.statements.record(), "dropped": dropped}
 
@@ -142,10 +207,10 @@ def _statements(entities: Sequence[EntityStatement], relations: Sequence[Relatio
     return ChunkStatements("", "", entities=tuple(entities), relations=tuple(relations))
 
 
-def _read(text: str, reply: str) -> Reading:
+def _read(text: str, least: float, reply: str) -> Reading:
     """The first reply about a text, of which something must be in it, unless it is empty."""
-    reading = parse_model(reply, Reading)
-    kept = checked(_statements(reading.entities, reading.relations), text).statements
+    reading = read_reply(reply, Reading)
+    kept = checked(_statements(reading.entities, reading.relations), text, least).statements
     if (reading.entities or reading.relations) and not kept.entities:
         raise ParseError("None of the entities in the reply is in the text.")
     return reading

@@ -34,6 +34,7 @@ class RecordedExtractor(NodeExtractor):
         If a record is not of that form.
     """
 
+    method: ClassVar[str] = "graphrag"
     needs_llm: ClassVar[bool] = False
 
     _records: dict[str, Record] = PrivateAttr(default_factory=dict)

@@ -25,6 +25,7 @@ class NounPhraseExtractor(NodeExtractor):
         capitals. Useful for prose with few names, such as reports and papers; it multiplies the number of phrases
     """
 
+    method: ClassVar[str] = "hipporag"
     needs_llm: ClassVar[bool] = False
 
     title_key: str | None = "title"

@@ -1,12 +1,13 @@
 """`OpenIEExtractor`: entities, then triples about them, by a language model (paper, section 2.3 and appendix I)."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field
 
 from llama_index.hipporag.prompts import ENTITIES_PROMPT, TRIPLES_PROMPT
 from llama_index.hipporag.text.noun_phrases import subject_names
@@ -17,82 +18,96 @@ from llama_index.ragkit import (
     Record,
     Steps,
     fence,
-    parse_model,
     plain_text,
     title_of,
 )
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, TripleList, read_reply
+from llama_index.ragkit.text.held import Held, TextWords, held
+from llama_index.ragkit.validation import number
 
-__all__ = ["Entities", "OpenIEExtractor", "Triples"]
-
-
-class Entities(BaseModel):
-    """Reply to the first prompt."""
-
-    named_entities: list[Any] = Field(description="names, as they stand in the text")
-
-    @field_validator("named_entities")
-    @classmethod
-    def _texts(cls, values: list[Any]) -> list[str]:
-        """Texts and numbers, each once; other values, such as objects, are dropped."""
-        return list(
-            dict.fromkeys(str(v).strip() for v in values if isinstance(v, (str, int, float)) and str(v).strip())
-        )
+__all__ = ["Entities", "OpenIEExtractor", "Triples", "read_entities"]
 
 
-class Triples(BaseModel):
+class Entities(Reply):
+    """Reply to the first prompt, and to the prompt for the entities of a question."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "named_entities": ("namedentity", "entities", "entity", "names", "ner")
+    }
+    by_type: ClassVar[bool] = True
+    items: ClassVar[str] = "named_entities"
+
+    named_entities: TextList = Field(description="names, as they stand in the text")
+
+
+class Triples(Reply):
     """Reply to the second prompt."""
 
-    triples: list[Any] = Field(description="lists [subject, relation, object]")
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "triples": ("triple", "triplets", "facts", "relations", "relationships", "statements")
+    }
+    items: ClassVar[str] = "triples"
 
-    @field_validator("triples")
-    @classmethod
-    def _three(cls, values: list[Any]) -> list[list[str]]:
-        """Triples of three texts or numbers; others are dropped."""
-        return [
-            [str(part).strip() for part in triple]
-            for triple in values
-            if isinstance(triple, list) and len(triple) == 3 and all(isinstance(p, (str, int, float)) for p in triple)
-        ]
+    triples: TripleList = Field(description="lists [subject, relation, object]")
 
 
 class OpenIEExtractor(NodeExtractor):
     """Extracts the named entities of a passage by a language model, then triples that contain them.
 
     Two calls per passage; the prompt of the second contains the entities of the first. The record is
-    `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. A reply without the requested
-    key is retried, and then the node fails: an empty result is never stored for it.
+    `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. Each reply is held against the
+    passage: entities, and triples with a subject or object, of whose words it has too few are dropped, and counted in
+    the record under `dropped`. A reply that cannot be read, or of which nothing is in the passage, is asked for again,
+    and then the node fails: an empty result is stored only where the model says that there is nothing.
 
     Parameters
     ----------
     title_key : the metadata key of a title, which is put before the text; for a node without one, a heading at the
         beginning of its text is the title (:mod:`llama_index.ragkit.text.headings`). None for no titles at all
+    min_in_text : least share of the words of a name that the passage must have, in [0, 1]; 0 for no check, as for
+        entities that are translated [0.5]
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
     """
 
+    method: ClassVar[str] = "hipporag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
         "entities": ENTITIES_PROMPT,
         "triples": TRIPLES_PROMPT,
     }
 
+    without_llm: ClassVar[str] = "extractor=NounPhraseExtractor()"
+
     title_key: str | None = "title"
+    min_in_text: Annotated[float, number(0, 1)] = 0.5
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node with two consecutive calls; other passages are processed in between."""
         title, text = title_of(node, self.title_key), plain_text(node)
-        passage = fence([f"{title}\n{text}" if title else text], "text")
+        whole = f"{title}\n{text}" if title else text
+        passage = fence([whole], "text")
+        words = TextWords(whole)
         first = yield from context.complete(
-            self.prompt("entities"), parse=partial(parse_model, model=Entities), output_cls=Entities, text=passage
+            self.prompt("entities"),
+            parse=partial(read_entities, words=words, least=self.min_in_text),
+            output_cls=Entities,
+            text=passage,
         )
-        names = first.model_dump_json()
+        names = json.dumps({"named_entities": first.kept}, ensure_ascii=False)
         second = yield from context.complete(
             self.prompt("triples"),
-            parse=partial(parse_model, model=Triples),
+            parse=partial(_read_triples, words=words, least=self.min_in_text),
             output_cls=Triples,
             text=passage,
             entities=fence([names], "entities"),
         )
         subject = subject_names((yield from context.passage(node, self.title_key)).title)
-        return {"entities": first.named_entities, "triples": second.triples, "subject": subject}
+        dropped = {"entities": first.dropped, "triples": second.dropped}
+        return {
+            "entities": first.kept,
+            "triples": second.kept,
+            "subject": subject,
+            **({"dropped": dropped} if any(dropped.values()) else {}),
+        }
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """Two calls; the entities go into the second prompt, and triples are about twice as long as entities."""
@@ -102,3 +117,21 @@ class OpenIEExtractor(NodeExtractor):
         return Estimate(1, prompts["entities"] + text, entities) + Estimate(
             1, prompts["triples"] + text + entities, max(16, text)
         )
+
+
+def read_entities(reply: str, words: TextWords, least: float) -> Held[str]:
+    """The entities of a reply that are in a text.
+
+    Raises
+    ------
+    ParseError
+        If it cannot be read, or none of them is.
+    """
+    return held(read_reply(reply, Entities).named_entities, words.share, least, "entities")
+
+
+def _read_triples(reply: str, words: TextWords, least: float) -> Held[list[str]]:
+    def share(triple: list[str]) -> float:
+        return min(words.share(triple[0]), words.share(triple[2]))
+
+    return held(read_reply(reply, Triples).triples, share, least, "triples")

@@ -35,6 +35,7 @@ class RecordedExtractor(NodeExtractor):
         If a record has neither entities nor triples.
     """
 
+    method: ClassVar[str] = "hipporag"
     needs_llm: ClassVar[bool] = False
 
     title_key: str | None = "title"

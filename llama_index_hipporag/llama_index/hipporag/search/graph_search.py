@@ -1,7 +1,7 @@
 """`GraphSearchResult` and `search_many`: walks from the seeds of questions, and scores of passages."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,16 +13,16 @@ from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (
-    best,
     geometric_mean,
     min_max,
-    nearness,
     passage_projection,
     share_of_best,
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
-from llama_index.hipporag.search.ranking import combine, passage_seeds
+from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, gain, passage_seeds, trust
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many"]
 
@@ -46,8 +46,10 @@ class GraphSearchResult:
     seeds : what the walk started from
     nodes, active : phrases that the walk activated (rows), and their probabilities; empty after a fallback
     walked : (p,), each passage's score in the walk as a share of the best, in [0, 1]; None after a fallback
-    cosines : (p,), of question and passage; None where they were not needed
+    near : how near passages are to the question; None where it was not needed
+    trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
     scores : (p,), the final ones, in [0, 1]
+    synonyms : whether the walk used synonym edges
     """
 
     state: HippoRAGState
@@ -57,23 +59,27 @@ class GraphSearchResult:
     nodes: Ints
     active: Floats
     walked: Floats | None
-    cosines: Floats | None
+    near: Nearness | None
+    trust: float | None
     scores: Floats
+    synonyms: bool = False
 
     @property
     def fallback(self) -> str:
-        """Why the answer is that of a dense search without a walk; empty otherwise."""
+        """Why nearness alone decided, without the walk; empty otherwise."""
+        if self.trust == 0:
+            return "the walk does not reach the passage that is nearest to the question"
         return self.seeds.reason
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
         """The k best passages, then the rest, since a node may be deleted or too long for a budget."""
-        records = self.state.chunks.records
-        total = len(records) if self.allowed is None else int(self.allowed.sum())
-        given = 0
+        chunks = self.state.chunks
+        shown = self.scores if self.allowed is None else np.where(self.allowed, self.scores, -np.inf)
+        given, total = 0, int(np.isfinite(shown).sum())
         while given < total:
-            rows = best(self.scores, k, lambda row: (records[row].key, records[row].id), self.allowed)
-            for row, score in rows[given:]:
-                yield records[row].id, score
+            rows = best_rows(shown, k, chunks)
+            for row in rows[given:]:
+                yield chunks.ids[row], float(shown[row])
             given, k = len(rows), 4 * k
 
 
@@ -82,7 +88,7 @@ def search_many(
     graph: KnowledgeGraph,
     allowed: Mask | None,
     all_seeds: Sequence[QuerySeeds],
-    cosines: Sequence[Floats | None],
+    nearness: Sequence[Nearness | None],
     config: SearchConfig,
     wanted: int,
 ) -> list[GraphSearchResult]:
@@ -90,29 +96,48 @@ def search_many(
 
     Parameters
     ----------
-    cosines : for each question the cosines of all passages, where the options need them or nothing is linked
+    nearness : for each question that of all passages, where the options need it or nothing is linked
     wanted : number of top passages that must be in the right order
     """
     nothing = np.empty(0, np.int64), np.empty(0), None
     found = {
-        i: GraphSearchResult(state, graph, allowed, seeds, *nothing, near, _by_nearness(graph, near))
-        for i, (seeds, near) in enumerate(zip(all_seeds, cosines, strict=True))
+        i: GraphSearchResult(state, graph, allowed, seeds, *nothing, near, None, _by_nearness(graph, near))
+        for i, (seeds, near) in enumerate(zip(all_seeds, nearness, strict=True))
         if seeds.reason
     }
     walking = [i for i, seeds in enumerate(all_seeds) if not seeds.reason]
     if walking:
         search = _GraphSearch.of(graph, allowed, config)
-        questions = [search.question(all_seeds[i], cosines[i]) for i in walking]
+        questions = [search.question(all_seeds[i], nearness[i]) for i in walking]
         answered = (
             [search.near(question, wanted) for question in questions] if search.large else search.exactly(questions)
         )
-        for i, (nodes, active, walked, scores) in zip(walking, answered, strict=True):
-            found[i] = GraphSearchResult(state, graph, allowed, all_seeds[i], nodes, active, walked, cosines[i], scores)
+        for i, (nodes, active, passages) in zip(walking, answered, strict=True):
+            found[i] = GraphSearchResult(
+                state, graph, allowed, all_seeds[i], nodes, active,
+                passages.walked, nearness[i], passages.trust, passages.scores, config.synonyms,
+            )  # fmt: skip
     return [found[i] for i in range(len(all_seeds))]
 
 
-def _by_nearness(graph: KnowledgeGraph, cosines: Floats | None) -> Floats:
-    return np.zeros(graph.shape[0]) if cosines is None else nearness(cosines)
+def _by_nearness(graph: KnowledgeGraph, near: Nearness | None) -> Floats:
+    return np.zeros(graph.shape[0]) if near is None else squashed(near.scores)
+
+
+@dataclass(frozen=True)
+class _Passages:
+    """Scores of all passages for one question.
+
+    Attributes
+    ----------
+    walked : (p,), their shares of the walk, relative to the best
+    scores : (p,), with nearness
+    trust : how far the walk counted; None where the options do not ask
+    """
+
+    walked: Floats
+    scores: Floats
+    trust: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,13 +147,13 @@ class _Question:
     Attributes
     ----------
     reset : nodes and weights
-    cosines : (p,), those used in the scores; None for the walk alone
-    averaged : whether the two are averaged instead of multiplied
+    near : (p,), the nearness that is used in the scores; None for the walk alone
+    averaged : whether the two are averaged, whatever the walk can be trusted
     shared : (p,), how well each passage is reached from every linked phrase; None where it is not used
     """
 
     reset: Reset
-    cosines: Floats | None
+    near: Floats | None
     averaged: bool
     shared: Floats | None
 
@@ -178,36 +203,37 @@ class _GraphSearch:
         """Whether the graph is large enough for forward push."""
         return len(self.walk) >= PUSH_FROM
 
-    def question(self, seeds: QuerySeeds, cosines: Floats | None) -> _Question:
+    def question(self, seeds: QuerySeeds, nearness: Nearness | None) -> _Question:
         """The prepared question."""
         config = self.config
         averaged = config.ensemble == "average" or (
             config.ensemble == "uncertainty" and seeds.weakest <= config.recognition_threshold
         )
+        near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
         reset = _reset(self.graph, self.allowed, seeds, cosines, config)
-        combined = cosines if averaged or config.ensemble == "product" else None
+        combined = near if averaged or config.ensemble == "trust" else None
         return _Question(reset, combined, averaged, self._shared(seeds))
 
-    def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, Floats, Floats]]:
-        """For each question: reached phrases, their probabilities, passages' shares of the walk, scores."""
+    def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
+        """For each question: reached phrases, their probabilities, and the scores of passages."""
         n = self.graph.shape[1]
         resets = [question.reset for question in questions]
         for question, scores in zip(questions, self._walks(resets), strict=True):
             nodes = np.flatnonzero(scores[:n])
-            yield nodes, scores[nodes], *self._scores(question, self.projection @ scores)
+            yield nodes, scores[nodes], _final(self._scores(question, self.projection @ scores))
 
-    def near(self, question: _Question, wanted: int) -> tuple[Ints, Floats, Floats, Floats]:
+    def near(self, question: _Question, wanted: int) -> tuple[Ints, Floats, _Passages]:
         """The same for a question to a large graph, as exact as the order of the best passages requires."""
         for estimate in refinements(self.walk, *question.reset, damping=self.config.damping):
             passage_scores = self.projection @ estimate.scores
-            walked, scores = self._scores(question, passage_scores)
-            gains = partial(self._gains, question, estimate, passage_scores, walked, scores)
-            if settled(scores, wanted, gains, estimate.uncertainty):
+            found = self._scores(question, passage_scores)
+            gains = partial(self._gains, question, estimate, passage_scores, found)
+            if settled(found.scores, wanted, gains, estimate.uncertainty):
                 break
         order, n = self.walk.ordered.order, self.graph.shape[1]
         activated = np.flatnonzero(estimate.scores > _LEAST_ACTIVE)
         activated = activated[order[activated] < n]
-        return order[activated], estimate.scores[activated], walked, scores
+        return order[activated], estimate.scores[activated], _final(found)
 
     def _walks(self, resets: Sequence[Reset]) -> Iterator[Floats]:
         """The probability of every node for each walk: exact, or approximate in a large graph."""
@@ -229,26 +255,30 @@ class _GraphSearch:
         shares = [share_of_best(self.projection @ scores, self.allowed) for scores in walks]
         return share_of_best(geometric_mean(shares), self.allowed)
 
-    def _scores(self, question: _Question, passage_scores: Floats) -> tuple[Floats, Floats]:
-        """The passages' shares of the walk, relative to the best, and their scores."""
+    def _scores(self, question: _Question, passage_scores: Floats) -> _Passages:
+        """The scores of passages; by trust, they have no bounds."""
         if question.shared is not None:
             part = self.config.conjunction
             passage_scores = share_of_best(passage_scores, self.allowed) ** (1 - part) * question.shared**part
         walked = share_of_best(passage_scores, self.allowed)
-        if question.cosines is None:
-            return walked, walked
+        if question.near is None:
+            return _Passages(walked, walked)
         if not question.averaged:
-            return walked, combine(question.cosines, walked, self.config.walk_share)
-        parts = min_max(passage_scores, self.allowed), min_max(question.cosines, self.allowed)
-        return walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1]
+            shown = slice(None) if self.allowed is None else self.allowed
+            trusted = trust(question.near[shown], walked[shown])
+            return _Passages(walked, combine(question.near, walked, self._weight(trusted)), trusted)
+        parts = min_max(passage_scores, self.allowed), min_max(question.near, self.allowed)
+        return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])
+
+    def _weight(self, trusted: float) -> float:
+        return WALK_WEIGHT * self.config.walk_share * trusted
 
     def _gains(
         self,
         question: _Question,
         estimate: PageRankEstimate,
         passage_scores: Floats,
-        walked: Floats,
-        scores: Floats,
+        found: _Passages,
         rows: Ints,
     ) -> Floats:
         """The change of passages' scores in the last step of a walk, to first order."""
@@ -256,9 +286,16 @@ class _GraphSearch:
         extended: Floats = np.divide(gained, now, out=np.zeros_like(now), where=now > 0)
         if question.shared is not None:
             extended *= 1 - self.config.conjunction
-        if question.cosines is None:
-            return extended * walked[rows]
-        return self.config.walk_share * extended * (walked if question.averaged else scores)[rows]
+        walked = found.walked[rows]
+        if found.trust is not None:
+            extended *= gain(walked, self._weight(found.trust))
+        else:
+            extended *= walked * (1.0 if question.near is None else self.config.walk_share)
+        return extended
+
+
+def _final(found: _Passages) -> _Passages:
+    return found if found.trust is None else replace(found, scores=squashed(found.scores))
 
 
 def _reset(
@@ -271,14 +308,14 @@ def _reset(
     if config.passage_seeds == "none" or cosines is None:
         return nodes, weights
     if config.passage_seeds == "each":
-        rows, near = np.arange(cosines.size), min_max(cosines, allowed) * config.passage_seed_weight
+        rows, shares = np.arange(cosines.size), min_max(cosines, allowed)
     else:
         chosen = np.arange(cosines.size) if allowed is None else np.flatnonzero(allowed)
-        places, near = passage_seeds(cosines[chosen])
-        rows, near = chosen[places], near * config.passage_seed_weight
-    return np.concatenate([nodes, rows + n]), np.concatenate([weights, near])
+        places, shares = passage_seeds(cosines[chosen])
+        rows = chosen[places]
+    return np.concatenate([nodes, rows + n]), np.concatenate([weights, shares * config.passage_seed_weight])
 
 
 def needs_dense(seeds: QuerySeeds, config: SearchConfig) -> bool:
-    """Whether a question needs the cosines of all passages."""
+    """Whether a question needs the nearness of all passages."""
     return bool(seeds.reason) or config.passage_seeds != "none" or config.ensemble != "none"

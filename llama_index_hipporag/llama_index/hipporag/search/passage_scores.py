@@ -1,7 +1,6 @@
 """Scores of passages from a walk, in [0, 1], as pure functions on arrays."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,8 @@ from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.power_iteration import pagerank
 
 __all__ = [
-    "best",
     "geometric_mean",
     "min_max",
-    "nearness",
     "passage_projection",
     "rescored",
     "share_of_best",
@@ -76,11 +73,6 @@ def geometric_mean(shares: Sequence[Floats]) -> Floats:
     return np.maximum(mean, 0.0)
 
 
-def nearness(cosines: Floats) -> Floats:
-    """Cosines scaled to [0, 1]: (1 + cos) / 2."""
-    return np.clip((1.0 + cosines) / 2, 0.0, 1.0)
-
-
 def min_max(values: Floats, allowed: Mask | None = None) -> Floats:
     """Values scaled to [0, 1]: the lowest of the allowed ones to 0, the highest to 1; others become 0.
 
@@ -94,22 +86,6 @@ def min_max(values: Floats, allowed: Mask | None = None) -> Floats:
     if allowed is not None:
         found = np.where(allowed, found, 0.0)
     return np.round(found, _DECIMALS)
-
-
-def best(scores: Floats, k: int, key: Callable[[int], Any], allowed: Mask | None = None) -> list[tuple[int, float]]:
-    """The k best rows with their scores, best first; equal scores by key. Only candidates are sorted.
-
-    Parameters
-    ----------
-    key : canonical order of rows
-    allowed : rows that may be returned
-    """
-    rows = np.arange(scores.size) if allowed is None else np.flatnonzero(allowed)
-    if k < rows.size:
-        floor = np.partition(scores[rows], rows.size - k)[rows.size - k]
-        rows = rows[scores[rows] >= floor]
-    order = sorted(rows.tolist(), key=lambda row: (-scores[row], key(row)))[:k]
-    return [(row, float(scores[row])) for row in order]
 
 
 def rescored(

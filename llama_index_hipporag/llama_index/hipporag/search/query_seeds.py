@@ -3,16 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
-from llama_index.hipporag.state import HippoRAGState, fact_of, facts_of
+from llama_index.hipporag.state import HippoRAGState, fact_of
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
+from llama_index.ragkit.llm.json.shapes import NumberList, Reply
 from llama_index.ragkit.text.known_names import KnownNames
 
 __all__ = [
@@ -72,10 +74,13 @@ class QuerySeeds:
     reason: str = ""
 
 
-class FactFilter(BaseModel):
+class FactFilter(Reply):
     """Reply to the prompt for helpful facts."""
 
-    facts: list[int] = Field(description="numbers of the facts that help, the most helpful first")
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"facts": ("fact", "numbers", "helpful", "helpfulfacts")}
+    items: ClassVar[str] = "facts"
+
+    facts: NumberList = Field(description="numbers of the facts that help, the most helpful first")
 
 
 def specificity(graph: KnowledgeGraph, row: int, used: bool) -> float:
@@ -176,8 +181,7 @@ def linked_facts(state: HippoRAGState, graph: KnowledgeGraph, vector: Floats, mo
     """The facts nearest to a question, with their cosines scaled to [0, 1] over all facts; best first."""
     rows = state.fact_vectors
     stated = graph.stated
-    facts = facts_of(record.key for record in rows.records) if not stated.all() else None
-    allowed = None if facts is None else np.array([bool(stated[state.facts[fact]]) for fact in facts], np.bool_)
+    allowed = None if stated.all() else stated[state.fact_columns]
     cosines = rows.cosines([vector])[:, 0]
     if allowed is not None:
         cosines = cosines[allowed]

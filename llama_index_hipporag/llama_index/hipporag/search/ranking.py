@@ -1,16 +1,19 @@
-"""The default ranking, which needs no LLM: seed passages, and the combination of walk and similarity.
+"""The default ranking, which needs no LLM: seed passages, and the combination of walk and nearness.
 
-1. The phrases of the graph that occur in the question are linked (:func:`llama_index.ragkit.text.mentions.mentions`).
+1. The phrases of the graph that occur in the question are linked (:mod:`llama_index.ragkit.text.known_names`).
 2. A walk starts from them, each with the weight 1 / (number of passages with it), and from the passages nearest to the
 question (:func:`passage_seeds`), with a total weight of `passage_seed_weight`: much less than a name in one or two
-passages, and more than a word in hundreds. 3. The score of a passage is its similarity to the question times a power
-of its score in the walk (:func:`combine`).
+passages, and more than a word in hundreds. 3. The score of a passage is its nearness to the question, dense and
+lexical together, plus the logarithm of its share of the walk, which counts as far as the walk can be trusted
+(:func:`trust`, :func:`combine`).
 
-A product requires both: neither a passage that resembles the question but is not connected to it ranks high, nor one
-that is connected but unrelated in content. The power makes an order of magnitude in the walk equivalent to about .4 in
-the cosine, so that the second and third passages of a chain, whose probabilities are 10 to 100 times smaller, rank
-close to the first.
+A walk is trusted if it reaches the passage that is nearest to the question, and if it is concentrated. Where the names
+of a question lead elsewhere than its other words, or to everything alike, as in a report in which the same names stand
+on every page, nearness alone knows better; in a chain of facts, the walk finds passages that no word of the question
+is in.
 """
+
+import math
 
 import numpy as np
 
@@ -19,13 +22,21 @@ from llama_index.ragkit.errors import ConfigurationError
 __all__ = [
     "FLOOR",
     "PASSAGE_SEEDS",
+    "WALK_WEIGHT",
     "combine",
+    "gain",
     "passage_seeds",
+    "trust",
 ]
 
 FLOOR = 1e-4  # minimum share of the walk, relative to the best passage, for passages that the walk does not reach
 PASSAGE_SEEDS = 100  # passages that a walk starts from
+WALK_WEIGHT = 5.0  # of a walk that is trusted fully
 _SEED_POWER = 4
+_CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it is
+_DIFFUSE = 4.0
+_AGREEMENT = 0.25
+_EQUAL = 1e-9  # nearness within the error of rounding
 
 
 def passage_seeds(
@@ -63,32 +74,59 @@ def passage_seeds(
     return rows, weights / weights.sum()
 
 
-def combine(cosines: np.ndarray, walked: np.ndarray, power: float) -> np.ndarray:
-    """Scores of passages: ``(1 + cos) / 2 * ((walked / best walked + FLOOR) / (1 + FLOOR)) ** power``.
+def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
+    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-4 m) * s ** (1 / 4)``.
+
+    m is the mean share of the passages that the walk ranks second to sixth: near 1, it does not tell passages apart.
+    s is the share of the passage that is nearest to the question: 0, the two have nothing to do with each other.
 
     Parameters
     ----------
-    cosines : (p,) of the question and each passage
-    walked : (p,) the score of each in the walk, not negative; if all are 0, only cosines count
-    power : 0 for cosines only; the higher, the more the walk counts
+    nearness : (p,) of the question and each passage that may be shown
+    walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
+
+    >>> trust(np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
+    1.0
+    >>> trust(np.array([2.0, 0.0, -1.0]), np.array([0.0, 1.0, 0.1]))
+    0.0
+    """
+    if not walked.size or not walked.any():
+        return 0.0
+    first = min(_CONCENTRATION, walked.size)
+    best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]
+    others = float(best[1:].mean()) if first > 1 else 0.0
+    nearest = walked[nearness >= nearness.max() - _EQUAL]
+    return math.exp(-_DIFFUSE * others) * math.pow(float(nearest.max()), _AGREEMENT)
+
+
+def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarray:
+    """Scores of passages: ``nearness + weight * log((walked + FLOOR) / (1 + FLOOR))``.
+
+    Parameters
+    ----------
+    nearness : (p,) standardised, see :func:`llama_index.ragkit.vectors.nearness.hybrid_nearness`
+    walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
+    weight : 0 for nearness only; the higher, the more the walk counts
 
     Returns
     -------
-    (p,) in [0, 1] : 1 for the best passage of the walk if its cosine is 1
+    (p,) : at most the nearness, which the best passage of the walk keeps
 
     Raises
     ------
     ConfigurationError
-        If `power` is negative or not finite.
+        If `weight` is negative or not finite.
 
-    >>> combine(np.array([1.0, 0.6, 0.6]), np.array([0.0, 0.5, 0.005]), power=0.2).round(3)
-    array([0.158, 0.8  , 0.319])
+    >>> combine(np.array([2.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.01]), weight=0.5).round(3)
+    array([-2.605,  1.   , -1.298])
     """
-    if not 0 <= power < np.inf:
-        raise ConfigurationError(f"The power of the walk must be finite and not negative, not {power}.")
-    near = np.clip((1.0 + cosines) / 2.0, 0.0, 1.0)
-    best = walked.max(initial=0.0)
-    if not best > 0:
-        return near
-    scores: np.ndarray = near * ((walked / best + FLOOR) / (1.0 + FLOOR)) ** power
+    if not 0 <= weight < np.inf:
+        raise ConfigurationError(f"The weight of the walk must be finite and not negative, not {weight}.")
+    scores: np.ndarray = nearness + weight * np.log((walked + FLOOR) / (1.0 + FLOOR)) if weight else nearness
     return scores
+
+
+def gain(walked: np.ndarray, weight: float) -> np.ndarray:
+    """What :func:`combine` adds to a score for a relative gain of the walk, to first order."""
+    found: np.ndarray = weight * walked / (walked + FLOOR)
+    return found

@@ -8,10 +8,19 @@ from llama_index.hipporag.text.normalization import normalise
 from llama_index.hipporag.text.terms import terms
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
+from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.uncased import uncased_phrases
 
-__all__ = ["NounPhrases", "noun_phrases", "read_passage", "read_question", "subject_names"]
+__all__ = [
+    "NounPhrases",
+    "distinct",
+    "noun_phrases",
+    "read_passage",
+    "read_question",
+    "sentence_triples",
+    "subject_names",
+]
 
 _LONGEST_RELATION = 12  # words
 _BRACKETED = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
@@ -33,15 +42,17 @@ class NounPhrases(NamedTuple):
 
 
 def read_passage(passage: PassageText, lower_case: bool = False) -> NounPhrases:
-    """Extract from a passage; with `lower_case`, terms are entities too, but have no triples.
+    """Extract from the prose of a passage; with `lower_case`, terms are entities too, but have no triples.
 
     >>> read_passage(PassageText("Waking the Dead (film)", "Waking the Dead was directed by Keith Gordon.")).triples
     [('Waking the Dead (film)', 'was directed by', 'Keith Gordon')]
     """
-    subject, text = subject_names(passage.title), passage.body
+    subject, text = subject_names(passage.title), prose(passage.body)
     mentions = noun_phrases(text)
     found = [*mentions, *(terms(text) if lower_case else ())]
-    return NounPhrases(_distinct([*subject, *(m.text for m in found)]), _triples(text, subject, mentions), subject)
+    return NounPhrases(
+        distinct([*subject, *(m.text for m in found)]), sentence_triples(text, subject, mentions), subject
+    )
 
 
 def read_question(question: str) -> list[str]:
@@ -50,7 +61,7 @@ def read_question(question: str) -> list[str]:
     for mention in noun_phrases(question):
         if not kept or mention.end > kept[-1].end:
             kept.append(mention)
-    return _distinct([mention.text for mention in kept])
+    return distinct([mention.text for mention in kept])
 
 
 def noun_phrases(text: str) -> list[Mention]:
@@ -65,10 +76,10 @@ def subject_names(title: str) -> list[str]:
     >>> subject_names("Heat (1995 film)")
     ['Heat (1995 film)', 'Heat']
     """
-    return _distinct([title, _BRACKETED.sub("", title)])
+    return distinct([title, _BRACKETED.sub("", title)])
 
 
-def _distinct(phrases: Sequence[str]) -> list[str]:
+def distinct(phrases: Sequence[str]) -> list[str]:
     """Phrases that differ after normalisation, in their first spelling."""
     spelling: dict[str, str] = {}
     for phrase in phrases:
@@ -76,7 +87,7 @@ def _distinct(phrases: Sequence[str]) -> list[str]:
     return [phrase for key, phrase in spelling.items() if key]
 
 
-def _triples(text: str, subject: Sequence[str], mentions: Sequence[Mention]) -> list[tuple[str, str, str]]:
+def sentence_triples(text: str, subject: Sequence[str], mentions: Sequence[Mention]) -> list[tuple[str, str, str]]:
     """One triple per mention: the words between it and the name before it are the relation."""
     known = {normalise(form) for form in subject}
     triples: dict[tuple[str, str, str], tuple[str, str, str]] = {}

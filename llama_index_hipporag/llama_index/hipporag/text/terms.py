@@ -66,7 +66,8 @@ def _runs(text: str) -> list[list[re.Match[str]]]:
     runs: list[list[re.Match[str]]] = [[]]
     for word in WORD.finditer(text):
         run = runs[-1]
-        if run and (text[run[-1].end() : word.start()].strip() or _begins_name(run[-1].group(), word.group())):
+        gap = text[run[-1].end() : word.start()] if run else ""
+        if gap.strip() or gap.count("\n") > 1 or (run and _begins_name(run[-1].group(), word.group())):
             runs.append([])
         if not _parts(word.group()):
             runs[-1].append(word)

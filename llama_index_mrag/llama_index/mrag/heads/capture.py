@@ -34,7 +34,8 @@ PROJECTIONS = (
     "attn.Wo",  # ModernBERT
     "attn.c_proj",  # GPT-2
     "attn.attention.out_proj",  # GPT-Neo
-    "attn.out_proj",  # GPT-J, OPT and BART by `self_attn.out_proj`
+    "attn.out_proj",  # GPT-J
+    "self_attn.out_proj",  # OPT, BART
     "attention.dense",  # GPT-NeoX
     "self_attention.dense",  # BLOOM, Falcon
     "self_attn.dense",  # Phi-2

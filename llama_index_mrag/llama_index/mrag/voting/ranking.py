@@ -1,6 +1,6 @@
 """The score of a node: its nearness to the whole question, and the votes for it, by how far these can be trusted.
 
-    s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = 1 / (1 + exp(-s))
+    s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
     v        = (n - 1) / (n + 1) * (votes of the nearest node / most votes of a node) ** (1 / 4)
 
 Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`), the votes of all aspects

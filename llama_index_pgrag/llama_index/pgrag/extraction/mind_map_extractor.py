@@ -1,9 +1,9 @@
 """`MindMapExtractor`: extracts topic, verified statements and mind map with a language model (section 2.3)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -11,42 +11,43 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import Field
 
-from llama_index.pgrag.maps.mind_map import Path, read_mind_map
-from llama_index.pgrag.maps.verification import Check, rouge_l, statements_of
-from llama_index.pgrag.prompts import ITEMS_PROMPT, MIND_MAP_PROMPT, TOPIC_PROMPT
+from llama_index.pgrag.extraction.mind_map_reply import MindMapReply, ReadMindMap, read_mind_map_reply
+from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.maps.verification import Check, rouge_l
+from llama_index.pgrag.prompts import MIND_MAP_PROMPT
 from llama_index.pgrag.records import to_record
 from llama_index.ragkit import (
     Estimate,
     ExtractionContext,
     NodeExtractor,
     Record,
+    Rejected,
     Steps,
     count_tokens,
     embed_texts,
     fence,
-    find_values,
     offload,
     plain_text,
-    strip_reasoning,
 )
-from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.errors import ExtractionError, LanguageModelError
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["MindMapExtractor"]
 
-_LONGEST_TOPIC = 300  # characters
-
 
 class MindMapExtractor(NodeExtractor):
     """Has a language model rewrite each node as a mind map of facts.
 
-    1. A topic, from the beginning of the text: one call.
-    2. The statements of each part of the text (the paper's fact-checking items): one call per part.
-    3. The statements are verified against the text (:mod:`~llama_index.pgrag.maps.verification`). If they fail, they
-       are generated again, up to `max_regenerations` times; if no attempt passes, the best is kept and the record has
-       `"verified": False`. In the published code such documents were processed manually.
-    4. A mind map of the statements under the topic, as JSON, parsed tolerantly: one call per part.
+    1. For each part of the text one call gives topic, statements (the paper's fact-checking items) and a mind map of
+       them, as JSON, parsed tolerantly. The published code makes one call for each of the three.
+    2. Facts of whose words the text has too few are dropped, and counted in the record under `dropped`.
+    3. The statements are verified against the text (:mod:`~llama_index.pgrag.maps.verification`). If they fail, the
+       model is told why and asked again, up to `max_regenerations` times; if no attempt passes, the best is kept and
+       the record has `"verified": False`. In the published code such documents were processed manually.
+
+    There is one call for each node of up to `part_tokens` tokens: with whole documents as nodes, as published, that is
+    one call a document.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ class MindMapExtractor(NodeExtractor):
     part_tokens : longer texts are split at sentence boundaries into parts, each with its own statements and map under
         one topic; at least 50 [1500]
     join_lists : whether a list of texts is one fact, as published [False: each item is a fact]
+    min_in_text : least share of the words of a fact that the text must have, in [0, 1]; 0 for no check, as for mind
+        maps in another language [0.3]
     embed_model : for the semantic score; defaults to the index's, else to `Settings.embed_model`
 
     Raises
@@ -66,12 +69,10 @@ class MindMapExtractor(NodeExtractor):
         If a parameter has an invalid value.
     """
 
-    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
-        "topic": TOPIC_PROMPT,
-        "items": ITEMS_PROMPT,
-        "mind_map": MIND_MAP_PROMPT,
-    }
-    completion_tokens: ClassVar[int] = 500
+    method: ClassVar[str] = "pgrag"
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"mind_map": MIND_MAP_PROMPT}
+    completion_tokens: ClassVar[int] = 1000
+    without_llm: ClassVar[str] = "extractor=OutlineExtractor()"
 
     verify: bool = True
     min_rouge_l: Annotated[float, number(0, 1)] = 0.15
@@ -79,6 +80,7 @@ class MindMapExtractor(NodeExtractor):
     max_regenerations: Annotated[int, count(0)] = 2
     part_tokens: Annotated[int, count(50)] = 1500
     join_lists: bool = False
+    min_in_text: Annotated[float, number(0, 1)] = 0.3
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
 
     @property
@@ -87,38 +89,68 @@ class MindMapExtractor(NodeExtractor):
         return {name: value for name, value in super().fingerprint.items() if name != "embed_model"}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Process one node: 1 call, 2 for each part, and 1 for each regeneration of statements."""
+        """Process one node: 1 call for each part, and 1 for each regeneration."""
         parts = yield from offload(_parts, plain_text(node), self.part_tokens)
-        topic = yield from context.complete(self.prompt("topic"), parse=_read_topic, text=fence(parts[:1], "text"))
+        topic = ""
         paths: list[Path] = []
         checks: list[Check] = []
-        attempts = 0
+        attempts = dropped = 0
         for part in parts:
-            found = yield from self._statements(part, context)
+            found = yield from self._read_part(part, topic, context)
+            topic = found.map.topic
             attempts += found.attempts
+            dropped += found.map.dropped
             checks += [] if found.check is None else [found.check]
-            paths += yield from context.complete(
-                self.prompt("mind_map"),
-                parse=partial(_read_map, topic=topic, join_lists=self.join_lists),
-                topic=topic,
-                items=fence(["\n".join(found.items)], "statements"),
-            )
-        return to_record(topic, dict.fromkeys(paths), checks, attempts)
+            paths += found.map.paths
+        return to_record(topic, dict.fromkeys(paths), checks, attempts, dropped)
 
-    def _statements(self, part: str, context: ExtractionContext) -> Steps["_Statements"]:
-        best: _Statements | None = None
-        for attempt in range(1 + self.max_regenerations):
-            items = yield from context.complete(
-                self.prompt("items"), parse=_read_items, text=fence([part], "text"), sample=attempt
-            )
+    def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps["_Attempt"]:
+        """The first mind map of a part whose statements pass verification, or else the best."""
+        best: _Attempt | None = None
+        rejected: Rejected | None = None
+        read = partial(
+            read_mind_map_reply, text=part, topic=topic, join_lists=self.join_lists, min_in_text=self.min_in_text
+        )
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                found = yield from context.complete(
+                    self.prompt("mind_map"),
+                    parse=read,
+                    output_cls=MindMapReply,
+                    rejected=rejected,
+                    like=part,
+                    text=fence([part], "text"),
+                    topic=topic or "(none)",
+                )
+            except ExtractionError as error:
+                if best is None or isinstance(error, LanguageModelError):
+                    raise
+                return replace(best, attempts=attempt)
             if not self.verify:
-                return _Statements(items, None, 1)
-            check = yield from self._check(part, items, context)
+                return _Attempt(found, None, 1)
+            check = yield from self._check(part, found.statements, context)
             if best is None or best.check is None or check.rank > best.check.rank:
-                best = _Statements(items, check, attempt + 1)
-            if check.passed:
-                break
-        return _Statements(best.items, best.check, attempt + 1) if best is not None else _Statements([], None, 0)
+                best = _Attempt(found, check, attempt)
+            if check.passed or attempt > self.max_regenerations:
+                return replace(best, attempts=attempt)
+            rejected = Rejected(found.reply, self._reason(check))
+
+    def _reason(self, check: Check) -> str:
+        """What is wrong with statements that failed, for the model."""
+        reasons = []
+        if check.rouge_l < self.min_rouge_l:
+            reasons.append(
+                f"The statements do not keep to the wording of the text: ROUGE-L is {check.rouge_l:.2f}, and at least "
+                f"{self.min_rouge_l:.2f} is needed. Leave out no particular, and use the words of the text."
+            )
+        if check.semantic is not None and check.semantic < self.min_semantic:
+            reasons.append(
+                f"The statements together do not say what the text says: their similarity is {check.semantic:.2f}, and "
+                f"at least {self.min_semantic:.2f} is needed. Cover the whole text, and add nothing."
+            )
+        return " ".join(reasons)
 
     def _check(self, part: str, items: list[str], context: ExtractionContext) -> Steps[Check]:
         text = "\n".join(items)
@@ -130,18 +162,16 @@ class MindMapExtractor(NodeExtractor):
         return Check(lexical, semantic, lexical >= self.min_rouge_l and semantic >= self.min_semantic)
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """One call for the topic and two for each part, without regeneration."""
+        """One call for each part, without regeneration."""
         text = count(plain_text(node))
         parts = max(1, -(-text // self.part_tokens))
-        topic, items, tree = (count(self.prompt(name).get_template()) for name in ("topic", "items", "mind_map"))
-        # The statements are assumed to be as long as a reply.
-        prompts = topic + min(text, self.part_tokens) + parts * (items + tree + self.completion_tokens) + text
-        return Estimate(1 + 2 * parts, prompts, 20 + 2 * parts * self.completion_tokens)
+        prompt = count(self.prompt("mind_map").get_template())
+        return Estimate(parts, parts * prompt + text, parts * self.completion_tokens)
 
 
 @dataclass(frozen=True)
-class _Statements:
-    items: list[str]
+class _Attempt:
+    map: ReadMindMap
     check: Check | None
     attempts: int
 
@@ -167,27 +197,3 @@ def _parts(text: str, most: int) -> list[str]:
             open_.append(piece)
             left -= cost
     return [*parts, "\n".join(open_)] if open_ else parts
-
-
-def _read_topic(reply: str) -> str:
-    for line in strip_reasoning(reply).splitlines():
-        title = " ".join(line.strip().strip("#*`\"“”'").split())
-        if any(character.isalnum() for character in title):
-            return title[:_LONGEST_TOPIC]
-    raise ParseError("The reply contains no title.")
-
-
-def _read_items(reply: str) -> list[str]:
-    items = statements_of(strip_reasoning(reply))
-    if not items:
-        raise ParseError("The reply contains no statements.")
-    return items
-
-
-def _read_map(reply: str, topic: str, join_lists: bool) -> list[Path]:
-    for value in find_values(reply):
-        if isinstance(value, list):
-            paths: Any = read_mind_map(value, topic, join_lists=join_lists)
-            if paths:
-                return list(paths)
-    raise ParseError("The reply contains no mind map with a fact.")

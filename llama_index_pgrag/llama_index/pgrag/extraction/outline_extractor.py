@@ -35,6 +35,7 @@ class OutlineExtractor(NodeExtractor):
     language : ISO 639-1 code for the sentence rules; None to choose them by the script of each text
     """
 
+    method: ClassVar[str] = "pgrag"
     needs_llm: ClassVar[bool] = False
 
     title_key: str | None = "title"
@@ -66,6 +67,7 @@ class GivenMindMaps(NodeExtractor):
         If a parameter has an invalid value.
     """
 
+    method: ClassVar[str] = "pgrag"
     needs_llm: ClassVar[bool] = False
 
     maps: Mapping[str, Any] = Field(exclude=True)

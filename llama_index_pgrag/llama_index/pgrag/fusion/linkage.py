@@ -11,7 +11,6 @@ are decided in float64 (:mod:`llama_index.ragkit.vectors.pairs`). No n x n array
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from llama_index.ragkit.vectors.kernels import cosines, error_bound, opaque_rows, pair_cosines
 from llama_index.ragkit.vectors.pairs import Candidates, pairs_within
@@ -88,6 +87,9 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _merged(labels: Labels, rows: Floats, candidates: Candidates, threshold: float) -> Labels:
     """Labels after the links among some candidates are added."""
+    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    from scipy.sparse.csgraph import connected_components
+
     i, j, near = candidates
     apart = labels[i] != labels[j]
     i, j, near = i[apart], j[apart], near[apart]

@@ -8,17 +8,13 @@ times shorter than the text cannot score more than 2 / (1 + r), which is 0.55 at
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-from rouge_score import rouge_scorer  # type: ignore[import-untyped]
 
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["Check", "lexical_tokens", "rouge_l", "statements_of"]
+__all__ = ["Check", "lexical_tokens", "rouge_l"]
 
 _TOKEN = re.compile(f"[{UNSPACED}]|[^\\W_]+")
-_BULLET = re.compile(r"^\s*(?:[-*•·–—]+|\(?\d{1,3}[.):、]|\(?[a-zA-Z][.)])\s+|^\s*\d{1,3}、\s*")
 
 
 @dataclass(frozen=True)
@@ -60,15 +56,8 @@ def lexical_tokens(text: str) -> list[str]:
 
 def rouge_l(reference: str, text: str) -> float:
     """F-measure of ROUGE-L (Lin 2004), in [0, 1]; 0 if either text has no word."""
+    # Deferred: it imports NLTK, which imports scikit-learn and pandas where they are installed, for some seconds.
+    from rouge_score import rouge_scorer  # type: ignore[import-untyped]
+
     scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=_Tokenizer())
     return float(scorer.score(reference, text)["rougeL"].fmeasure)
-
-
-def statements_of(reply: str) -> list[str]:
-    """The lines of a reply that contain words, without bullets and numbers.
-
-    >>> statements_of("1. The lamp burned oil.\\n\\n- Ada lit it.\\n---")
-    ['The lamp burned oil.', 'Ada lit it.']
-    """
-    lines: Sequence[str] = [_BULLET.sub("", line).strip() for line in reply.splitlines() if not line.startswith("```")]
-    return [line for line in lines if any(character.isalnum() for character in line)]

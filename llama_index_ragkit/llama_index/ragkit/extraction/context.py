@@ -1,8 +1,9 @@
 """The context and the result of an extraction, and cost estimates."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -15,13 +16,13 @@ from pydantic import BaseModel
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
-from llama_index.ragkit.llm.completion import Mode, RetryPolicy, ask, model_identity
+from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.passages import PassageText, read_passage
 
-__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record"]
+__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record", "passages_of"]
 
 T = TypeVar("T")
 
@@ -35,6 +36,8 @@ class ExtractionContext:
     cache : None for no cache
     user : the user of the cache entries
     retry, mode : see :func:`llama_index.ragkit.llm.completion.complete`
+    same_language : whether replies must be in the language of what they are about
+    prompts : the prompts by name, for messages of errors
     embed_model : returns the embedding model; default that of `Settings`
     lines : the repeated lines of the documents
 
@@ -49,9 +52,11 @@ class ExtractionContext:
         cache: ExtractionCache | None,
         user: str,
         retry: RetryPolicy,
-        mode: Mode = "text",
+        mode: Mode = "auto",
         embed_model: Callable[[], BaseEmbedding] | None = None,
         lines: DocumentLines | None = None,
+        prompts: Mapping[str, BasePromptTemplate] = MappingProxyType({}),
+        same_language: bool = True,
     ) -> None:
         self._llm = llm
         self._cache = cache
@@ -59,6 +64,8 @@ class ExtractionContext:
         self._retry = retry
         self._mode = mode
         self._embed_model = embed_model
+        self._prompts = prompts
+        self._same_language = same_language
         self._lines = DocumentLines(()) if lines is None else lines
         self.cache_keys: list[str] = []
 
@@ -75,16 +82,7 @@ class ExtractionContext:
         title_key : the metadata key of a title; for a node without one, a heading at the beginning of its text is the
             title (:mod:`llama_index.ragkit.text.headings`). None for no title at all
         """
-        return (yield from offload(self._passage, node, title_key))
-
-    def _passage(self, node: BaseNode, title_key: str | None) -> PassageText:
-        return read_passage(
-            plain_text(node),
-            title_of(node, title_key),
-            headings=title_key is not None,
-            repeated=self._lines.of(node),
-            is_chunk=NodeRelationship.PREVIOUS in node.relationships,
-        )
+        return (yield from offload(_passage, node, title_key, self._lines))
 
     def complete(
         self,
@@ -93,6 +91,8 @@ class ExtractionContext:
         parse: Callable[[str], T],
         output_cls: type[BaseModel] | None = None,
         sample: int = 0,
+        rejected: Rejected | None = None,
+        like: str = "",
         **prompt_args: Any,
     ) -> Steps[T]:
         """Call the model, or read its cached reply.
@@ -102,7 +102,7 @@ class ExtractionContext:
 
         Parameters
         ----------
-        prompt, parse, output_cls, prompt_args : see :func:`llama_index.ragkit.llm.completion.complete`
+        prompt, parse, output_cls, rejected, like, prompt_args : see :func:`llama_index.ragkit.llm.completion.complete`
         sample : different numbers give different replies to the same prompt
 
         Raises
@@ -113,11 +113,13 @@ class ExtractionContext:
         llm, cache = self._llm, self._cache
         if llm is None:
             raise ConfigurationError("This step has no llm. Pass llm=, or set Settings.llm.")
+        check_llm(llm)
         key = ""
         if cache is not None:
             schema = "" if output_cls is None else json.dumps(output_cls.model_json_schema(), sort_keys=True)
             wording = prompt.format(llm=llm, **prompt_args)
-            key = cache_key(wording, model_identity(llm), self._mode, schema, str(sample))
+            again = "" if rejected is None else json.dumps([rejected.reply, rejected.reason])
+            key = cache_key(wording, model_identity(llm), self._mode, schema, str(sample), again)
             kept = yield from cache.get(key, self._user)
             if kept is not None:
                 self.cache_keys.append(key)
@@ -126,7 +128,16 @@ class ExtractionContext:
                 except ValueError:  # cached by a version with a more lenient parser
                     pass
         reply = yield from ask(
-            llm, prompt, parse=parse, retry=self._retry, mode=self._mode, output_cls=output_cls, **prompt_args
+            llm,
+            prompt,
+            parse=parse,
+            retry=self._retry,
+            mode=self._mode,
+            output_cls=output_cls,
+            name=next((name for name, own in self._prompts.items() if own is prompt), ""),
+            rejected=rejected,
+            like=like if self._same_language else "",
+            **prompt_args,
         )
         if cache is not None:
             if key not in self.cache_keys:
@@ -144,21 +155,33 @@ class Extraction:
     record : the extracted data, of JSON types; {} for a node without text; None after a failure
     error : the reason of a failure; None after a success
     cache_keys : entries of the cache that were used, to be released with the node (after a failure too)
+    step : the prompt at which the extraction failed, if it was one
     """
 
     node_id: str
     record: Record | None = None
     error: str | None = None
     cache_keys: list[str] = field(default_factory=list)
+    step: str = ""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected number of LLM calls and tokens; estimates can be added, also by `sum`."""
+    """The expected work of a build; estimates can be added, also by `sum`.
+
+    Attributes
+    ----------
+    calls, prompt_tokens, completion_tokens : of the LLM
+    embedded_texts, embedded_tokens : of the embedding model, by LlamaIndex's tokenizer
+    embedding_is_exact : whether the embedded texts were counted and not estimated
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    embedded_texts: int = 0
+    embedded_tokens: int = 0
+    embedding_is_exact: bool = True
 
     def __add__(self, other: "Estimate | int") -> "Estimate":
         if isinstance(other, int):  # sum() begins with 0
@@ -167,6 +190,27 @@ class Estimate:
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.embedded_texts + other.embedded_texts,
+            self.embedded_tokens + other.embedded_tokens,
+            self.embedding_is_exact and other.embedding_is_exact,
         )
 
     __radd__ = __add__
+
+
+def passages_of(
+    nodes: Sequence[BaseNode], siblings: Sequence[BaseNode], title_key: str | None
+) -> Steps[list[PassageText]]:
+    """What :meth:`ExtractionContext.passage` gives for each node in an extraction with these siblings."""
+    lines = DocumentLines([*siblings, *nodes])
+    return (yield from offload(lambda: [_passage(node, title_key, lines) for node in nodes]))
+
+
+def _passage(node: BaseNode, title_key: str | None, lines: DocumentLines) -> PassageText:
+    return read_passage(
+        plain_text(node),
+        title_of(node, title_key),
+        headings=title_key is not None,
+        repeated=lines.of(node),
+        is_chunk=NodeRelationship.PREVIOUS in node.relationships,
+    )

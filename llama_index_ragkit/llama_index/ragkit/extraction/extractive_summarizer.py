@@ -12,9 +12,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 
 from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences
+from llama_index.ragkit.extraction.sentence_vectors import sentence_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.embeddings import embed_texts
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
@@ -77,12 +77,13 @@ class ExtractiveSummarizer(Summarizer):
     ) -> Steps[tuple[str, list[str]]]:
         """Summarise texts in at most `max_tokens` tokens (by the tokenizer of `Settings`).
 
-        `llm`, `cache` and `user` are not used. Every distinct sentence is embedded once, in one batch.
+        `llm` is not used. Every distinct sentence is embedded once, in one batch. With a cache the vectors are kept
+        there, so that the next summary of the same text embeds nothing.
 
         Returns
         -------
         summary : at least one sentence, cut at a word if not even one fits; "" if the texts are empty
-        cache_keys : none
+        cache_keys : one for each text, if there is a cache
         """
         check_count("max_tokens", max_tokens, 1)
         split = _split(texts, self._language)
@@ -95,7 +96,7 @@ class ExtractiveSummarizer(Summarizer):
             return "", []
         costs = {sentence: max(1, count_tokens(" " + sentence)) for sentence in sentences}
         weights = _weights(split, costs)
-        vectors = yield from embed_texts(embed_model, sentences)
+        vectors, keys = yield from sentence_vectors(sentences, split, embed_model, cache, user)
         chosen = yield from offload(
             select_sentences,
             vectors,
@@ -110,7 +111,7 @@ class ExtractiveSummarizer(Summarizer):
         while len(picked) > 1 and count_tokens(summary) > max_tokens:  # token counts are not additive
             picked.pop()
             summary = _join(sorted(picked, key=places.__getitem__))
-        return _cut(summary, max_tokens), []
+        return _cut(summary, max_tokens), keys
 
 
 def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:

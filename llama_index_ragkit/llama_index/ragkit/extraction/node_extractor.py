@@ -6,7 +6,6 @@ they arrive, and records which nodes failed and why.
 
 import json
 import logging
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,12 +22,13 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, StorageError
+from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.document_lines import DocumentLines
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import Mode, RetryPolicy, model_identity
+from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, check_llm, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather
@@ -47,12 +47,19 @@ class NodeExtractor(RecordTransform, PromptHolder):
     fields, which are part of the fingerprint. It also works in an `IngestionPipeline`, where it stores the record in
     the node's metadata, from which an index takes it.
 
+    Attributes
+    ----------
+    method : the `method` of the indexes that use its records; "" for any. An index refuses an extractor of another one
+    needs_llm : whether it calls an LLM
+
     Parameters
     ----------
     llm : default that of the index, else `Settings.llm`; resolved when first needed
     prompts : replacements of some of `default_prompts`
     cache, num_workers, show_progress, on_error : for use without an index; see :meth:`extract`
-    retry, mode : see :func:`llama_index.ragkit.llm.completion.complete`
+    retry, mode : see :func:`llama_index.ragkit.llm.completion.complete` [mode: "auto"]
+    same_language : whether replies that are clearly in another language than their text are refused; switch it off
+        where a prompt asks for a translation [True]
 
     Raises
     ------
@@ -62,15 +69,18 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    method: ClassVar[str] = ""
     needs_llm: ClassVar[bool] = True
+    without_llm: ClassVar[str] = ""  # what to use where there is no LLM, for messages of errors
     completion_tokens: ClassVar[int] = 300  # expected tokens per reply, for estimates
 
     llm: LLM | None = Field(default=None, exclude=True)  # excluded: its serialised form holds the API key
     prompts: dict[str, BasePromptTemplate] = Field(default_factory=dict, exclude=True)
     cache: ExtractionCache | None = Field(default=None, exclude=True)
     retry: RetryPolicy = RetryPolicy()
-    mode: Mode = "text"
+    mode: Annotated[Mode, choice(MODES)] = "auto"
     num_workers: Annotated[int, count(1)] = 4
+    same_language: bool = True
     show_progress: bool = False
     on_error: Annotated[OnError, choice(ON_ERROR)] = "record"
 
@@ -141,32 +151,37 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
         Raises
         ------
-        ConfigurationError, StorageError
-            Regardless of `on_error`, since they do not concern a single node.
+        ConfigurationError, StorageError, LanguageModelError
+            Regardless of `on_error`, since they do not concern a single node; the last also after the same failure of
+            several nodes in a row.
         """
-        on_error = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
+        handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
         todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
         model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None
+        if model is not None:
+            check_llm(model, self.without_llm)
         cache = self.cache if cache is None else cache
+        prompts = self._get_prompts()
         lines = DocumentLines([*siblings, *nodes])
         contexts = {
             i: ExtractionContext(
-                model, cache, user_prefix + nodes[i].node_id, self.retry, self.mode, embed_model, lines
+                model,
+                cache,
+                user_prefix + nodes[i].node_id,
+                self.retry,
+                self.mode,
+                embed_model,
+                lines,
+                prompts,
+                self.same_language,
             )
             for i in todo
         }
-        ends_all = Exception if on_error == "raise" else (ConfigurationError, StorageError)
-        ended = threading.Event()
+        watch = FailureWatch("nodes", handling)
 
         def read(i: int) -> Steps[Record]:
-            if ended.is_set():
-                raise _NotTriedError
-            try:
-                return (yield from self.extract_node(nodes[i], contexts[i]))
-            except ends_all:
-                ended.set()
-                raise
+            return (yield from watch.run(partial(self.extract_node, nodes[i], contexts[i])))
 
         outcomes: dict[int, Outcome[Record]] = {}
         firsts = set({plain_text(nodes[i]).strip(): i for i in reversed(todo)}.values())
@@ -180,18 +195,26 @@ class NodeExtractor(RecordTransform, PromptHolder):
                 self.show_progress if show_progress is None else show_progress,
             )
             outcomes.update(zip(batch, found, strict=True))
+        watch.check({f"Node {nodes[i].node_id!r}": outcomes[i] for i in todo})
         errors = [outcomes[i].error for i in todo if outcomes[i].error is not None]
-        for error in errors:
-            if isinstance(error, ends_all) and not isinstance(error, _NotTriedError):
-                raise error
         owners = [model, self.llm, getattr(self, "embed_model", None)]
         if errors:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
             name, first = type(self).__name__, _reason(errors[0], *owners)
-            logger.warning("%s failed at %d of %d nodes. The first: %s", name, len(errors), len(nodes), first)
+            logger.warning(
+                "%s failed at %d of %d nodes. An index lists them in failures() and tries them again in "
+                "retry_failed(). The first: %s",
+                name, len(errors), len(nodes), first,
+            )  # fmt: skip
         return [
-            Extraction(node.node_id, outcomes[i].value, _reason(outcomes[i].error, *owners), contexts[i].cache_keys)
+            Extraction(
+                node.node_id,
+                outcomes[i].value,
+                _reason(outcomes[i].error, *owners),
+                contexts[i].cache_keys,
+                getattr(outcomes[i].error, "step", ""),
+            )
             if i in outcomes
             else Extraction(node.node_id, {})
             for i, node in enumerate(nodes)
@@ -240,12 +263,9 @@ class NodeExtractor(RecordTransform, PromptHolder):
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> "NodeExtractor":
         """The extractor of :meth:`to_dict`, with default prompts and no LLM of its own."""
-        own = {name: value for name, value in data.items() if name not in ("fingerprint", "model")}
+        added = {"fingerprint", "model"} - set(cls.model_fields)
+        own = {name: value for name, value in data.items() if name not in added}
         return super().from_dict(own, **kwargs)
-
-
-class _NotTriedError(Exception):
-    """The failure of another node ended the run before this one was tried."""
 
 
 def _reason(error: Exception | None, *owners: object) -> str | None:

@@ -11,12 +11,11 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.settings import Settings
 
-from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.extraction.context import ExtractionContext
+from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import RetryPolicy
+from llama_index.ragkit.llm.completion import RetryPolicy, check_llm
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder, fence
-from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
@@ -34,6 +33,7 @@ class Summarizer(PromptHolder, ABC):
     """Base of components that summarise several texts in one."""
 
     needs_llm: ClassVar[bool] = True
+    without_llm: ClassVar[str] = "summarizer=ExtractiveSummarizer()"  # what to use where there is no LLM
     prompts: Mapping[str, BasePromptTemplate] = MappingProxyType({})
 
     @property
@@ -87,14 +87,21 @@ class LLMSummarizer(Summarizer):
     prompt : replaces :data:`~llama_index.ragkit.llm.prompts.SUMMARY_PROMPT`; variables `passages` (the texts
         between tags), `max_tokens`, `max_words`
     retry : an empty reply counts as a failure
+    same_language : whether a summary that is clearly in another language than the texts is refused; switch it off where
+        the prompt asks for a translation [True]
     """
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"summary": SUMMARY_PROMPT}
 
     def __init__(
-        self, llm: LLM | None = None, prompt: BasePromptTemplate | None = None, retry: RetryPolicy = _DEFAULT_RETRY
+        self,
+        llm: LLM | None = None,
+        prompt: BasePromptTemplate | None = None,
+        retry: RetryPolicy = _DEFAULT_RETRY,
+        same_language: bool = True,
     ) -> None:
         self._llm = llm
+        self._same_language = same_language
         self._retry = retry
         if prompt is not None:
             self.update_prompts({"summary": prompt})
@@ -119,10 +126,15 @@ class LLMSummarizer(Summarizer):
         passages = [text.strip() for text in texts if text.strip()]
         if not passages:
             return "", []
-        context = ExtractionContext(self._llm or llm or Settings.llm, cache, user, self._retry)
+        model = self._llm or llm or Settings.llm
+        check_llm(model, self.without_llm)
+        context = ExtractionContext(
+            model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
+        )
         summary = yield from context.complete(
             self.prompt("summary"),
-            parse=_answer,
+            parse=_read,
+            like="\n".join(passages),
             passages=fence(passages),
             max_tokens=max_tokens,
             max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),
@@ -130,11 +142,8 @@ class LLMSummarizer(Summarizer):
         return _cut_back(summary, max_tokens), context.cache_keys
 
 
-def _answer(reply: str) -> str:
-    answer = strip_reasoning(reply)
-    if not answer:
-        raise ParseError("The reply is empty." if not reply.strip() else "The reply contains reasoning but no answer.")
-    return answer
+def _read(reply: str) -> str:
+    return whole_sentences(plain_answer(reply))
 
 
 def _cut_back(text: str, max_tokens: int) -> str:

@@ -23,6 +23,7 @@ subpackage does not depend on LlamaIndex.
 See :class:`Graph` for trees and graphs, :class:`Grid` for heat maps.
 """
 
+from llama_index.ragkit.html.inline import InlinePage, framed
 from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Result, Results
 from llama_index.ragkit.html.render import render, write
 
@@ -32,10 +33,12 @@ __all__ = [
     "Graph",
     "Grid",
     "Group",
+    "InlinePage",
     "Node",
     "Page",
     "Result",
     "Results",
+    "framed",
     "render",
     "write",
 ]

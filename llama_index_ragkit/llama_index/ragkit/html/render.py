@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from llama_index.ragkit.atomic import write_atomically
 from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Results
 
 __all__ = ["render", "write"]
@@ -99,15 +100,7 @@ def render(page: Page) -> str:
 
 def write(page: Page, path: str | os.PathLike[str]) -> Path:
     """Write the page to a file atomically, and return its path. Missing folders are created."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_bytes(render(page).encode("utf-8"))
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return target
+    return write_atomically(path, render(page).encode("utf-8"))
 
 
 def _asset(name: str) -> str:

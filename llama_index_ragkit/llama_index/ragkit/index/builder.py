@@ -1,10 +1,11 @@
 """`Builder`: loads the state of a method and updates it when nodes change."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -78,9 +79,9 @@ class Builder(ABC, Generic[Config, State]):
         return state
         yield
 
-    def failures(self, state: State) -> int:
-        """Number of failures other than those of node extraction."""
-        return 0
+    def failures(self, state: State) -> Sequence[Failure]:
+        """Failures other than those of node extraction."""
+        return ()
 
 
 class SummaryBuilder(Builder[Config, State]):

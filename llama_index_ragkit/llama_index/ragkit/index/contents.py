@@ -1,5 +1,6 @@
 """`IndexContents`: what a query reads, which a write replaces as a whole."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 
-__all__ = ["IndexContents"]
+__all__ = ["IndexContents", "aligned_scores"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,32 @@ class IndexContents(Generic[State]):
         """For each block of `lexical` the row of the chunk of each of its rows, -1 for one that is gone."""
         return [self.state.chunks.rows_of(ids) for ids in self.lexical.ids]
 
-    def lexical_scores(self, question: str) -> NDArray[np.float64]:
-        """The BM25 score of each chunk, shape (n,); 0 without a word of the question."""
-        found = np.zeros(len(self.state.chunks))
-        for rows, scores in zip(self._rows, self.lexical.scores(question), strict=True):
-            hit = (scores > 0) & (rows >= 0)
-            found[rows[hit]] = scores[hit]
-        return found
+    def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The BM25 score of each chunk, shape (n,); 0 without a word of the question.
+
+        Parameters
+        ----------
+        allowed : shape (n,), the chunks that count: others score 0, and these as if there were no others; None for all
+        """
+        return aligned_scores(self.lexical, question, self._rows, len(self.state.chunks), allowed)
+
+
+def aligned_scores(
+    lexical: LexicalIndex,
+    question: str,
+    rows_of: Sequence[NDArray[np.intp]],
+    count: int,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """BM25 scores in the order of the chunks, shape (count,).
+
+    Parameters
+    ----------
+    rows_of : for each block of `lexical` the chunk of each of its rows, -1 for none
+    allowed : shape (count,), the chunks that count; None for all
+    """
+    masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]
+    found = np.zeros(count)
+    for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
+        found[rows[mask]] = scores[mask]
+    return found

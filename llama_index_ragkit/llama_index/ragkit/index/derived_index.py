@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -24,8 +24,12 @@ from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, RagK
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
-from llama_index.ragkit.html import Page, write
+from llama_index.ragkit.html import InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Config, State
+from llama_index.ragkit.index.components import check_components
+from llama_index.ragkit.index.description import describe_index
+from llama_index.ragkit.index.dry_run import DryRun, embedding_work
+from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     check_keywords,
@@ -44,6 +48,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.opening import find_external_store
 from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.validation import check_count
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -77,6 +82,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     retriever_cls : the class of the retriever that `as_retriever` returns
     keywords : the keywords of the constructor, a `TypedDict`
     default_extractor, default_summarizer : used where none is passed; None where the method has none
+    rule_extractor : an extractor without an LLM, which stands in for one with in estimates; None where there is none
 
     Parameters
     ----------
@@ -90,7 +96,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
         :meth:`retry_failed` and continues; "raise" ends the write with the error
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
-        they arrive, so that a build that was killed does not pay for them again
+        they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
+        from which summaries are chosen, so that an insert embeds only new ones
 
     Raises
     ------
@@ -110,6 +117,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     keywords: ClassVar[type] = IndexKeywords
     default_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
+    rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -132,7 +140,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         own = names_of(self.keywords)
         loading = index_struct is not None
         check_keywords(type(self).__name__, kwargs, own | (_OF_OTHER_KINDS if loading else frozenset()))
-        given = {name: value for name, value in kwargs.items() if name in own}
+        given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
         context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context with only named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
@@ -180,6 +188,22 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             if role not in chosen and default is not None:
                 chosen[role] = default()
         return chosen
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any], loading: bool = False) -> dict[str, Any]:
+        """The keywords, if their components are of the right kind.
+
+        A loaded index ignores an extractor of another method, since `load_indices_from_storage` passes one to all.
+        """
+        extractor = given.get("extractor")
+        if (
+            loading
+            and getattr(extractor, "method", "") not in ("", cls.method)
+            and isinstance(extractor, NodeExtractor)
+        ):
+            given = {name: value for name, value in given.items() if name != "extractor"}
+        check_components(cls.method, given, cls.default_extractor, cls.rule_extractor)
+        return dict(given)
 
     def _adapt_embed_model(self, model: BaseEmbedding) -> BaseEmbedding:
         """The embedding model, adapted to the method."""
@@ -259,6 +283,13 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _get_prompt_modules(self) -> PromptMixinType:
         """Components whose prompts `get_prompts` returns as `<role>:<name>` and `update_prompts` replaces."""
         return self._resources.prompted
+
+    def __repr__(self) -> str:
+        return str(describe_index(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return describe_index(self).as_html()
 
     # -- building -------------------------------------------------------------------------------------------
 
@@ -490,6 +521,13 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """As :meth:`retry_failed`."""
         return await arun_steps(self._writer.retry_failed())
 
+    def failures(self) -> list[Failure]:
+        """The LLM steps that failed, each with what it was made for and why: nodes, then summaries and other steps.
+
+        :meth:`retry_failed` tries them again.
+        """
+        return run_steps(self._writer.failures())
+
     def forget_cache(self) -> None:
         """Declare that the extraction cache of the build no longer exists, so that deletes do not ask for it."""
         run_steps(self._writer.forget_cache())
@@ -520,25 +558,32 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         retriever: BaseRetriever = self.retriever_cls(self, **without_engine_keywords(kwargs, own))
         return retriever
 
-    def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path:
-        """Write an interactive HTML page with the answer to a question highlighted; it needs no network.
+    @overload
+    def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path: ...
+
+    @overload
+    def visualize(self, path: None = None, query: str | None = None, **kwargs: Any) -> InlinePage: ...
+
+    def visualize(self, path: str | Path | None = None, query: str | None = None, **kwargs: Any) -> Path | InlinePage:
+        """Draw an interactive HTML page with the answer to a question highlighted; it needs no network.
 
         Parameters
         ----------
-        path : where to write it
+        path : where to write it; None for a page that a notebook shows
         query : a question to retrieve for first; default the last query of a retriever, if any
         kwargs : of the retriever that answers `query`, and of the method's own page
 
         Returns
         -------
-        The path of the page.
+        The path of the page, or without one the page itself.
         """
         of_page = set(inspect.signature(self._page).parameters)
         own = {name: kwargs.pop(name) for name in list(kwargs) if name in of_page}
         if query is not None:
             self.as_retriever(**kwargs).retrieve(query)
         draw: Callable[..., Page] = self._page
-        return write(draw(**own), path)
+        page = draw(**own)
+        return InlinePage(page) if path is None else write(page, path)
 
     @classmethod
     def estimate(
@@ -549,21 +594,41 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         summarizer: Summarizer | None = None,
         transformations: list[TransformComponent] | None = None,
         llm: LLM | None = None,
+        sample: int = 500,
     ) -> Estimate:
-        """Estimate the LLM calls and tokens of a build over documents, without calling a model.
+        """Estimate what a build over documents asks of the LLM and of the embedding model, without calling either.
+
+        Chunks are counted. Texts that the method derives from them are counted by building over a sample, with an
+        extractor without an LLM in place of one with (`rule_extractor`), and are exact where the index is built without
+        an LLM and without summaries, and the sample is the whole.
 
         Parameters
         ----------
         documents : the documents of the index
-        extractor, summarizer, transformations : as passed to the index
+        extractor, summarizer, transformations : as passed to the index, with otherwise default parameters
         llm : its system prompt counts too
+        sample : largest number of chunks that are built over; more take longer
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens, without retries and with an empty cache.
+        Calls, prompt tokens and reply tokens, without retries and with an empty cache; embedded texts and tokens.
         """
+        cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
+        nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
-        return Estimate() if reads is None else reads.estimate(nodes_of(documents, transformations), llm)
+        work = Estimate() if reads is None else reads.estimate(nodes, llm)
+        return work + cls._embedding_work(nodes, extractor, summarizer, sample)
+
+    @classmethod
+    def _embedding_work(
+        cls, nodes: Sequence[BaseNode], extractor: NodeExtractor | None, summarizer: Summarizer | None, sample: int
+    ) -> Estimate:
+        """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
+        writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
+        derives = len(cls.space_names) > 1
+        run = DryRun(cls, reads, cls.rule_extractor, writes) if derives else None
+        return embedding_work(nodes, run, check_count("sample", sample, 1))
 
 
 def check_method(owner: str, method: str, index: Any) -> None:

@@ -25,6 +25,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.index.resources import CacheType
+from llama_index.ragkit.llm.completion import Mode
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.validation import OnError
 
@@ -71,6 +72,8 @@ class LLMRetrieverKeywords(RetrieverKeywords, total=False):
     llm: LLMType | None
     prompts: Mapping[str, BasePromptTemplate] | None
     retry: RetryPolicy | None
+    llm_mode: Mode
+    same_language: bool
 
 
 class PostprocessorKeywords(TypedDict, total=False):

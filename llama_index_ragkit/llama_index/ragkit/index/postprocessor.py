@@ -1,7 +1,7 @@
 """`DerivedPostprocessor`: a method applied to the nodes of any retriever."""
 
 from abc import abstractmethod
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
@@ -12,6 +12,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
+from llama_index.ragkit.index.description import changed
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
@@ -84,6 +85,13 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     def class_name(cls) -> str:
         """The name in serialised pipelines."""
         return cls.__name__
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What Pydantic shows: the index, and the parameters that differ from their defaults."""
+        if self._index is not None:
+            yield "index", self._index
+        fields = {name: field.default for name, field in type(self).model_fields.items() if name != "callback_manager"}
+        yield from changed({name: getattr(self, name) for name in fields}, fields).items()
 
     @abstractmethod
     def _postprocess_steps(

@@ -113,9 +113,12 @@ class Query(Generic[State]):
         return self._vector
 
     def lexical_scores(self) -> Steps[NDArray[np.float64]]:
-        """The BM25 score of each chunk, shape (number of chunks,); 0 without a word of the question; computed once."""
+        """The BM25 score of each chunk, shape (number of chunks,), computed once.
+
+        0 without a word of the question, and for chunks that may not be shown, which do not count in any way.
+        """
         if self._lexical is None:
-            self._lexical = yield from offload(self.contents.lexical_scores, self.text)
+            self._lexical = yield from offload(self.contents.lexical_scores, self.text, self.allowed)
         return self._lexical
 
     def nearness(self, lexical_weight: float, vector: NDArray[np.float32] | None = None) -> Steps[Nearness]:

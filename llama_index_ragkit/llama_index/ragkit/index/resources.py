@@ -50,7 +50,8 @@ class Resources:
     summarizer : writes summaries, for methods that have them
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" or "raise"
-    cache : stores replies of the LLM; None keeps them in memory for one write
+    cache : stores replies of the LLM, and vectors of the sentences that are summarised; None keeps replies in memory
+        and no vectors
     callback_manager : default that of `Settings`
     show_progress : whether to show progress bars
 
@@ -119,9 +120,14 @@ class Resources:
 
     # -- work -----------------------------------------------------------------------------------------
 
-    def embed(self, texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
-        """Vectors of texts, shape (len(texts), d); see :func:`~llama_index.ragkit.llm.embeddings.embed_texts`."""
-        return (yield from embed_texts(self.embed_model, texts, self.show_progress))
+    def embed(self, texts: Sequence[str], name: str = "texts") -> Steps[NDArray[np.float32]]:
+        """Vectors of texts, shape (len(texts), d); see :func:`~llama_index.ragkit.llm.embeddings.embed_texts`.
+
+        Parameters
+        ----------
+        name : what the texts are, for the progress bar
+        """
+        return (yield from embed_texts(self.embed_model, texts, self.show_progress, name))
 
     def embed_query(self, query: str, dimension: int | None) -> Steps[NDArray[np.float32]]:
         """The vector of a question; see :func:`~llama_index.ragkit.llm.embeddings.embed_query`."""
@@ -156,12 +162,14 @@ class Resources:
         """One summary of texts, and the keys of the cache entries that it used."""
         if self.summarizer is None:
             raise TypeError("This index has no summarizer.")
+        # In memory, replies of an LLM are worth keeping for one write, but vectors of sentences are too many.
+        cache = self.cache if self.cache_given or self.summarizer.needs_llm else None
         text, keys = yield from self.summarizer.summarize(
             texts,
             max_tokens=max_tokens,
             embed_model=self.embed_model,
             llm=self.given_llm,
-            cache=self.cache,
+            cache=cache,
             user=user,
         )
         return text, keys if self.cache_given else []

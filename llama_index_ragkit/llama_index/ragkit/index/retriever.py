@@ -13,17 +13,18 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 
 from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
+from llama_index.ragkit.index.description import describe_retriever
 from llama_index.ragkit.index.keywords import RetrieverKeywords, check_keywords, names_of, show_keywords
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import field_defaults, field_names
 from llama_index.ragkit.index.query import Query, SearchOutcome, as_bundle, report_fallback
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
-from llama_index.ragkit.llm.completion import complete
+from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
-from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.validation import check_choice, check_count
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -47,6 +48,8 @@ _DEFAULTS = {
     "llm": None,
     "prompts": None,
     "retry": None,
+    "llm_mode": "auto",
+    "same_language": True,
 }
 
 
@@ -95,6 +98,10 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         first needed
     prompts : for such methods, replacements of some of `default_prompts`
     retry : for such methods, how calls are retried [3 attempts]
+    llm_mode : for such methods, whether functions or JSON schemas are used; see
+        :func:`~llama_index.ragkit.llm.completion.complete` ["auto"]
+    same_language : for such methods, whether replies that are clearly in another language than the question are
+        refused; switch it off where a prompt asks for a translation [True]
 
     Raises
     ------
@@ -134,12 +141,17 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         self.check_prompts(self.prompts)
         self._llm = kwargs.get("llm")
         self._retry: RetryPolicy = kwargs.get("retry") or RetryPolicy()
+        self._mode: Mode = check_choice("llm_mode", kwargs.get("llm_mode", "auto"), MODES)
+        self._same_language: bool = kwargs.get("same_language", True)
         object_map = kwargs.get("object_map")
         super().__init__(
             callback_manager=kwargs.get("callback_manager") or index.callback_manager,
             object_map=index.object_map if object_map is None else object_map,
             verbose=kwargs.get("verbose", False),
         )
+
+    def __repr__(self) -> str:
+        return str(describe_retriever(self, self._index))
 
     # -- hooks of a method -----------------------------------------------------------------------------
 
@@ -173,9 +185,20 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         self._llm = resolve_llm(self._llm, callback_manager=self.callback_manager)
         return self._llm
 
-    def _complete(self, prompt: str, parse: Callable[[str], T], **variables: Any) -> Steps[T]:
+    def _complete(self, prompt: str, parse: Callable[[str], T], like: str = "", **variables: Any) -> Steps[T]:
         """The reply to a prompt of this name; see :func:`~llama_index.ragkit.llm.completion.complete`."""
-        return (yield from complete(self.llm, self.prompt(prompt), parse=parse, retry=self._retry, **variables))
+        return (
+            yield from complete(
+                self.llm,
+                self.prompt(prompt),
+                parse=parse,
+                retry=self._retry,
+                mode=self._mode,
+                name=prompt,
+                like=like if self._same_language else "",
+                **variables,
+            )
+        )
 
     def _take_best(self, ranking: Iterable[Scored], fetch: NodeFetch | None = None) -> Steps[list[NodeWithScore]]:
         """See :func:`~llama_index.ragkit.index.results.take_nodes`; `fetch` defaults to fetching chunks."""

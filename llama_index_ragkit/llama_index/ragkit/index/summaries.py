@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.extraction.failure_watch import FailureWatch, all_failed
 from llama_index.ragkit.index.builder import SummaryBuilder
+from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, arun_steps, gather, run_steps
@@ -33,6 +35,7 @@ class SummaryWriter:
         self._storage = storage
         self._resources = resources
         self._max_tokens = max_tokens
+        self._reasons: dict[str, str] = {}  # of the summaries that failed
 
     def write(
         self, members: Mapping[str, Sequence[str]], text_of: Callable[[str], Steps[str]], description: str
@@ -48,22 +51,39 @@ class SummaryWriter:
         Returns
         -------
         The summaries by id, and the errors of those that failed.
+
+        Raises
+        ------
+        ConfigurationError, LanguageModelError
+            For an error that the others would meet too, for the same failure several times in a row, and if every one
+            of several failed, none of which failed before.
         """
         resources = self._resources
         needs_llm = resources.summarizer is not None and resources.summarizer.needs_llm
-        jobs = [partial(self._write_one, name, ids, text_of) for name, ids in members.items()]
+        watch = FailureWatch("summaries", resources.on_error)
+        again = self._reasons.keys() & members.keys()
+        jobs = [partial(watch.run, partial(self._write_one, name, ids, text_of)) for name, ids in members.items()]
         outcomes = []
         if jobs:
             workers = resources.num_workers if needs_llm else 1
             outcomes = yield from gather(jobs, workers, description, resources.show_progress)
         written: dict[str, Written] = {}
         failed: dict[str, Exception] = {}
+        watch.check({f"Summary {name!r}": outcome for name, outcome in zip(members, outcomes, strict=True)})
         for name, outcome in zip(members, outcomes, strict=True):
             if outcome.error is not None:
                 failed[name] = outcome.error
+                self._reasons[name] = str(outcome.error)
             else:
                 written[name] = outcome.unwrap()
+                self._reasons.pop(name, None)
+        if needs_llm and not again and 1 < len(failed) == len(members):
+            raise all_failed("summaries", {f"Summary {name!r}": str(error) for name, error in failed.items()})
         return written, failed
+
+    def failures(self, names: Iterable[str]) -> list[Failure]:
+        """Summaries that are missing, with the reasons that this process knows."""
+        return [Failure(name, "summary", self._reasons.get(name, "It is not written yet.")) for name in names]
 
     def _write_one(self, name: str, ids: Sequence[str], text_of: Callable[[str], Steps[str]]) -> Steps[Written]:
         texts = []

@@ -17,9 +17,11 @@ from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
+from llama_index.ragkit.extraction.failure_watch import all_failed
 from llama_index.ragkit.index.builder import Builder, State
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.contents import IndexContents
+from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
@@ -228,15 +230,32 @@ class IndexWriter(Generic[State]):
             is_build = not storage.struct.generation or storage.struct.building
             node_of = {node.node_id: node for node in nodes}
             todo = [node_of[node_id] for node_id in plan.write]
+            self._announce(plan, len(nodes))
             with self._resources.claims(storage.cache_user("")) as claims:
                 yield from claims.begin()
                 vectors = yield from self._embed(todo, rows, plan.repeated)
                 # Extractions of an incomplete write are reused.
-                entries = {**(yield from self._extract([node_of[i] for i in plan.read], given, nodes)), **plan.reused}
+                extracted = yield from self._extract([node_of[i] for i in plan.read], given, nodes, again)
+                entries = {**extracted, **plan.reused}
                 yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
                 yield from claims.keep()
             if is_build:
                 yield from self._sweep()
+
+    def _announce(self, plan: WritePlan, given: int) -> None:
+        """Log what a write is going to do, before it costs anything."""
+        if not logger.isEnabledFor(logging.INFO):
+            return
+        extractor = self._resources.extractor
+        reads = "" if extractor is None else f", {len(plan.read)} to read with {type(extractor).__name__}"
+        if extractor is not None and extractor.needs_llm:
+            reads += f" ({self._resources.num_workers} LLM calls at a time)"
+        new = len(plan.write) - len(plan.repeated)
+        model = f" with {self._resources.embed_model.model_name}" if new else ""
+        logger.info(
+            "%s: %d chunks given, %d to embed%s%s, %d unchanged, %d to remove.",
+            self._method, given, new, model, reads, given - len(plan.write), len(plan.removed),
+        )  # fmt: skip
 
     def _store(
         self,
@@ -364,8 +383,15 @@ class IndexWriter(Generic[State]):
             yield from self.write(nodes, again=set(failed))
         if self._builder.failures(self._contents.state):
             yield from self.revise(self._builder.retry)
-        left = sum(entry.error is not None for entry in (yield from manifest.entries()).values())
-        return left + self._builder.failures(self._contents.state)
+        return len((yield from self.failures()))
+
+    def failures(self) -> Steps[list[Failure]]:
+        """What failed and was not retried with success: nodes, then other steps."""
+        state = (yield from self.recovered()).state
+        kind = type(self._resources.extractor).__name__
+        entries = yield from self._storage.manifest.entries()
+        nodes = [Failure(i, entry.step or kind, entry.error) for i, entry in entries.items() if entry.error is not None]
+        return [*nodes, *self._builder.failures(state)]
 
     # -- the parts of a write ---------------------------------------------------------------------------
 
@@ -395,29 +421,43 @@ class IndexWriter(Generic[State]):
         vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
         bare = [node for node in with_text if node.node_id not in vectors]
-        embedded = yield from self._resources.embed([embed_text(node) for node in bare])
+        embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
         vectors.update({node.node_id: vector for node, vector in zip(bare, embedded, strict=True)})
         ordered = [vectors[node.node_id] for node in with_text]
         matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])
         return {node.node_id: row for node, row in zip(with_text, matrix, strict=True)}
 
     def _extract(
-        self, nodes: Sequence[BaseNode], given: Mapping[str, Record], written: Sequence[BaseNode]
+        self,
+        nodes: Sequence[BaseNode],
+        given: Mapping[str, Record],
+        written: Sequence[BaseNode],
+        again: Collection[str],
     ) -> Steps[dict[str, NodeEntry]]:
         """Manifest entries by node id, with the results of the extractor.
 
         Parameters
         ----------
         written : all nodes of the write, among them unchanged ones
+        again : ids of nodes that failed before
+
+        Raises
+        ------
+        LanguageModelError
+            If the extractor failed at every one of several nodes, none of which failed before.
         """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
         if self._resources.extractor is None or not todo:
             return entries
-        for found in (yield from self._resources.extract(todo, self._storage.cache_user, written)):
+        extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
+        failed = {f"Node {found.node_id!r}": found.error for found in extracted if found.error is not None}
+        if self._resources.extractor.needs_llm and not again and 1 < len(failed) == len(extracted):
+            raise all_failed("nodes", failed)
+        for found in extracted:
             old = entries[found.node_id]
             entries[found.node_id] = NodeEntry(
-                old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys)
+                old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys), step=found.step
             )
         return entries
 

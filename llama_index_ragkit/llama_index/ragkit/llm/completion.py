@@ -1,38 +1,47 @@
 """A single LLM call with retries.
 
-Transient failures (:func:`is_transient`) and replies that `parse` rejects are retried with exponential backoff. Many
-clients retry on their own as well: set `max_retries=0` on the LLM, so that the attempts do not multiply.
+Transient failures (:func:`is_transient`) are retried with exponential backoff. A reply that cannot be used is asked for
+again at once, with the reply and what is wrong with it. Many clients retry on their own as well: set `max_retries=0` on
+the LLM, so that the attempts do not multiply.
 """
 
 import asyncio
 import json
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from llama_index.core.base.llms.types import ChatResponse
-from llama_index.core.llms import LLM, CustomLLM
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index.core.llms import LLM, CustomLLM, MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.program.function_program import get_function_tool
-from llama_index.core.prompts import BasePromptTemplate, SelectorPromptTemplate
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from llama_index.ragkit.core_internals import may_send_json_schema, with_system_prompt
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
-from llama_index.ragkit.llm.json.output import storable
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
+from llama_index.ragkit.llm.echoes import without_echo
+from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
+from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.redaction import redact
-from llama_index.ragkit.llm.retry import RetryPolicy, is_transient
+from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient, is_unreachable
 from llama_index.ragkit.steps import Request, Steps
+from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.validation import check_choice
 
-__all__ = ["Mode", "RetryPolicy", "ask", "complete", "model_identity"]
+__all__ = ["MODES", "Completion", "Mode", "Rejected", "RetryPolicy", "ask", "check_llm", "complete", "model_identity"]
 
 T = TypeVar("T")
-Mode = Literal["text", "function", "json_schema"]
+Mode = Literal["auto", "text", "function", "json_schema"]
+MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
 _LONGEST_REASON = 500  # characters; a failing proxy may reply with a whole HTML page
+_LONGEST_REJECTED = 1_000  # characters of a rejected reply that are shown to the model
+# LLMs that say they have functions or schemas, and whose server refused them.
+_text_only: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -43,14 +52,25 @@ class Completion(Generic[T]):
     value: T
 
 
+@dataclass(frozen=True)
+class Rejected:
+    """A reply that cannot be used, and why, in words for the model."""
+
+    reply: str
+    reason: str
+
+
 def complete(
     llm: LLM,
     prompt: BasePromptTemplate,
     *,
     parse: Callable[[str], T],
     retry: RetryPolicy = _DEFAULT_RETRY,
-    mode: Mode = "text",
+    mode: Mode = "auto",
     output_cls: type[BaseModel] | None = None,
+    name: str = "",
+    rejected: Rejected | None = None,
+    like: str = "",
     **prompt_args: Any,
 ) -> Steps[T]:
     """Call the model and parse its reply.
@@ -61,19 +81,37 @@ def complete(
         awaits the asynchronous methods, except those that a `CustomLLM` inherits: they would block the event loop, so
         its synchronous methods run in a thread
     prompt : formatted with `prompt_args`; never changed
-    parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it
-    mode : "text"; or, for models that support it, "function" (the model calls a function whose parameters are the
-        fields of `output_cls`) or "json_schema" (`llm.structured_predict`); `parse` then receives JSON text
-    output_cls : the schema for the latter two modes
+    parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
+        repeats the prompt or its worked example is rejected before
+    mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
+        the next attempt if that fails; "text" never; "function" (the model calls a function whose parameters are the
+        fields of `output_cls`) and "json_schema" (`llm.structured_predict`) always. `parse` receives JSON text from
+        both
+    output_cls : the schema of the reply; without one the reply is text in every mode
+    name : of the prompt, for messages of errors
+    rejected : an earlier reply to this prompt that could not be used
+    like : a text; a reply that is clearly in another language is rejected. "" for none
 
     Raises
     ------
     ExtractionError
         When the last attempt failed, or one with an error that is not retried; its cause is that error.
+        `LanguageModelError` for an error that every further call would meet too.
     ConfigurationError
-        If the model does not support `mode`.
+        If the model does not support `mode`, or is the `MockLLM` that stands for no model.
     """
-    reply = yield from ask(llm, prompt, parse=parse, retry=retry, mode=mode, output_cls=output_cls, **prompt_args)
+    reply = yield from ask(
+        llm,
+        prompt,
+        parse=parse,
+        retry=retry,
+        mode=mode,
+        output_cls=output_cls,
+        name=name,
+        rejected=rejected,
+        like=like,
+        **prompt_args,
+    )
     return reply.value
 
 
@@ -83,16 +121,41 @@ def ask(
     *,
     parse: Callable[[str], T],
     retry: RetryPolicy = _DEFAULT_RETRY,
-    mode: Mode = "text",
+    mode: Mode = "auto",
     output_cls: type[BaseModel] | None = None,
+    name: str = "",
+    rejected: Rejected | None = None,
+    like: str = "",
     **prompt_args: Any,
 ) -> Steps[Completion[T]]:
     """As :func:`complete`, but returns the text of the reply too."""
-    _check_mode(llm, mode, output_cls)
+    check_llm(llm)
     chosen = prompt.select(llm) if isinstance(prompt, SelectorPromptTemplate) else prompt
+    mode = _resolved(llm, mode, output_cls)
     # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
-    reply: Completion[T] = yield _Ask(llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls)
+    reply: Completion[T] = yield _Ask(
+        llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like
+    )
     return reply
+
+
+def check_llm(llm: LLM, remedy: str = "") -> None:
+    """Refuse the mock that `Settings.llm = None` leaves, which echoes its prompt.
+
+    Parameters
+    ----------
+    remedy : what needs no LLM instead
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    if isinstance(llm, MockLLM) and _owner(llm, "complete") is MockLLM:
+        without = f", or use {remedy}, which needs none" if remedy else ""
+        raise ConfigurationError(
+            "This step needs a language model, and there is only LlamaIndex's MockLLM, which Settings.llm = None sets: "
+            f"it repeats its prompt. Pass llm=, or set Settings.llm{without}."
+        )
 
 
 def model_identity(llm: LLM) -> str:
@@ -100,6 +163,13 @@ def model_identity(llm: LLM) -> str:
     settings = {name: getattr(llm, name, None) for name in ("temperature", "max_tokens", "system_prompt")}
     identity = {"class": type(llm).__name__, "model": llm.metadata.model_name, **settings}
     return json.dumps(identity, sort_keys=True, default=str)
+
+
+class _UnusableError(Exception):
+    """Marks its cause as a fault of the reply, which is asked for again at once."""
+
+    def __init__(self, rejected: Rejected) -> None:
+        self.rejected = rejected
 
 
 class _RetryableError(Exception):
@@ -125,12 +195,23 @@ class _Ask(Request, Generic[T]):
     retry: RetryPolicy
     mode: Mode
     output_cls: type[BaseModel] | None
+    name: str
+    rejected: Rejected | None
+    like: str
 
     def run(self) -> Completion[T]:
+        asking = [self]
+
         def once() -> Completion[T]:
+            this = asking[-1]
             with _marking(is_transient):
-                text = self._reply()
-            return self._read(text)
+                try:
+                    text = this._reply()
+                except Exception as error:
+                    this = this._as_text(error)
+                    text = this._reply()
+                    this._note_text_only(error)
+            return this._read(text, asking)
 
         retrying = Retrying(**self._rules())
         try:
@@ -142,11 +223,21 @@ class _Ask(Request, Generic[T]):
 
     async def arun(self) -> Completion[T]:
         blocking = _blocks_event_loop(self.llm)
+        asking = [self]
+
+        async def reply(this: "_Ask[T]") -> str:
+            return await (asyncio.to_thread(this._reply) if blocking else this._areply())
 
         async def once() -> Completion[T]:
+            this = asking[-1]
             with _marking(is_transient):
-                text = await (asyncio.to_thread(self._reply) if blocking else self._areply())
-            return self._read(text)
+                try:
+                    text = await reply(this)
+                except Exception as error:
+                    this = this._as_text(error)
+                    text = await reply(this)
+                    this._note_text_only(error)
+            return this._read(text, asking)
 
         retrying = AsyncRetrying(**self._rules())
         try:
@@ -156,50 +247,102 @@ class _Ask(Request, Generic[T]):
         except Exception as error:
             raise self._failure(error, retrying.statistics) from _cause(error)
 
+    # -- one attempt ------------------------------------------------------------------------------------
+
     def _reply(self) -> str:
         llm, cls = self.llm, self.output_cls
-        if self.mode == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            response = llm.chat_with_tools([get_function_tool(cls)], **self._tool_arguments())
+        prompt, given = self._wording()
+        if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
+            response = llm.chat_with_tools([get_function_tool(cls)], **self._tool_arguments(prompt, given))
             return self._function_arguments(response)
-        if self.mode == "json_schema" and cls is not None:
-            answer: BaseModel = llm.structured_predict(cls, self.prompt, **self.prompt_args)
+        if self._structure == "json_schema" and cls is not None:
+            answer: BaseModel = llm.structured_predict(cls, prompt, **given)
             return answer.model_dump_json()
-        return llm.predict(self.prompt, **self.prompt_args)
+        return llm.predict(prompt, **given)
 
     async def _areply(self) -> str:
         llm, cls = self.llm, self.output_cls
-        if self.mode == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            response = await llm.achat_with_tools([get_function_tool(cls)], **self._tool_arguments())
+        prompt, given = self._wording()
+        if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
+            response = await llm.achat_with_tools([get_function_tool(cls)], **self._tool_arguments(prompt, given))
             return self._function_arguments(response)
-        if self.mode == "json_schema" and cls is not None:
-            answer: BaseModel = await llm.astructured_predict(cls, self.prompt, **self.prompt_args)
+        if self._structure == "json_schema" and cls is not None:
+            answer: BaseModel = await llm.astructured_predict(cls, prompt, **given)
             return answer.model_dump_json()
-        return await llm.apredict(self.prompt, **self.prompt_args)
+        return await llm.apredict(prompt, **given)
 
-    def _tool_arguments(self) -> dict[str, Any]:
-        messages = self.prompt.format_messages(llm=self.llm, **self.prompt_args)
+    @property
+    def _structure(self) -> Mode:
+        """How this attempt asks: "auto" asks by structure only for as long as no reply was rejected."""
+        if self.mode != "auto":
+            return self.mode
+        return "text" if self.rejected is not None else _best_mode(self.llm)
+
+    def _as_text(self, error: Exception) -> "_Ask[T]":
+        """The same in text, if the server refuses the structure that was to be tried; else the error is raised."""
+        if self.mode != "auto" or self._structure == "text" or not is_refused(error):
+            raise error
+        return replace(self, mode="text")
+
+    def _note_text_only(self, error: Exception) -> None:
+        if not isinstance(error, ValueError):  # which says that the client could not read the reply
+            _text_only[id(self.llm)] = self.llm
+
+    def _wording(self) -> tuple[BasePromptTemplate, dict[str, Any]]:
+        """The prompt with its variables; after a rejected reply with that and what is wrong with it."""
+        if self.rejected is None:
+            return self.prompt, self.prompt_args
+        reply = self.rejected.reply
+        shown = f"{reply[:_LONGEST_REJECTED]} ..." if len(reply) > _LONGEST_REJECTED else reply
+        correction = f"That answer cannot be used: {self.rejected.reason}\nAnswer again, in the form asked for."
+        if self.llm.metadata.is_chat_model or isinstance(self.prompt, ChatPromptTemplate):
+            messages = [
+                *self.prompt.format_messages(llm=self.llm, **self.prompt_args),
+                ChatMessage(role=MessageRole.ASSISTANT, content=shown or "(nothing)"),
+                ChatMessage(role=MessageRole.USER, content=correction),
+            ]
+            return ChatPromptTemplate(message_templates=messages), {}
+        text = self.prompt.format(llm=self.llm, **self.prompt_args)
+        return PromptTemplate(f"{text}\n{shown}\n\n{correction}\n"), {}
+
+    def _tool_arguments(self, prompt: BasePromptTemplate, given: dict[str, Any]) -> dict[str, Any]:
+        messages = prompt.format_messages(llm=self.llm, **given)
         return {"chat_history": with_system_prompt(self.llm, messages), "tool_required": True}
 
     def _function_arguments(self, response: ChatResponse) -> str:
-        calls = self.llm.get_tool_calls_from_response(response)  # type: ignore[attr-defined]
-        if not calls or not calls[0].tool_kwargs:  # clients replace arguments that they cannot parse by none
-            raise ParseError("The reply has no function call with arguments that can be read.")
-        return json.dumps(calls[0].tool_kwargs)
+        calls = self.llm.get_tool_calls_from_response(  # type: ignore[attr-defined]
+            response, error_on_no_tool_call=False
+        )
+        if calls and calls[0].tool_kwargs:  # clients replace arguments that they cannot parse by none
+            return json.dumps(calls[0].tool_kwargs)
+        return response.message.content or ""  # some models answer in text all the same
 
-    def _read(self, text: str) -> Completion[T]:
+    def _read(self, text: str, asking: "list[_Ask[T]]") -> Completion[T]:
+        """Read a reply; if it cannot be used, the next attempt is told why."""
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
-        with _marking(lambda error: isinstance(error, ValueError)):
-            return Completion(text, self.parse(text))
+        try:
+            about = " ".join(str(value) for value in self.prompt_args.values())
+            text = without_echo(text, self.prompt, self.prompt.format(llm=self.llm, **self.prompt_args), about)
+            value = self.parse(text)
+            if self.like and in_another_language(_written(text), self.like):
+                raise ParseError("The answer is in another language than the text.")
+            return Completion(text, value)
+        except ValueError as error:
+            rejected = Rejected(text, str(error)[:_LONGEST_REASON])
+            asking.append(replace(self, rejected=rejected))
+            raise _UnusableError(rejected) from error
 
     def _rules(self) -> dict[str, Any]:
         def wait(state: RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
+            if isinstance(error, _UnusableError):
+                return 0.0
             return self.retry.wait(state.attempt_number, error.__cause__ if error else None)
 
         return {
             "stop": stop_after_attempt(self.retry.max_attempts),
             "wait": wait,
-            "retry": retry_if_exception_type(_RetryableError),
+            "retry": retry_if_exception_type((_RetryableError, _UnusableError)),
             "reraise": True,
         }
 
@@ -207,31 +350,63 @@ class _Ask(Request, Generic[T]):
         cause = _cause(error)
         reason = redact(f"{type(cause).__name__}: {cause}", self.llm)[:_LONGEST_REASON]
         attempts = statistics.get("attempt_number", 1)
-        return ExtractionError(
-            f"No usable reply of the LLM in {attempts} of {self.retry.max_attempts} attempts. {reason}"
+        step = f" to {self.name!r}" if self.name else ""
+        kind = LanguageModelError if is_permanent(cause) or is_unreachable(cause) else ExtractionError
+        failure = kind(
+            f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}"
         )
+        failure.step = self.name
+        return failure
 
 
 def _cause(error: Exception) -> BaseException:
-    return error.__cause__ or error if isinstance(error, _RetryableError) else error
+    return error.__cause__ or error if isinstance(error, _RetryableError | _UnusableError) else error
 
 
-def _check_mode(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> None:
-    check_choice("mode", mode, get_args(Mode))
-    if mode == "text":
-        return
-    if output_cls is None:
-        raise ConfigurationError(f"mode={mode!r} needs an output_cls.")
-    if mode == "function":
-        able = isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model
-    else:
-        # The inherited `structured_predict` uses a function call or plain text, not a JSON schema.
-        able = _owner(llm, "structured_predict") not in (LLM, FunctionCallingLLM) and may_send_json_schema(llm)
-    if not able:
+def _written(reply: str) -> str:
+    """The texts in the JSON of a reply, or the whole of it."""
+    try:
+        texts = [text for value in find_values(reply) for text in texts_in(to_plain(value))]
+    except ParseError:
+        texts = []
+    return " ".join(texts) or strip_reasoning(reply)
+
+
+def _resolved(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> Mode:
+    """The mode of a call: text without a schema.
+
+    Raises
+    ------
+    ConfigurationError
+        If the mode is none, or the model lacks it.
+    """
+    check_choice("mode", mode, MODES)
+    if (mode == "function" and not _calls_functions(llm)) or (mode == "json_schema" and not _takes_schemas(llm)):
         raise ConfigurationError(
             f"{type(llm).__name__}({llm.metadata.model_name!r}) does not support mode={mode!r}, according to "
-            "its metadata. Use mode='text', which works with every model."
+            "its metadata. Use mode='auto', which works with every model."
         )
+    return "text" if output_cls is None else mode
+
+
+def _best_mode(llm: LLM) -> Mode:
+    if _text_only.get(id(llm)) is llm:
+        return "text"
+    return "function" if _calls_functions(llm) else "json_schema" if _has_schemas(llm) else "text"
+
+
+def _calls_functions(llm: LLM) -> bool:
+    return isinstance(llm, FunctionCallingLLM) and bool(llm.metadata.is_function_calling_model)
+
+
+def _takes_schemas(llm: LLM) -> bool:
+    # The inherited `structured_predict` uses a function call or plain text, not a JSON schema.
+    return _owner(llm, "structured_predict") not in (LLM, FunctionCallingLLM) and may_send_json_schema(llm)
+
+
+def _has_schemas(llm: LLM) -> bool:
+    """Whether the model says itself that it takes schemas, by the field of OpenAI-like clients."""
+    return bool(getattr(llm, "should_use_structured_outputs", False)) and _takes_schemas(llm)
 
 
 def _blocks_event_loop(llm: LLM) -> bool:

@@ -7,19 +7,28 @@ from typing import Any
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
 from llama_index.ragkit.steps import Steps, call
 
-__all__ = ["as_matrix", "check_model", "describe_model", "embed_query", "embed_texts", "query_matrix"]
+__all__ = ["PROBE_TEXT", "as_matrix", "check_model", "describe_model", "embed_query", "embed_texts", "query_matrix"]
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
 _BLOCK = 8192  # texts per call: models return lists of Python numbers, which take eight times the memory of an array
+_SHOWN_BATCHES = 8
 _PROBE_TOLERANCE = 1e-3  # 1 - cosine; float16 and other batch sizes stay far below it
 
 
-def embed_texts(model: BaseEmbedding, texts: Sequence[str], show_progress: bool = False) -> Steps[NDArray[np.float32]]:
+def embed_texts(
+    model: BaseEmbedding, texts: Sequence[str], show_progress: bool = False, name: str = "texts"
+) -> Steps[NDArray[np.float32]]:
     """Vectors of texts, shape (len(texts), dimension), float32.
+
+    Parameters
+    ----------
+    show_progress : whether to show a progress bar
+    name : what the texts are, for the bar: "phrases", "questions"
 
     Raises
     ------
@@ -28,13 +37,15 @@ def embed_texts(model: BaseEmbedding, texts: Sequence[str], show_progress: bool 
     """
     if not texts:
         return np.zeros((0, 0), dtype=np.float32)
+    # A bar moves once a block, so the blocks of a visible one are smaller; they hold the same batches.
+    size = min(_BLOCK, _SHOWN_BATCHES * model.embed_batch_size) if show_progress else _BLOCK
     blocks = []
-    for start in range(0, len(texts), _BLOCK):
-        block = list(texts[start : start + _BLOCK])
-        vectors = yield from call(
-            model.get_text_embedding_batch, model.aget_text_embedding_batch, block, show_progress=show_progress
-        )
-        blocks.append(as_matrix(vectors, block))
+    with tqdm(total=len(texts), desc=f"Embedding {name}", disable=not show_progress) as bar:
+        for start in range(0, len(texts), size):
+            block = list(texts[start : start + size])
+            vectors = yield from call(model.get_text_embedding_batch, model.aget_text_embedding_batch, block)
+            blocks.append(as_matrix(vectors, block))
+            bar.update(len(block))
     lengths = sorted({block.shape[1] for block in blocks})
     if len(lengths) > 1:
         raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must have one.")

@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["SUMMARY_PROMPT", "PromptHolder", "fence", "prompt_version"]
+__all__ = ["SUMMARY_PROMPT", "PromptHolder", "fence", "prompt_version", "with_example"]
 
 SUMMARY_PROMPT = PromptTemplate(
     "Summarise the passages below in one text.\n"
@@ -52,6 +52,20 @@ def fence(texts: Sequence[str], name: str = "passage") -> str:
         salt += 1
     tag = f"{name}-{mark}"
     return "\n\n".join(f'<{tag} number="{i}">\n{text}\n</{tag}>' for i, text in enumerate(texts, start=1))
+
+
+def with_example(task: str, given: str, answer: str, request: str) -> ChatPromptTemplate:
+    """A prompt whose worked example is a turn of its own, so that models do not take it for what they are asked.
+
+    Parameters
+    ----------
+    task : what to do, without variables or with those of the request
+    given : what the example is about, in the form of `request`
+    answer : the right answer to it
+    request : the request itself, with its variables
+    """
+    turns = [("user", f"{task}\n\n{given}"), ("assistant", answer), ("user", request)]
+    return ChatPromptTemplate.from_messages(turns)
 
 
 def prompt_version(prompt: BasePromptTemplate) -> str:

@@ -14,10 +14,14 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["RetryPolicy", "is_transient"]
+__all__ = ["RetryPolicy", "is_permanent", "is_refused", "is_transient", "is_unreachable"]
 
 _TRANSIENT_4XX = (408, 409, 425, 429)
-_PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|BadRequest|InvalidRequest|NotFound")
+_FOR_ALL_CALLS = (401, 402, 403, 404, 405)
+_PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|NotFound")
+_REFUSED = re.compile("BadRequest|InvalidRequest|Unprocessable")
+_UNREACHABLE = re.compile("^(?:ConnectError|ClientConnectorError|NewConnectionError|ConnectionRefusedError|gaierror)$")
+_CONNECTION = re.compile("Connect|Timeout")
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,42 @@ def is_transient(error: BaseException) -> bool:
         status = _status(link)
         if status is not None:
             return not 400 <= status < 500 or status in _TRANSIENT_4XX
-    # openai raises its bare base class for a key that is missing
-    return not any(_PERMANENT.search(kind.__name__) for kind in type(error).__mro__) and (
-        type(error).__name__ != "OpenAIError"
-    )
+    return not _is_of(error, _PERMANENT) and not _is_of(error, _REFUSED) and not _is_bare(error)
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether every other call would fail too: credentials, an unknown model or address, a package that is missing."""
+    if isinstance(error, NotImplementedError | ImportError):
+        return True
+    for link in _chain(error):
+        status = _status(link)
+        if status is not None:
+            return status in _FOR_ALL_CALLS
+    return _is_of(error, _PERMANENT) or _is_bare(error)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether no server answers at the address."""
+    return any(_is_of(link, _UNREACHABLE) for link in _chain(error))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the request may have been refused for its form, such as for functions that the server does not know."""
+    if isinstance(error, ConfigurationError) or is_permanent(error):
+        return isinstance(error, NotImplementedError)
+    for link in _chain(error):
+        status = _status(link)
+        if status is not None:
+            return 400 <= status < 500 and status not in _TRANSIENT_4XX
+    return not _is_of(error, _CONNECTION) and not isinstance(error, OSError)
+
+
+def _is_of(error: BaseException, names: re.Pattern[str]) -> bool:
+    return any(names.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def _is_bare(error: BaseException) -> bool:
+    return type(error).__name__ == "OpenAIError"  # which openai raises for a key that is missing
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -30,7 +30,7 @@ class NodeEntry:
     ref_doc_id : its document, if it has one
     key : canonical sort key, which changes with text and metadata
     record : what the extractor read from it; None without an extractor or after a failure
-    error : why the extractor failed
+    error, step : why the extractor failed, and at which prompt
     cache_keys : entries of the extraction cache that the node uses
     done : whether the write that added the node is complete
     """
@@ -41,6 +41,7 @@ class NodeEntry:
     error: str | None = None
     cache_keys: list[str] = field(default_factory=list)
     done: bool = False
+    step: str = ""
 
 
 class Manifest:

@@ -6,10 +6,11 @@ capitals. The lists are short on purpose: the most common words, none of which i
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 from llama_index.ragkit.text.sentences import language_of
 
-__all__ = ["FUNCTION_WORDS", "function_words", "written_language"]
+__all__ = ["FUNCTION_WORDS", "function_words", "language_votes", "written_language"]
 
 # ISO 639-1 code -> words. English comes first because ties go to the first.
 _TEXTS = {
@@ -172,9 +173,14 @@ def written_language(text: str) -> str:
     languages = _BY_SCRIPT.get(usual, (usual,))
     if len(languages) == 1:
         return usual
-    words = [word.casefold() for word in _WORD.findall(text[:_CHARACTERS_READ])]
-    votes = Counter({language: sum(word in _BY_LANGUAGE[language] for word in words) for language in languages})
+    votes = language_votes(text, languages)
     return votes.most_common(1)[0][0] if votes.total() else usual
+
+
+def language_votes(text: str, languages: Iterable[str] = _BY_LANGUAGE) -> Counter[str]:
+    """How many words of the beginning of a text are function words of each language."""
+    words = [word.casefold() for word in _WORD.findall(text[:_CHARACTERS_READ])]
+    return Counter({language: sum(word in _BY_LANGUAGE[language] for word in words) for language in languages})
 
 
 def function_words(language: str) -> frozenset[str]:

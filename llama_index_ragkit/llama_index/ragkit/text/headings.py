@@ -42,6 +42,7 @@ _OPENING = re.compile(r"[\"'`“„«「『《(\[（¿¡.… ]*(.)")
 _NUMERAL = re.compile(r"[(\[]?(?:[\divxlcIVXLC]+|[a-zA-Z])[)\].]?")
 _SPEAKER = re.compile(r"\s*(?:\[?\d{1,2}:\d{2}\S*\s+)?(?=[^\W\d_])[^:.!?]{1,31}:(?:\s|$)")  # "Ada: ...", "Subject: ..."
 _WIDE = re.compile(f"[{UNSPACED}]")
+_LETTERS = re.compile(r"\s*[\W\d_]*[^\W\d_]+(?:[ ,]+[^\W\d_]+){2}")
 _SYMBOL = re.compile("[\u2190-\u2bff]")  # arrows, boxes, check marks
 _BRACKETS = ("()", "[]", "（）", "“”", "«»", "《》", "「」")
 
@@ -153,6 +154,8 @@ def _begins_again(heading: str, rest: str) -> bool:
     """Whether the text begins with the words of the heading, without brackets at its end."""
     name = normalise(_QUALIFIER.sub("", heading))
     if len(name) < 2 or len(heading) > 1.5 * _LONGEST:
+        return False
+    if not any(map(str.isalpha, name)) and not _LETTERS.match(rest):  # the rows of a table, unless prose follows
         return False
     return f"{normalise(rest[: 2 * _LONGEST])} ".startswith(name if _WIDE.search(name) else f"{name} ")
 

@@ -180,24 +180,32 @@ class LexicalIndex:
             blocks = [_merged(blocks)]
         return LexicalIndex(blocks)
 
-    def scores(self, question: str) -> list[NDArray[np.float64]]:
-        """The BM25 scores of the rows of each block, 0 for texts without a word of the question and removed ones."""
-        found = [np.zeros(len(block.ids)) for block in self._blocks]
-        n = len(self)
+    def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
+        """The BM25 scores of the rows of each block, 0 for texts without a word of the question and removed ones.
+
+        Parameters
+        ----------
+        allowed : for each block which rows count; the others score 0, and do not change the scores of these
+        """
+        blocks = self._blocks
+        if allowed is not None:
+            blocks = tuple(replace(b, alive=b.alive & mask) for b, mask in zip(blocks, allowed, strict=True))
+        found = [np.zeros(len(block.ids)) for block in blocks]
+        n = sum(block.size for block in blocks)
         if not n:
             return found
-        mean = sum(block.words for block in self._blocks) / n or 1.0
+        mean = sum(block.words for block in blocks) / n or 1.0
         terms, language = question_terms(question)
         times_of: dict[str, int] = {}
         for stem, times in zip(stems(list(terms), language), terms.values(), strict=True):
             times_of[stem] = times_of.get(stem, 0) + times
         for stem, times in times_of.items():
-            postings = [block.postings(stem, language) for block in self._blocks]
+            postings = [block.postings(stem, language) for block in blocks]
             having = sum(len(rows) for rows, _ in postings)
             if not having:
                 continue
             idf = times * math.log(1 + (n - having + 0.5) / (having + 0.5))
-            for block, (rows, counts), score in zip(self._blocks, postings, found, strict=True):
+            for block, (rows, counts), score in zip(blocks, postings, found, strict=True):
                 norm = _K1 * (1 - _B + _B * block.lengths[rows] / mean)
                 score[rows] += idf * counts * (_K1 + 1) / (counts + norm)
         return found

@@ -45,6 +45,8 @@ _VERBS = frozenset(_VERB_TEXT.split())
 _DATING_TEXT = "in since until by im seit bis en depuis desde nel dal em sedan siden w od в с до"
 _DATING = frozenset(_DATING_TEXT.split())
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
+_NUMBER = re.compile(r"\d[\d.]*")
+_DIGIT_COMMA = re.compile(r"\d,")
 _BRACKET = re.compile(r"\s*\(")
 
 # Small words in names, in languages of Latin script.
@@ -66,19 +68,18 @@ def names(text: str) -> list[Mention]:
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
     """
     words = list(WORD.finditer(text))
+    numbers = _rows_of_numbers(text, words)
     small = function_words(written_language(text)) | FUNCTION_WORDS
     openers = _openers(text, words)
     inner = {word.group() for k, word in enumerate(words) if k not in openers and _is_capital(word.group())}
     found: set[tuple[int, int]] = {match.span(1) for match in _QUOTED.finditer(text)}
     k = 0
     while k < len(words):
-        last = _run(text, words, openers, small, k)
+        last = None if k in numbers else _run(text, words, openers, small, numbers, k)
         if last is None:
             k += 1
             continue
-        first = _skip_openers(words, openers, small, k, last)
-        if 0 < first < last and _YEAR.fullmatch(words[first].group()):
-            first += words[first - 1].group().casefold() in _DATING
+        first = _skip_dates(words, _skip_openers(words, openers, small, k, last), last)
         if first < last or (first == last and (first not in openers or _counts(text, words, first, inner))):
             found.update(_readings(words, first, last))
         k = last + 1
@@ -121,9 +122,14 @@ def _joined(text: str, left: re.Match[str], right: re.Match[str], small: frozens
 
 
 def _run(
-    text: str, words: Sequence[re.Match[str]], openers: set[int], function: frozenset[str], first: int
+    text: str,
+    words: Sequence[re.Match[str]],
+    openers: set[int],
+    function: frozenset[str],
+    numbers: set[int],
+    first: int,
 ) -> int | None:
-    """The last word of the name that begins with word `first`; None if none does."""
+    """The last word of the name that begins with word `first`; None if none does. Those in `numbers` belong to none."""
     if not _is_capital(words[first].group()) and not words[first].group()[0].isdigit():
         return None
     last, capitals = first, _is_capital(words[first].group())
@@ -140,10 +146,35 @@ def _run(
             break
         word = words[following].group()
         initial = text[words[following - 1].end() : words[following].start()].startswith(".")
-        if (following in openers and not initial) or not (_is_capital(word) or (word[0].isdigit() and not small)):
+        if (
+            following in numbers
+            or (following in openers and not initial)
+            or not (_is_capital(word) or (word[0].isdigit() and not small))
+        ):
             break
         last, capitals = following, capitals or _is_capital(word)
     return last if capitals else None
+
+
+def _rows_of_numbers(text: str, words: Sequence[re.Match[str]]) -> set[int]:
+    """Which words are numbers of a table: three or more in a row, or two of which one has a decimal point.
+
+    So is the rest of a number with a comma: "000" of "50,000".
+    """
+    found: set[int] = set()
+    length, has_point = 0, False  # of the row of numbers that ends with the word
+    for k, word in enumerate(words):
+        if not _NUMBER.fullmatch(word.group()):
+            length, has_point = 0, False
+            continue
+        if length and not text[words[k - 1].end() : word.start()].isspace():
+            length, has_point = 0, False
+        length, has_point = length + 1, has_point or "." in word.group()
+        if length > 2 or (length == 2 and has_point):
+            found.update((k, k - 1, k - min(2, length - 1)))
+        elif _DIGIT_COMMA.fullmatch(text, max(0, word.start() - 2), word.start()):
+            found.add(k)
+    return found
 
 
 def _skip_openers(
@@ -156,6 +187,19 @@ def _skip_openers(
             begin += 1
         while first < begin <= last and words[begin].group() in _SMALL:
             begin += 1
+    return begin
+
+
+def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
+    """The start of the name without the year of an event before it: "In 1931 the Old Lamp"."""
+    year = first + (words[first].group().casefold() in _DATING) if first < last else first
+    if not 0 < year < last or not _YEAR.fullmatch(words[year].group()):
+        return first
+    if words[year - 1].group().casefold() not in _DATING:
+        return first
+    begin = year + 1
+    while begin < last and words[begin].group() in _SMALL:
+        begin += 1
     return begin
 
 

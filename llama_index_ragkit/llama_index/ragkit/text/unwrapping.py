@@ -4,7 +4,7 @@ Blank lines separate paragraphs. A single line break is a *wrap* if the text con
 
 1. Markup is never joined: a Markdown heading, table row, quotation or rule, a list item, a line that is indented more
    than the one before.
-2. Rows of a table (columns, mostly numbers) are never joined.
+2. Rows of a table (columns, mostly numbers) and lines of code are never joined.
 3. A second line that begins with a lower-case letter is a continuation, and so is one after a comma, a function word,
    an opening bracket or a hyphen.
 4. Otherwise the first line must be full: the first word of the second line would have made it longer than the lines of
@@ -16,18 +16,18 @@ Scripts without spaces are joined without one, where the lines of a block are eq
 import re
 from collections.abc import Sequence
 
+from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["LIST_ITEM", "is_table_row", "unwrap"]
+__all__ = ["LIST_ITEM", "NUMBER", "is_table_row", "unwrap"]
 
 LIST_ITEM = re.compile(r"\s*(?:[-*+•·▪◦‣–]\s|(?:\d{1,3}|[a-z]|[ivx]{1,5})[.)]\s|[A-Z]\)\s|\([0-9a-zA-Z]{1,4}\)\s)")
 """The start of a list item: a bullet, "1.", "a)", "(iv)"."""
 
-_FENCE = re.compile(r"\s*(```|~~~)")
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
 _COLUMNS = re.compile(r"\S(?:\t| {3,})\S|\.{4,}|(?: \.){3,}")
-_NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
+NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
 _SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]]*$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
@@ -42,7 +42,7 @@ _SOFT_HYPHEN = "\u00ad"
 def unwrap(text: str) -> str:
     """The text without wraps: every paragraph, list item, row and heading on one line, with blank lines between.
 
-    Fenced code is left unchanged. A hyphen at a wrap is removed if the text contains the word without it.
+    Lines of code are left unchanged. A hyphen at a wrap is removed if the text contains the word without it.
 
     >>> unwrap("Otto Lindqvist founded the\\nBergslund Glassworks.\\n\\nIt stood at\\nLake Tovel.")
     'Otto Lindqvist founded the Bergslund Glassworks.\\n\\nIt stood at Lake Tovel.'
@@ -67,37 +67,23 @@ def is_table_row(line: str) -> bool:
     (True, True, False)
     """
     tokens = line.split()
-    numbers = sum(_NUMBER.fullmatch(token) is not None for token in tokens)
+    numbers = sum(NUMBER.fullmatch(token) is not None for token in tokens)
     return _COLUMNS.search(line.strip()) is not None or (numbers >= 2 and 2 * numbers >= len(tokens))
 
 
 def _blocks(text: str) -> list[tuple[list[str], bool]]:
-    """Runs of lines without blank lines, and whether they are fenced code."""
+    """Runs of lines without blank lines, and whether they are code."""
     blocks: list[tuple[list[str], bool]] = []
-    lines: list[str] = []
-    fence = ""
-
-    def close() -> None:
-        nonlocal lines
-        if lines:
-            blocks.append((lines, bool(fence)))
-        lines = []
-
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if fence:
-            lines.append(line)
-            if mark and mark[1] == fence:
-                close()
-                fence = ""
-        elif mark:
-            close()
-            lines, fence = [line], mark[1]
-        elif line.strip():
-            lines.append(line.rstrip())
-        else:
-            close()
-    close()
+    lines = text.split("\n")
+    last: bool | None = None  # whether the line before is code; None after a blank line
+    for line, is_code in zip(lines, code_lines(lines), strict=True):
+        if not is_code and not line.strip():
+            last = None
+            continue
+        if is_code is not last:
+            blocks.append(([], is_code))
+        blocks[-1][0].append(line if is_code else line.rstrip())
+        last = is_code
     return blocks
 
 

@@ -109,7 +109,7 @@ def select(
 
 def _has_one_of(snapshot: Snapshot, key: str, values: Sequence[Any]) -> Mask:
     column, codes = snapshot.column(key)
-    return np.isin(codes, [column.code_of[value] for value in values if value in column.code_of])
+    return np.isin(codes, [code for value in values if (code := column.code_of.get(value)) is not None])
 
 
 def _group(snapshot: Snapshot, group: MetadataFilters, rows: Mask) -> Mask:

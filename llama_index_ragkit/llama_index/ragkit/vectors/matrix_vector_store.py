@@ -35,6 +35,8 @@ class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
     Scores are cosines in [-1, 1], comparable between queries; a zero vector scores 0. The same rows give bit-identical
     results, regardless of the order of insertion and the number of threads; rows of equal score are ordered by content
     (see :meth:`put`). Reads never wait and never see an incomplete write: each uses one immutable :meth:`snapshot`.
+    Rows that are deleted or replaced are overwritten in memory with the write, or when the last snapshot that shows
+    them is gone.
 
     `StorageContext.from_defaults(persist_dir=...)` loads it as a `SimpleVectorStore` without vectors, which finds
     nothing, preserves everything when persisted again, and is converted back by :meth:`from_simple`.
@@ -178,7 +180,7 @@ class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
 
     def clear(self) -> None:
         """Remove all rows; later vectors may have another dimension."""
-        self._write(lambda rows: Snapshot.empty(self.dtype))
+        self._write(lambda rows: rows.without(np.arange(len(rows))))
 
     def get_nodes(
         self, node_ids: Sequence[str] | None = None, filters: MetadataFilters | None = None

@@ -1,4 +1,4 @@
-"""Scores of all rows for one question: their cosines, the best of them, and scores as numbers in (0, 1)."""
+"""Scores of all rows for one question: their cosines, the best of them, and scores as numbers in [0, 1]."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = ["best_rows", "question_cosines", "squashed"]
 
 _EXACT = 50_000  # rows; their exact cosines take some 30 ms
-_LARGEST = 500.0  # scores beyond have the same squashed value
+_LARGEST = 1e13  # scores beyond have the same squashed value
 _DECIMALS = 9  # rows that differ by the order of a sum only are equal
 
 
@@ -43,10 +43,13 @@ def best_rows(scores: NDArray[np.float64], k: int, rows: Snapshot) -> list[int]:
 
 
 def squashed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores as numbers in [0, 1] in the same order: ``1 / (1 + exp(-score))``.
+    """Scores as numbers in [0, 1] in the same order: ``(1 + s / (1 + |s|)) / 2``, so 0.5 for 0.
 
-    >>> squashed(np.array([-np.inf, 0.0])).tolist()
-    [0.0, 0.5]
+    Unlike the logistic function it keeps scores far from 0 apart.
+
+    >>> squashed(np.array([-np.inf, -40.0, -39.0, 0.0, 3.0])).round(4).tolist()
+    [0.0, 0.0122, 0.0125, 0.5, 0.875]
     """
-    found: NDArray[np.float64] = np.round(1.0 / (1.0 + np.exp(-np.clip(scores, -_LARGEST, _LARGEST))), 12)
+    bounded = np.clip(scores, -_LARGEST, _LARGEST)
+    found: NDArray[np.float64] = np.round((1.0 + bounded / (1.0 + np.abs(bounded))) / 2.0, 12)
     return found

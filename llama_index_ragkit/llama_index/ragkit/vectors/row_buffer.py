@@ -2,14 +2,18 @@
 
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
-from llama_index.ragkit.vectors.kernels import Doubles, Floats, squared_norms
+from llama_index.ragkit.vectors.kernels import Doubles, Floats, Rows, squared_norms
+from llama_index.ragkit.vectors.leases import Lease, Leases
 
 __all__ = ["Codes", "Column", "Line", "Record", "Storage", "Vectors", "as_records", "as_vectors", "check_finite"]
 
@@ -34,6 +38,9 @@ class Record(NamedTuple):
     node: str | None = None
 
 
+_OVERWRITTEN = Record("", None, "", "{}")
+
+
 def _values(records: Sequence[Record], key: str) -> list[Any]:
     """The value of a metadata filter's key in each row, None where there is no such key.
 
@@ -47,32 +54,48 @@ def _values(records: Sequence[Record], key: str) -> list[Any]:
 
 
 class Column:
-    """One metadata key of all rows: the distinct values, the code of each, and one code per row."""
+    """One metadata key of all rows: the distinct values, the code of each, and one code per row.
+
+    The value of a code that no row has any more is None.
+    """
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.code_of: dict[Any, int] = {}
         self.codes: Codes = np.empty(0, np.int32)
+        self._uses: list[int] = []  # rows of each code
 
     def extend(self, values: Iterable[Any]) -> None:
         """Add the values of further rows. 1, 1.0 and True share a code: no filter distinguishes them."""
         codes = []
         for value in values:
-            try:
-                code = self.code_of.setdefault(value, len(self.values))
-            except TypeError:  # a list or a dict
-                code = self.code_of.setdefault((type(value), repr(value)), len(self.values))
+            code = self.code_of.setdefault(_hashable(value), len(self.values))
             if code == len(self.values):
                 self.values.append(value)
+                self._uses.append(0)
+            self._uses[code] += 1
             codes.append(code)
         self.codes = np.concatenate([self.codes, np.array(codes, np.int32)])
 
+    def forget(self, rows: Rows) -> None:
+        """Remove the values that only these rows have. Each row may be named once."""
+        for code in self.codes[rows[rows < self.codes.size]].tolist():
+            self._uses[code] -= 1
+            if not self._uses[code]:
+                self.code_of.pop(_hashable(self.values[code]), None)
+                self.values[code] = None
+
+
+def _hashable(value: Any) -> Any:
+    return (type(value), repr(value)) if isinstance(value, (list, dict)) else value
+
 
 class Line:
-    """Append-only rows: those below a snapshot's count never change.
+    """Append-only rows: those below a snapshot's count do not change while it shows them.
 
     One writer at a time; readers need no lock, since they read only rows below a count that was set after those rows
-    were written.
+    were written. Hidden rows (vectors, records, values of metadata) are overwritten when the last lease that shows them
+    ends: with the write that hides them, or when the last reader is done.
     """
 
     def __init__(self, vectors: Floats, inverse: Floats, records: list[Record]) -> None:
@@ -81,27 +104,103 @@ class Line:
         self.records = records
         self.newest = {record.id: row for row, record in enumerate(records)}
         self.older: dict[int, int] = {}  # row -> the earlier row of the same id
+        self._outgrown: list[weakref.ref[Floats]] = []  # earlier buffers, which arrays of snapshots may be views of
         self._columns: dict[str, Column] = {}
         self._tails: dict[int, Floats] = {}
-        self._columns_lock = threading.Lock()
+        self._leases = Leases()
+        self._ended: deque[int] = deque()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._settle()
+
+    def lease(self, count: int) -> Lease:
+        """A lease on the first `count` rows, without those hidden so far."""
+        with self._alone():
+            lease = Lease(self._leases.issue(count))
+        # The finalizer keeps the line as long as the lease exists, and the line does not refer to the lease: no cycle,
+        # so memory is free at once.
+        weakref.finalize(lease, self._end, lease.number).atexit = False
+        return lease
+
+    def is_newest(self, lease: Lease, count: int) -> bool:
+        """Whether the line was neither extended, beyond this count, nor hidden from since this lease."""
+        return self._leases.newest == lease.number and len(self.records) == count
+
+    def hide(self, lease: Lease, rows: Rows) -> None:
+        """Leases from now on do not show these rows; this one, the newest, does."""
+        with self._alone():
+            self._leases.hide(lease.number, rows.tolist())
+
+    def _end(self, number: int) -> None:
+        self._ended.append(number)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Overwrite what the ended leases leave behind, unless someone has the lock, who will do it.
+
+        It never waits, since a lease can end at any line of code, also in a thread that has the lock.
+        """
+        while self._ended and self._lock.acquire(blocking=False):
+            try:
+                while self._ended:
+                    self._overwrite(self._leases.end(self._ended.popleft()))
+            finally:
+                self._lock.release()
+
+    def _overwrite(self, hidden: list[int]) -> None:
+        if not hidden:
+            return
+        rows = np.array(hidden, np.intp)
+        buffers = [self.vectors, self.inverse, *self._tails.values()]
+        for buffer in (*buffers, *(earlier() for earlier in self._outgrown)):
+            if buffer is not None:
+                buffer[rows[rows < len(buffer)]] = 0
+        for column in self._columns.values():
+            column.forget(rows)
+        for row in hidden:
+            row_id, self.records[row] = self.records[row].id, _OVERWRITTEN
+            if self.newest.get(row_id) == row:
+                self._rename(row_id, row)
+
+    def _rename(self, row_id: str, row: int) -> None:
+        """The newest row of this id was overwritten: name an earlier one, which a lease may still show.
+
+        `older` stays as it is, since it holds numbers only, and a concurrent reader may be following it.
+        """
+        while row >= 0 and self.records[row] is _OVERWRITTEN:
+            row = self.older.get(row, -1)
+        if row < 0:
+            del self.newest[row_id]
+        else:
+            self.newest[row_id] = row
 
     def extend(self, vectors: Floats, inverse: Floats, records: Sequence[Record]) -> None:
         """Append rows, in spare capacity if there is any."""
-        start, stop = len(self.records), len(self.records) + len(records)
-        if stop > len(self.vectors):
-            capacity = max(stop, start + start // 2)
-            self.vectors, self.inverse = _grown(self.vectors, capacity), _grown(self.inverse, capacity)
-        self.vectors[start:stop], self.inverse[start:stop] = vectors, inverse
-        # From here on these rows are in use: after an interruption no snapshot has as many, and a new line is started.
-        self.records.extend(records)
-        for row, record in enumerate(records, start):
-            if record.id in self.newest:
-                self.older[row] = self.newest[record.id]  # before `newest`, for concurrent readers
-            self.newest[record.id] = row
+        with self._alone():
+            start, stop = len(self.records), len(self.records) + len(records)
+            if stop > len(self.vectors):
+                capacity = max(stop, start + start // 2)
+                self._outgrown = [earlier for earlier in self._outgrown if earlier() is not None]
+                self._outgrown.append(weakref.ref(self.vectors))
+                self.vectors, self.inverse = _grown(self.vectors, capacity), _grown(self.inverse, capacity)
+            self.vectors[start:stop], self.inverse[start:stop] = vectors, inverse
+            # From here on these rows are in use: after an interruption no snapshot has as many, and a new line is
+            # started.
+            self.records.extend(records)
+            for row, record in enumerate(records, start):
+                if record.id in self.newest:
+                    self.older[row] = self.newest[record.id]  # before `newest`, for concurrent readers
+                self.newest[record.id] = row
 
     def tails(self, cut: int, count: int) -> Floats:
         """Norms of the first `count` vectors from coordinate `cut` on, computed once for each row."""
-        with self._columns_lock:
+        with self._alone():
             known = self._tails.get(cut, np.empty(0, np.float32))
             if known.size < count:
                 rest = np.ascontiguousarray(self.vectors[known.size : count, cut:])
@@ -111,7 +210,7 @@ class Line:
 
     def column(self, key: str, count: int) -> tuple[Column, Codes]:
         """The column of a metadata key for the first `count` rows, built on first use and extended later."""
-        with self._columns_lock:
+        with self._alone():
             column = self._columns.setdefault(key, Column())
             if column.codes.size < count:
                 column.extend(_values(self.records[column.codes.size : count], key))

@@ -2,8 +2,9 @@
 
 Rows are only appended. The snapshots of one line share its arrays, and each sees the rows below its own count: a new
 row is written to spare capacity that no earlier snapshot reads, so an insert copies nothing and does not affect
-readers. A delete is a new mask, which also hides rows that were replaced by another with the same id. When more than a
-quarter of the rows is hidden, the others are copied to a new line.
+readers. A delete is a new mask, which also hides rows that were replaced by another with the same id. Hidden rows are
+overwritten as soon as no snapshot shows them, nor an array that one gave out. When more than a quarter of the rows is
+hidden, the others are copied to a new line.
 """
 
 import json
@@ -27,6 +28,7 @@ from llama_index.ragkit.vectors.kernels import (
     squared_norms,
     top_k,
 )
+from llama_index.ragkit.vectors.leases import LeasedRows
 from llama_index.ragkit.vectors.pairs import Candidates, head_length, pairs_between
 from llama_index.ragkit.vectors.row_buffer import (
     Codes,
@@ -62,10 +64,16 @@ class Snapshot:
         self._line = line
         self._count = count  # physical rows, hidden ones too
         self._alive = alive  # of the physical rows; None: all
+        self._lease = line.lease(count)
 
     @classmethod
     def of(cls, vectors: Floats, records: Sequence[Record], squares: Doubles | None = None) -> "Snapshot":
-        """A snapshot of these rows. The ids must be distinct and the vectors finite; the array is kept, not copied."""
+        """A snapshot of these rows. The ids must be distinct and the vectors finite.
+
+        An array that owns its memory is not copied: it then belongs to the snapshot, which may overwrite it.
+        """
+        if not (vectors.flags.owndata and vectors.flags.writeable):
+            vectors = vectors.copy()
         inverse = inverse_norms(squared_norms(vectors) if squares is None else squares)
         return cls(Line(vectors, inverse, list(records)), len(records))
 
@@ -101,24 +109,28 @@ class Snapshot:
     def _live(self) -> Rows | None:
         return None if self._alive is None else np.flatnonzero(self._alive)
 
+    @property
+    def _vectors(self) -> Floats:
+        """The physical rows, read-only; the array keeps the lease."""
+        return np.asarray(LeasedRows(self._line.vectors[: self._count], self._lease))
+
     @cached_property
     def matrix(self) -> Floats:
         """The vectors, shape (n, dim), read-only: a view, or after a delete one copy per snapshot."""
-        vectors = self._line.vectors[: self._count]
-        matrix = vectors.view() if self._live is None else vectors[self._live]
+        matrix = self._vectors if self._live is None else self._vectors[self._live]
         matrix.flags.writeable = False
         return matrix
 
     def blocks(self, size: int) -> Iterator[Floats]:
         """The vectors in blocks of `size` rows, without a copy of the whole matrix."""
-        vectors = self._line.vectors[: self._count]
+        vectors = self._vectors
         for start in range(0, len(self), size):
             stop = start + size
             yield vectors[start:stop] if self._live is None else vectors[self._live[start:stop]]
 
     def columns(self, start: int, stop: int) -> Floats:
         """Coordinates `start` to `stop` of every vector, shape (n, stop - start), in float32. Must not be changed."""
-        part = self._line.vectors[: self._count, start:stop]
+        part = self._vectors[:, start:stop]
         # Gathering before the conversion takes a quarter less time than both at once.
         return np.ascontiguousarray(part if self._live is None else part[self._live]).astype(np.float32, copy=False)
 
@@ -202,7 +214,7 @@ class Snapshot:
             vectors, squares, records = vectors[rows], squares[rows], [records[row] for row in rows]
         if not self._count:
             return Snapshot.of(vectors.copy(), records, squares)
-        if len(self._line.records) != self._count:  # this is not the newest snapshot of its line
+        if not self._is_newest:
             return self.compacted().append(vectors, records)
         replaced = self._physical([record.id for record in records])
         self._line.extend(vectors, inverse_norms(squares), records)
@@ -211,6 +223,8 @@ class Snapshot:
 
     def without(self, rows: Rows) -> "Snapshot":
         """A snapshot without these rows."""
+        if not self._is_newest:
+            return self.compacted().without(rows)
         return self._hiding(rows if self._live is None else self._live[rows])
 
     def _hiding(self, physical: Rows) -> "Snapshot":
@@ -218,12 +232,19 @@ class Snapshot:
             return self
         alive = np.ones(self._count, np.bool_) if self._alive is None else self._alive.copy()
         alive[physical] = False
+        self._line.hide(self._lease, physical)
         rest = Snapshot(self._line, self._count, alive)
         return rest.compacted() if 4 * len(rest) < 3 * self._count else rest
 
+    @property
+    def _is_newest(self) -> bool:
+        """Whether this is the newest snapshot of its line. Others are not changed in place, but copied."""
+        return self._line.is_newest(self._lease, self._count)
+
     def compacted(self) -> "Snapshot":
         """The same rows in a line of their own, without hidden ones."""
-        return Snapshot.of(self.matrix, self.records)
+        vectors = self._line.vectors[: self._count]
+        return Snapshot.of(vectors.copy() if self._live is None else vectors[self._live], self.records)
 
     @property
     def _arrays(self) -> tuple[Floats, Floats]:

@@ -4,11 +4,11 @@ The neighbour graph that UMAP starts from already contains the cluster structure
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import graspologic_native
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
@@ -57,6 +57,7 @@ class GraphClustering:
         If a parameter is out of range.
     """
 
+    method: ClassVar[str] = "raptor"
     target_size: float = 12.0
     min_size: int = 3
     max_size: int = 35
@@ -202,6 +203,9 @@ def _dissolved(graph: sp.csr_matrix, labels: np.ndarray, copies: np.ndarray, min
 
     Small communities may choose each other, so that a chain of them becomes one; no chain contains two large ones.
     """
+    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    from scipy.sparse.csgraph import connected_components
+
     while True:
         small = np.bincount(labels, weights=copies) < min_size
         member = _membership(labels)

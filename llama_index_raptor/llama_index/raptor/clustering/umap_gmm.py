@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class UMAPGMMClustering:
         If a parameter is out of range, or umap-learn or scikit-learn is not installed.
     """
 
+    method: ClassVar[str] = "raptor"
     n_components: int = 10
     n_neighbors: int | None = None
     local_neighbors: int = 10

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, TextNode
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
 from llama_index.ragkit import (
     Estimate,
@@ -18,9 +18,10 @@ from llama_index.ragkit import (
     count_tokens,
     fence,
     offload,
-    parse_model,
     plain_text,
 )
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.shapes import Reply, read_reply
 from llama_index.ragkit.validation import choice, count
 from llama_index.sprag.config import ContextConfig, Sections
 from llama_index.sprag.context.salient_terms import CorpusTerms
@@ -42,8 +43,13 @@ _LONGEST = 1000  # characters of a summary: what a context adds to each chunk of
 _PARTS = "parts"  # metadata key of the texts of the chunks, on the nodes that stand for documents
 
 
-class DocumentReply(BaseModel):
+class DocumentReply(Reply):
     """Reply to the first prompt."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "title": ("documenttitle", "name"),
+        "summary": ("documentsummary", "description", "about"),
+    }
 
     title: str = Field(description="what the document is called")
     summary: str = Field(description="one sentence about the document")
@@ -57,16 +63,24 @@ class DocumentReply(BaseModel):
         return line
 
 
-class SectionReply(BaseModel):
+class SectionReply(Reply):
     """A section in the reply to the second prompt."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "first": ("start", "from", "begin", "firstpart", "startindex", "number", "part"),
+        "title": ("sectiontitle", "name", "heading"),
+        "summary": ("sectionsummary", "description", "about"),
+    }
 
     first: int = Field(description="number of the first part of the section")
     title: str = Field(description="what the section is about, in a few words")
     summary: str = Field(default="", description="one sentence about the section")
 
 
-class SectionsReply(BaseModel):
+class SectionsReply(Reply):
     """Reply to the second prompt."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"sections": ("section", "parts", "structure")}
 
     sections: list[SectionReply] = Field(min_length=1)
 
@@ -99,6 +113,7 @@ class AutoContext(ContextExtractor):
         "sections": SECTIONS_PROMPT,
     }
     completion_tokens: ClassVar[int] = 80
+    without_llm: ClassVar[str] = "extractor=RuleContext()"
 
     document_tokens: Annotated[int, count(1)] = 8000
     sections: Annotated[Sections, choice(("rules", "llm", "none"))] = "rules"
@@ -111,8 +126,9 @@ class AutoContext(ContextExtractor):
         """Title and summary of a document, and its sections where the model finds them."""
         reply = yield from context.complete(
             self.prompt("document"),
-            parse=partial(parse_model, model=DocumentReply),
+            parse=partial(read_reply, model=DocumentReply),
             output_cls=DocumentReply,
+            like=plain_text(node),
             text=fence([plain_text(node)], "document"),
         )
         record: Record = reply.model_dump()
@@ -129,8 +145,9 @@ class AutoContext(ContextExtractor):
             end = next_window(lengths, start, self.section_tokens)
             reply = yield from context.complete(
                 self.prompt("sections"),
-                parse=partial(parse_model, model=SectionsReply),
+                parse=partial(_read_sections, first=start, end=end),
                 output_cls=SectionsReply,
+                like="\n".join(parts[start:end]),
                 parts="\n\n".join(f"[{i}]\n{fence([parts[i]], 'part')}" for i in range(start, end)),
                 first=start,
             )
@@ -225,3 +242,11 @@ class AutoContext(ContextExtractor):
         title = record["title"] if record is not None else old.title if old is not None else file_title
         summary = record["summary"] if record is not None else old.summary if old is not None else ""
         return Description(given_title(metadata) or title, summary, sections, summaries, source)
+
+
+def _read_sections(reply: str, first: int, end: int) -> SectionsReply:
+    """The sections of a window of parts, of which at least one begins in it."""
+    read = read_reply(reply, SectionsReply)
+    if not any(first <= section.first < end for section in read.sections):
+        raise ParseError(f"No section begins with one of the parts {first} to {end - 1}.")
+    return read

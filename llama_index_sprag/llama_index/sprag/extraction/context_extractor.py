@@ -4,7 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
@@ -110,6 +110,7 @@ class ContextExtractor(NodeExtractor):
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
     """
 
+    method: ClassVar[str] = "sprag"
     group_by: str | None = None
 
     # What a pipeline wrote, until the index asks for it: descriptions without sections by source, sections by node.

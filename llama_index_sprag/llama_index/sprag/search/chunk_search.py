@@ -21,7 +21,7 @@ def nearness_of(
 ) -> NDArray[np.float64]:
     """The nearness of every chunk to a question, shape (n,); -inf for chunks that may not be shown."""
     cosines = state.cosines(vector, options.context_weight)
-    lexical = state.lexical_scores(question) if options.lexical_weight else np.zeros(len(cosines))
+    lexical = state.lexical_scores(question, allowed) if options.lexical_weight else np.zeros(len(cosines))
     return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed)
 
 

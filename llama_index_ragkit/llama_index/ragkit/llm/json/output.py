@@ -7,7 +7,7 @@ finds the JSON, reads it strictly if possible (:mod:`llama_index.ragkit.llm.json
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, TypeVar
@@ -23,11 +23,13 @@ __all__ = [
     "Duplicates",
     "Pairs",
     "Truncated",
+    "drop_values",
     "find_values",
     "parse_json",
     "parse_model",
     "parse_pairs",
     "storable",
+    "texts_in",
     "to_plain",
 ]
 
@@ -148,6 +150,41 @@ def _read_at(text: str, start: int, found: _Survey) -> int:
         return balanced
     found.whole.append(value)
     return end
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in a plain value, without its keys."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def drop_values(text: str, unwanted: Sequence[Any]) -> tuple[str, int]:
+    """A text without the strict JSON objects and arrays that equal one of these values, and how many there were.
+
+    >>> drop_values('For example {"a": ["x"]}, here {"a": ["y"]}', [{"a": ["x"]}])
+    ('For example , here {"a": ["y"]}', 1)
+    """
+    kept: list[str] = []
+    dropped = start = position = 0
+    while opening := _OPENING.search(text, position):
+        position = opening.end()
+        if opening["close"] is not None:
+            continue
+        try:
+            value, end = read_container(text, opening.start())
+        except (CutError, NotStrictError, ParseError):
+            continue
+        position = end
+        if to_plain(value) in unwanted:
+            kept.append(text[start : opening.start()])
+            start, dropped = end, dropped + 1
+    return "".join([*kept, text[start:]]), dropped
 
 
 def _read_scalar(text: str) -> tuple[Any] | None:

@@ -1,0 +1,129 @@
+"""Reading of a reply with topic, statements and mind map."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from llama_index.pgrag.maps.mind_map import Path, path_text, read_mind_map, root_of
+from llama_index.ragkit import (
+    find_values,
+    without_announcement,
+)
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.output import Pairs
+from llama_index.ragkit.llm.json.shapes import squeezed, texts_of
+from llama_index.ragkit.text.held import TextWords
+
+__all__ = ["MindMapReply", "ReadMindMap", "read_mind_map_reply"]
+
+_LONGEST_TOPIC = 300  # characters
+_NAMES = {
+    "topic": ("topic", "title", "maintopic", "subject", "theme"),
+    "statements": ("statements", "statement", "items", "facts", "factcheckingitems", "sentences"),
+    "mind_map": ("mindmap", "map", "tree", "graph", "structure"),
+}
+
+
+class MindMapReply(BaseModel):
+    """A text taken apart: its topic, its statements, and a mind map of them."""
+
+    topic: str = Field(description="one line that says what the text is about")
+    statements: list[str] = Field(description="statements that can each be checked by themselves")
+    mind_map: dict[str, Any] = Field(description="nested objects of sub-topics; facts are texts or lists of texts")
+
+
+@dataclass(frozen=True)
+class ReadMindMap:
+    """A mind map with the statements that it was made of.
+
+    Attributes
+    ----------
+    paths : each begins with the topic
+    dropped : facts that the text does not hold
+    reply : the text of the reply
+    """
+
+    topic: str
+    statements: list[str]
+    paths: list[Path]
+    dropped: int
+    reply: str
+
+
+def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, min_in_text: float) -> ReadMindMap:
+    """Read a reply.
+
+    A reply that is a mind map alone is read too: its root is the topic, and its facts are the statements.
+
+    Parameters
+    ----------
+    text : what the reply is about
+    topic : where it is known already, else ""
+    join_lists : whether a list of texts is one fact
+    min_in_text : least share of the words of a fact, or of a fact with the sub-topic above it, that the text must have;
+        0 for no check
+
+    Raises
+    ------
+    ParseError
+        If the reply has no topic or no fact, or if no fact is in the text.
+    """
+    reason = "The reply contains no mind map with a fact."
+    for value in find_values(reply):
+        parts = _parts(value)
+        tree = parts.get("mind_map")
+        own = topic or _one_line(parts.get("topic")) or _one_line(root_of(tree))
+        if not own:
+            reason = "The reply has no topic."
+            continue
+        paths = read_mind_map(tree, own, join_lists=join_lists) if isinstance(tree, list | Mapping) else []
+        held = [path for path in paths if not min_in_text or _share(path, TextWords(text)) >= min_in_text]
+        if held:
+            statements = _statements(parts.get("statements")) or [path_text(path[1:]) for path in held]
+            return ReadMindMap(own, statements, held, len(paths) - len(held), reply)
+        if paths:
+            reason = f"None of the facts in the reply is in the text, such as {paths[0][-1][:80]!r}."
+    raise ParseError(reason)
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """Topic, statements and mind map of a reply; one without any of their keys is the mind map itself."""
+    if isinstance(value, Pairs):
+        given: dict[str, list[Any]] = {}
+        for key, inner in value:
+            given.setdefault(squeezed(key), []).append(inner)
+        found = {name: next((given[key][0] for key in keys if key in given), None) for name, keys in _NAMES.items()}
+        if found["mind_map"] is not None:
+            return found
+        if len(value) == 1 and isinstance(value[0][1], Pairs) and _parts(value[0][1])["mind_map"] is not value[0][1]:
+            return _parts(value[0][1])
+        beside = (*_NAMES["topic"], *_NAMES["statements"])
+        rest = Pairs((key, inner) for key, inner in value if squeezed(key) not in beside)
+        if len(rest) < len(value):
+            return {**found, "mind_map": rest or None}
+    return {"mind_map": value}
+
+
+def _statements(value: Any) -> list[str]:
+    try:
+        return texts_of(_plain(value))
+    except ValueError:
+        return []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Pairs):
+        return {key: _plain(inner) for key, inner in value}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _one_line(value: Any) -> str:
+    plain = next(iter(_statements(value)), "") if isinstance(value, list) else str(value or "")
+    title = " ".join(without_announcement(plain).strip("#*`\"“”' \n").split())
+    return title[:_LONGEST_TOPIC] if any(character.isalnum() for character in title) else ""
+
+
+def _share(path: Path, words: TextWords) -> float:
+    return max(words.share(path[-1]), words.share(" ".join(path[-2:])) if len(path) > 2 else 0.0)

@@ -1,0 +1,97 @@
+"""The command `python -m llama_index.ragkit.compare`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from llama_index.core import SimpleDirectoryReader
+from llama_index.core.llms import LLM
+
+from llama_index.ragkit.compare.comparing import compare
+from llama_index.ragkit.compare.questions import read_questions
+from llama_index.ragkit.errors import RagKitError
+from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.extras import need
+
+__all__ = ["main"]
+
+_MODEL = "local:sentence-transformers/all-MiniLM-L6-v2"
+
+
+class _OnlyEstimatedError(Exception):
+    """Only the estimate was asked for."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m llama_index.ragkit.compare",
+        description="Which retrieval method for these texts? Builds the installed methods and plain search, asks "
+        "questions, and recommends one.",
+    )
+    parser.add_argument("--docs", type=Path, required=True, help="a folder of texts")
+    parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question and documents")
+    parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
+    parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
+    parser.add_argument(
+        "--embed-model", default=_MODEL, help="'local:' and a folder or a model of the Hugging Face hub"
+    )
+    parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
+    parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
+    parser.add_argument("--count", type=int, default=40, help="questions that are made where none are given [40]")
+    parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
+    options = parser.parse_args(arguments)
+
+    def before(estimates: dict[str, Estimate]) -> None:
+        _say("Estimated work:")
+        for name, work in estimates.items():
+            about = "" if work.embedding_is_exact else "about "
+            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls")
+        if options.estimate:
+            raise _OnlyEstimatedError
+        _say("")
+
+    try:
+        comparison = compare(
+            # Random ids would make every run one of other documents, for which nothing is kept.
+            SimpleDirectoryReader(str(options.docs), recursive=True, filename_as_id=True).load_data(),
+            None if options.questions is None else read_questions(options.questions),
+            out=options.out,
+            methods=options.methods,
+            embed_model=options.embed_model,
+            llm=None if options.llm is None else _llm(options.llm),
+            top_k=options.top_k,
+            count=options.count,
+            show_progress=sys.stderr.isatty(),
+            before=before,
+        )
+    except _OnlyEstimatedError:
+        return 0
+    except (RagKitError, ImportError, OSError, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    _say(f"{comparison}\n\nThe answers side by side: {options.out / 'index.html'}")
+    return 0
+
+
+def _llm(model: str) -> LLM:
+    """A model of OpenAI, or of a server with its interface."""
+    server = need("llama_index.llms.openai_like", "--llm", "llama-index-llms-openai-like")
+    llm: LLM = server.OpenAILike(
+        model=model,
+        api_base=os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        api_key=os.environ.get("OPENAI_API_KEY", "none"),
+        is_chat_model=True,
+        max_retries=0,
+        timeout=120,
+        context_window=32_000,
+        reuse_client=False,
+    )
+    return llm
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,255 @@
+"""`compare`: ask all systems the same questions."""
+
+import hashlib
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
+from llama_index.core.ingestion import run_transformations
+from llama_index.core.llms import LLM
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TransformComponent,
+)
+from llama_index.core.settings import Settings
+
+from llama_index.ragkit.compare.baselines import BASELINES
+from llama_index.ragkit.compare.comparison import Comparison
+from llama_index.ragkit.compare.methods import Method, installed
+from llama_index.ragkit.compare.questions import Question, held_out, with_documents, written
+from llama_index.ragkit.compare.system import Hit, Run, load_run, save_run
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
+from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.completion import model_identity
+from llama_index.ragkit.llm.embeddings import embed_texts
+from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.nodes import embed_text, plain_text, with_stable_ids
+from llama_index.ragkit.validation import check_count
+
+__all__ = ["compare"]
+
+logger = logging.getLogger(__name__)
+
+_VERSION = "1"  # of what a stored run depends on
+
+
+def compare(
+    documents: Sequence[Document],
+    questions: Sequence[Question | str] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    methods: Sequence[str] | None = None,
+    embed_model: EmbedType | None = None,
+    llm: LLM | None = None,
+    transformations: list[TransformComponent] | None = None,
+    top_k: int = 5,
+    count: int = 40,
+    seed: int = 0,
+    show_progress: bool = False,
+    before: Callable[[dict[str, Estimate]], None] | None = None,
+) -> Comparison:
+    """Build the installed methods and plain search over documents, ask questions, and compare the answers.
+
+    Methods are built with their defaults: with the LLM if one is passed, and by rules otherwise. A method that fails is
+    reported and left out.
+
+    Parameters
+    ----------
+    documents : the texts. What is kept in `out` is found again by their ids, which must be the same the next time:
+        `SimpleDirectoryReader` gives random ones without `filename_as_id=True`
+    questions : with the documents that answer them, or without; None to make some: by `llm` if there is one, else
+        sentences and headings that are left out of the texts
+    out : a folder for the page, the finished runs and the replies of the LLM: a comparison that is run again goes on
+        where it ended. None keeps nothing
+    methods : their names; None for all that are installed
+    embed_model : default that of `Settings`
+    transformations : how documents are cut into chunks; default that of `Settings`
+    top_k : passages of an answer, at least 1
+    count : how many questions are made, at least 1
+    seed : of the made questions
+    before : called with the estimated work of each system before anything is built; an error that it raises ends the
+        comparison
+
+    Raises
+    ------
+    ConfigurationError
+        If there is nothing to search or to ask, a parameter is invalid, or a method is not installed.
+    """
+    check_count("top_k", top_k, 1)
+    check_count("count", count, 1)
+    chosen = installed(methods)
+    model = Settings.embed_model if embed_model is None else resolve_embed_model(embed_model)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    cache = None if folder is None or llm is None else ExtractionCache(folder / "cache.db")
+    texts, asked, source = _asked(documents, questions, llm, cache, count, seed)
+    nodes = with_stable_ids(run_transformations(texts, transformations or Settings.transformations))
+    nodes = [node for node in nodes if embed_text(node).strip()]
+    if not nodes or not asked:
+        raise ConfigurationError("There is nothing to compare: no text to search, or no question to ask.")
+    estimates = {name: Estimate(embedded_texts=len(nodes)) for name in BASELINES}
+    estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})
+    for name, work in estimates.items():
+        logger.info("%s: %d LLM calls, %d embedded texts.", name, work.calls, work.embedded_texts)
+    if before is not None:
+        before(estimates)
+    session = _Session(nodes, [question.text for question in asked], model, llm, cache, top_k, show_progress)
+    kept = _Kept(folder, session.fingerprint)
+    runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in BASELINES]
+    runs += [kept.get(m.name) or kept.put(session.run(m, estimates[m.name])) for m in chosen]
+    titles = {document.id_: _title(document) for document in documents}
+    comparison = Comparison(asked, source, runs, top_k, titles)
+    if folder is not None:
+        comparison.write(folder / "index.html")
+    return comparison
+
+
+def _asked(
+    documents: Sequence[Document],
+    questions: Sequence[Question | str] | None,
+    llm: LLM | None,
+    cache: ExtractionCache | None,
+    count: int,
+    seed: int,
+) -> tuple[list[Document], list[Question], str]:
+    """The texts to search, the questions, and where these come from."""
+    if questions is not None:
+        given = [Question(question) if isinstance(question, str) else question for question in questions]
+        return list(documents), with_documents(given, documents), "given"
+    if llm is not None:
+        made = written(documents, llm, cache, count, seed)
+        return list(documents), made, "written by the LLM, each about one passage"
+    texts, made = held_out(documents, count, seed)
+    source = (
+        "sentences and headings left out of the texts, to be answered by the documents they are from. They share words "
+        "with these, which favours BM25; questions of your own say more"
+    )
+    return texts, made, source
+
+
+def _title(document: Document) -> str:
+    return str(document.metadata.get("title") or document.metadata.get("file_name") or document.id_)
+
+
+class _Kept:
+    """Finished runs in a folder."""
+
+    def __init__(self, folder: Path | None, fingerprint: str) -> None:
+        self._folder = folder
+        self._fingerprint = fingerprint
+
+    def get(self, name: str) -> Run | None:
+        return None if self._folder is None else load_run(self._path(self._folder, name), self._fingerprint)
+
+    def put(self, run: Run) -> Run:
+        if self._folder is not None and not run.error:
+            save_run(run, self._path(self._folder, run.name), self._fingerprint)
+        return run
+
+    @staticmethod
+    def _path(folder: Path, name: str) -> Path:
+        return folder / "runs" / f"{name.lower().replace(' ', '-')}.json"
+
+
+class _Session:
+    """The texts, the questions and the models, the same for all systems. Chunks are embedded once."""
+
+    def __init__(
+        self,
+        nodes: Sequence[BaseNode],
+        questions: Sequence[str],
+        model: BaseEmbedding,
+        llm: LLM | None,
+        cache: ExtractionCache | None,
+        top_k: int,
+        show_progress: bool,
+    ) -> None:
+        self._nodes = nodes
+        self._questions = questions
+        self._model = model
+        self._llm = llm
+        self._cache = cache
+        self._top_k = top_k
+        self._show_progress = show_progress
+        self._node_of = {node.node_id: node for node in nodes}
+
+    @property
+    def fingerprint(self) -> str:
+        """What a finished run depends on."""
+        llm = "" if self._llm is None else model_identity(self._llm)
+        texts = [[node.ref_doc_id, embed_text(node)] for node in self._nodes]
+        parts = [_VERSION, texts, list(self._questions), self._model.model_name, llm, self._top_k]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def plain(self, baseline: str, work: Estimate) -> Run:
+        """A baseline on all questions."""
+        self._embed()
+        began = time.perf_counter()
+        search = HybridRetriever(
+            self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=BASELINES[baseline]
+        )
+        return self._asked(Run(baseline, True, estimate=work), search, began)
+
+    def run(self, method: Method, work: Estimate) -> Run:
+        """A method on all questions."""
+        self._embed()
+        began = time.perf_counter()
+        run = Run(method.name, False, estimate=work)
+        try:
+            index = method.build(self._nodes, self._model, self._llm, self._cache)
+            retriever = index.as_retriever(similarity_top_k=self._top_k, **method.retriever)
+            return self._asked(run, retriever, began, index)
+        except Exception as error:
+            reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
+            logger.warning("%s is left out: %s", method.name, reason)
+            return replace(run, error=reason[:300])
+
+    def _asked(self, run: Run, retriever: BaseRetriever, began: float, index: Any = None) -> Run:
+        built = time.perf_counter()
+        found = [retriever.retrieve(question) for question in self._questions]
+        each = 1000 * (time.perf_counter() - built) / len(self._questions)
+        hits = [[self._hit(result, index) for result in results] for results in found]
+        return replace(run, hits=hits, seconds=built - began, milliseconds=each)
+
+    def _embed(self) -> None:
+        """Give the chunks their vectors, which every system then uses."""
+        bare = [node for node in self._nodes if node.embedding is None]
+        texts = [embed_text(node) for node in bare]
+        vectors = run_steps(embed_texts(self._model, texts, self._show_progress, "chunks"))
+        for node, vector in zip(bare, vectors, strict=True):
+            node.embedding = vector.tolist()
+
+    def _hit(self, result: NodeWithScore, index: Any) -> Hit:
+        node = result.node
+        documents = tuple(dict.fromkeys(self._documents(node, index)))
+        return Hit(node.node_id, documents, plain_text(node), float(result.score or 0.0))
+
+    def _documents(self, node: BaseNode, index: Any) -> Iterator[str]:
+        """The document of a chunk, or those of the chunks that a derived node was made from."""
+        if node.node_id in self._node_of:
+            yield self._node_of[node.node_id].ref_doc_id or node.node_id
+            return
+        below = node.relationships.get(NodeRelationship.CHILD, [])
+        children = [below] if isinstance(below, RelatedNodeInfo) else below
+        ids = [child.node_id for child in children]
+        if hasattr(index, "leaves_of"):
+            ids = [leaf for name in ids for leaf in index.leaves_of(name)]
+        for name in ids:
+            if name in self._node_of:
+                yield self._node_of[name].ref_doc_id or name

@@ -1,0 +1,129 @@
+"""`Comparison`: the runs of all systems, their scores, and the recommendation."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+from llama_index.ragkit.atomic import write_atomically
+from llama_index.ragkit.compare.page import Cell, comparison_page
+from llama_index.ragkit.compare.questions import Question
+from llama_index.ragkit.compare.recommendation import Recommendation, agreement, recommend, without_labels
+from llama_index.ragkit.compare.system import Run
+from llama_index.ragkit.evaluation import Evaluation, LabelledQuery, recall_at_k, reciprocal_rank, score_rankings
+from llama_index.ragkit.evaluation.scoring import Metric
+from llama_index.ragkit.html import framed
+
+__all__ = ["Comparison"]
+
+_FRAME_HEIGHT = 640
+_COMMON = "hybrid"  # the baseline that the results of others are compared with
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What every system found, and what follows from it. A notebook shows its page.
+
+    Attributes
+    ----------
+    questions : that were asked
+    source : where they come from, in words
+    runs : of the baselines and methods
+    top_k : passages of each answer
+    titles : id of a document -> its name
+    """
+
+    questions: Sequence[Question]
+    source: str
+    runs: Sequence[Run]
+    top_k: int
+    titles: dict[str, str]
+
+    @property
+    def metric(self) -> str:
+        """The measure by which systems are compared."""
+        return f"recall@{self.top_k}"
+
+    @cached_property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """The scores of the systems on the questions with labels, by name; empty without any."""
+        labelled = [(i, question) for i, question in enumerate(self.questions) if question.documents]
+        if not labelled:
+            return {}
+        queries = [LabelledQuery(str(i), question.text, gold=question.documents) for i, question in labelled]
+        metrics: dict[str, Metric] = {self.metric: partial(recall_at_k, k=self.top_k), "MRR": reciprocal_rank}
+        return {
+            run.name: score_rankings(run.name, {str(i): run.rankings()[i] for i, _ in labelled}, queries, metrics)
+            for run in self._answered
+        }
+
+    @property
+    def _answered(self) -> list[Run]:
+        return [run for run in self.runs if not run.error]
+
+    @cached_property
+    def agreements(self) -> dict[str, float]:
+        """System -> share of its passages that hybrid search finds too, in [0, 1]."""
+        found = {run.name: [[hit.node_id for hit in hits] for hits in run.hits] for run in self._answered}
+        return {name: agreement(hits, found[_COMMON]) for name, hits in found.items() if name != _COMMON}
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """Which system to use, and why."""
+        baselines = [run.name for run in self._answered if run.is_baseline]
+        if not self.evaluations:
+            own = {name: share for name, share in self.agreements.items() if name not in baselines}
+            return without_labels(own, _COMMON)
+        methods = [e for name, e in self.evaluations.items() if name not in baselines]
+        return recommend(methods, [self.evaluations[name] for name in baselines], self.metric)
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """The head and the rows of the table: quality where there are labels, agreement and cost."""
+        measures = [self.metric, "MRR"] if self.evaluations else []
+        head = ["system", *measures, "shared with hybrid", "ms a question", "build s", "embedded texts", "LLM calls"]
+        rows = []
+        for run in self.runs:
+            if run.error:
+                rows.append([run.name, *["-"] * (len(head) - 2), f"failed: {run.error}"])
+                continue
+            quality = [str(self.evaluations[run.name].interval(metric)) for metric in measures]
+            shared = f"{self.agreements[run.name]:.2f}" if run.name in self.agreements else ""
+            about = "" if run.estimate.embedding_is_exact else "about "
+            cost = [f"{run.milliseconds:.0f}", f"{run.seconds:.1f}", f"{about}{run.estimate.embedded_texts:,}"]
+            rows.append([run.name, *quality, shared, *cost, f"{run.estimate.calls:,}"])
+        return head, rows
+
+    def __str__(self) -> str:
+        head, rows = self.rows()
+        lines = [head, ["---"] * len(head), *rows]
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return f"{len(self.questions)} questions: {self.source}\n\n{table}\n\nRecommended: {self.recommendation}"
+
+    def html(self) -> str:
+        """The page: the table, the recommendation, and the answers side by side. Self-contained, without scripts."""
+        head, rows = self.rows()
+        answers = []
+        for i, question in enumerate(self.questions):
+            columns = {
+                run.name: [
+                    Cell(
+                        " · ".join(self.titles.get(doc, doc) for doc in hit.documents[:3]),
+                        hit.text,
+                        hit.document in question.documents,
+                    )
+                    for hit in run.hits[i]
+                ]
+                for run in self._answered
+            }
+            wanted = [self.titles.get(document, document) for document in question.documents]
+            answers.append((question.text, wanted, columns))
+        return comparison_page(self.source, str(self.recommendation), head, rows, answers)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page in a frame."""
+        return framed(self.html(), "Comparison of retrieval methods", _FRAME_HEIGHT)
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file."""
+        return write_atomically(path, self.html().encode("utf-8", "replace"))

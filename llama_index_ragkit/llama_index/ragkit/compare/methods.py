@@ -1,0 +1,103 @@
+"""The methods that may be installed, by the names of their packages and classes; none is imported before it is used."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
+from llama_index.ragkit.index.dry_run import DryRun, embedding_work
+from llama_index.ragkit.llm.cache import ExtractionCache
+
+__all__ = ["METHODS", "Method", "installed"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How an index of a package is built and asked.
+
+    Attributes
+    ----------
+    name : shown to the user
+    module : the import path of the package
+    index : the index class
+    rules : the extractor without an LLM, if the method has extractors
+    summarises : whether it takes a summarizer
+    retriever : keywords with which it returns passages
+    """
+
+    name: str
+    module: str
+    index: str
+    rules: str = ""
+    summarises: bool = False
+    retriever: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(
+        self, nodes: Sequence[BaseNode], model: BaseEmbedding, llm: LLM | None, cache: ExtractionCache | None
+    ) -> Any:
+        """The index over nodes, with the LLM if there is one."""
+        copies = [node.model_copy() for node in nodes]
+        given: dict[str, Any] = {} if llm is None else {"llm": llm}
+        if cache is not None:
+            given["cache"] = cache
+        return self._class()(nodes=copies, embed_model=model, **given, **self._components(llm))
+
+    def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None) -> Estimate:
+        """The work of the build; LLM calls for summaries and reports are not among it."""
+        cls, parts = self._class(), self._components(llm)
+        extractor = parts.get("extractor") or (cls.default_extractor() if cls.default_extractor else None)
+        summarizer = parts.get("summarizer") or (cls.default_summarizer() if cls.default_summarizer else None)
+        work = Estimate() if extractor is None else extractor.estimate(nodes, llm)
+        derives = len(cls.space_names) > 1
+        run = DryRun(cls, extractor, cls.rule_extractor, summarizer) if derives else None
+        return work + embedding_work(nodes, run, 200)
+
+    def _class(self) -> Any:
+        return getattr(import_module(self.module), self.index)
+
+    def _components(self, llm: LLM | None) -> dict[str, Any]:
+        if llm is not None:
+            return {}
+        parts = {"extractor": getattr(import_module(self.module), self.rules)()} if self.rules else {}
+        return {**parts, "summarizer": ExtractiveSummarizer()} if self.summarises else parts
+
+
+METHODS = (
+    Method("RAPTOR", "llama_index.raptor", "RaptorIndex", summarises=True),
+    Method("spRAG", "llama_index.sprag", "SpRAGIndex", "RuleContext", retriever={"mode": "chunks"}),
+    Method("GEM-RAG", "llama_index.gemrag", "GEMRAGIndex", "KeyphraseQuestionExtractor", summarises=True),
+    Method("HippoRAG", "llama_index.hipporag", "HippoRAGIndex", "NounPhraseExtractor"),
+    Method("Graph RAG", "llama_index.graphrag", "GraphRAGIndex", "CooccurrenceExtractor", summarises=True),
+    Method("PG-RAG", "llama_index.pgrag", "PGRAGIndex", "OutlineExtractor", retriever={"return_source": True}),
+    Method("MRAG", "llama_index.mrag", "MRAGIndex"),
+)
+
+
+def installed(names: Sequence[str] | None = None) -> list[Method]:
+    """The installed methods, or those of some names.
+
+    Raises
+    ------
+    ConfigurationError
+        If a name is unknown, or its package is not installed.
+    """
+    found = {method.name: method for method in METHODS if find_spec(method.module) is not None}
+    if names is None:
+        return list(found.values())
+    known = {_plain(name): method for name, method in found.items()}
+    missing = [name for name in names if _plain(name) not in known]
+    if missing:
+        raise ConfigurationError(f"Unknown or not installed: {', '.join(missing)}. Installed: {', '.join(found)}.")
+    return [known[_plain(name)] for name in names]
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())

@@ -1,0 +1,110 @@
+"""The page of a comparison: a table, the recommendation, and for each question the answers side by side.
+
+It holds no script and asks for nothing; every text is escaped, and a content security policy forbids the rest.
+"""
+
+import base64
+import hashlib
+import html
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+__all__ = ["Cell", "comparison_page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8881; --good: #2e7d3233; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1400px; padding: 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem; text-align: left; white-space: nowrap; }
+.advice { border-left: 4px solid #4e79a7; background: var(--soft); padding: .75rem 1rem; }
+details { border-top: 1px solid var(--line); padding: .5rem 0; }
+summary { cursor: pointer; font-weight: 600; }
+.answers { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr)); }
+.answers h3 { font-size: 1rem; margin: .75rem 0 .25rem; }
+ol { margin: 0; padding-left: 1.5rem; }
+li { margin-bottom: .5rem; overflow-wrap: anywhere; padding: .25rem .5rem; }
+li.right { background: var(--good); } .doc { font-weight: 600; } .text { font-size: .875rem; }
+.note { color: color-mix(in srgb, currentColor 70%, transparent); font-size: .875rem; }
+"""
+_SHOWN = 280  # characters of a passage
+
+
+class Cell(NamedTuple):
+    """A passage of an answer: its document, its text, and whether the question is known to be answered there."""
+
+    document: str
+    text: str
+    is_right: bool
+
+
+def comparison_page(
+    source: str,
+    advice: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    answers: Sequence[tuple[str, Sequence[str], Mapping[str, Sequence[Cell]]]],
+) -> str:
+    """The HTML file.
+
+    Parameters
+    ----------
+    source : where the questions come from
+    head, rows : of the table
+    answers : for each question its text, the documents that answer it, and what each system found
+    """
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
+    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    columns = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{_text(row[0])}</th>{"".join(f"<td>{_text(cell)}</td>" for cell in row[1:])}</tr>'
+        for row in rows
+    )
+    asked = "\n".join(_answers(i, *answer) for i, answer in enumerate(answers))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>Comparison of retrieval methods</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Comparison of retrieval methods</h1>
+<p class="advice"><strong>Recommended:</strong> {_text(advice)}</p>
+<p>{len(answers)} questions: {_text(source)}</p>
+<div class="wide"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>
+<p class="note">Brackets are 95 % bootstrap intervals. Embedded texts and LLM calls are those of a build.</p>
+<h2>Answers side by side</h2>
+{asked}
+</main>
+</body>
+</html>
+"""
+
+
+def _answers(number: int, question: str, wanted: Sequence[str], found: Mapping[str, Sequence[Cell]]) -> str:
+    columns = "".join(_column(name, cells) for name, cells in found.items())
+    known = f'<p class="note">Answered by: {_text(", ".join(wanted))}</p>' if wanted else ""
+    state = " open" if number == 0 else ""
+    return f'<details{state}><summary>{_text(question)}</summary>{known}<div class="answers">{columns}</div></details>'
+
+
+def _column(name: str, cells: Sequence[Cell]) -> str:
+    listed = f"<ol>{''.join(map(_cell, cells))}</ol>" if cells else "<p>nothing</p>"
+    return f"<section><h3>{_text(name)}</h3>{listed}</section>"
+
+
+def _cell(cell: Cell) -> str:
+    text = cell.text if len(cell.text) <= _SHOWN else cell.text[:_SHOWN].rsplit(" ", 1)[0] + " ..."
+    mark, said = (' class="right"', " ✓") if cell.is_right else ("", "")
+    document = f'<span class="doc">{_text(cell.document)}{said}</span>'
+    return f'<li{mark}>{document}<br><span class="text">{_text(text)}</span></li>'
+
+
+def _text(value: str) -> str:
+    return html.escape(value.encode("utf-8", "replace").decode("utf-8"), quote=True)

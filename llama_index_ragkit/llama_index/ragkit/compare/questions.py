@@ -1,0 +1,181 @@
+"""The questions of a comparison: the user's, or made from the texts.
+
+Made without an LLM, a question is a sentence or a heading of a document, which is then left out of the texts that are
+searched: the document should be found by the rest of it. Such questions use the words of the text, which favours BM25.
+"""
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.schema import Document
+
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.extraction.context import ExtractionContext
+from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.llm.retry import RetryPolicy
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.text.headings import split_heading
+from llama_index.ragkit.text.sentences import sentence_spans
+
+__all__ = ["Question", "held_out", "read_questions", "with_documents", "written"]
+
+_SHORTEST, _LONGEST = 6, 40  # words of a held-out sentence
+_PASSAGE = 1500  # characters that the LLM reads for a question
+PROMPT = PromptTemplate(
+    "Write one question that the passage below answers and that somebody would ask who has not read it. Name what it "
+    "is about, use your own words, and reply with the question alone.\n\n{passage}"
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and the documents that answer it, if they are known.
+
+    Attributes
+    ----------
+    documents : ids of documents; names of files, with or without ending, are understood too
+    """
+
+    text: str
+    documents: tuple[str, ...] = ()
+
+
+def read_questions(path: str | Path) -> list[Question]:
+    """Questions of a file: one a line, or one JSON object a line.
+
+    An object has `question`, and may have `documents` (or `gold`): the documents that answer it.
+
+    Raises
+    ------
+    ConfigurationError
+        If a line cannot be read, or there are none.
+    """
+    found = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), start=1):
+        if line.strip():
+            found.append(_read(line.strip(), f"{path}, line {number}"))
+    if not found:
+        raise ConfigurationError(f"{path} holds no questions: write one a line.")
+    return found
+
+
+def _read(line: str, place: str) -> Question:
+    if not line.startswith("{"):
+        return Question(line)
+    try:
+        given = json.loads(line)
+        documents = given.get("documents", given.get("gold", ()))
+        documents = [documents] if isinstance(documents, str) else documents
+        return Question(str(given["question"]), tuple(str(document) for document in documents))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f'{place} is no question: {line[:80]!r}. Write {{"question": "...", "documents": ["..."]}}, or plain text.'
+        ) from error
+
+
+def with_documents(questions: Iterable[Question], documents: Sequence[Document]) -> list[Question]:
+    """The questions with ids of documents in place of names of files.
+
+    Raises
+    ------
+    ConfigurationError
+        If a document is unknown.
+    """
+    ids: dict[str, dict[str, None]] = {}
+    for document in documents:
+        for name in _names(document):
+            ids.setdefault(name, {})[document.id_] = None
+    found = []
+    for question in questions:
+        unknown = [name for name in question.documents if name not in ids]
+        if unknown:
+            raise ConfigurationError(f"The question {question.text!r} names {unknown[0]!r}, which is no document.")
+        found.append(Question(question.text, tuple(dict.fromkeys(i for n in question.documents for i in ids[n]))))
+    return found
+
+
+def _names(document: Document) -> set[str]:
+    metadata: Mapping[str, Any] = document.metadata
+    files = [Path(str(metadata[key])) for key in ("file_name", "file_path") if metadata.get(key)]
+    return {document.id_, *(name for file in files for name in (str(file), file.name, file.stem))}
+
+
+def held_out(documents: Sequence[Document], count: int, seed: int) -> tuple[list[Document], list[Question]]:
+    """Up to `count` sentences and headings as questions, of documents in random order, and the documents without them.
+
+    One question a document, a heading of every second one that has any; documents of fewer than three sentences are
+    left whole.
+    """
+    order = list(range(len(documents)))
+    random.Random(seed).shuffle(order)
+    changed: dict[int, Document] = {}
+    questions: list[Question] = []
+    for i in order:
+        if len(questions) == count:
+            break
+        text = documents[i].text
+        chosen = _choose(text, random.Random(f"{seed} {i}"), heading=len(questions) % 2 == 0)
+        if chosen is None:
+            continue
+        start, end, question = chosen
+        changed[i] = documents[i].model_copy(deep=True)
+        changed[i].set_content(text[:start] + text[end:])
+        questions.append(Question(question, (documents[i].id_,)))
+    return [changed.get(i, document) for i, document in enumerate(documents)], questions
+
+
+def _choose(text: str, rng: random.Random, heading: bool) -> tuple[int, int, str] | None:
+    spans = [(a, b) for a, b in sentence_spans(text) if text[a:b].strip()]
+    if len(spans) < 3:
+        return None
+    title, rest = split_heading(text)
+    if heading and title and len(title.split()) > 1:
+        return 0, len(text) - len(rest), title
+    body = [(a, b) for a, b in spans[1:] if _SHORTEST <= len(text[a:b].split()) <= _LONGEST]
+    if not body:
+        return None
+    start, end = rng.choice(body)
+    return start, end, " ".join(text[start:end].split())
+
+
+def written(
+    documents: Sequence[Document], llm: LLM, cache: ExtractionCache | None, count: int, seed: int
+) -> list[Question]:
+    """Up to `count` questions that an LLM writes, each about a passage of a document; those that fail are left out.
+
+    Raises
+    ------
+    ExtractionError
+        If all fail.
+    """
+    order = [document for document in documents if document.text.strip()]
+    random.Random(seed).shuffle(order)
+    questions, failure = [], None
+    for document in order[:count]:
+        start = random.Random(f"{seed} {document.id_}").randrange(max(1, len(document.text) - _PASSAGE + 1))
+        passage = document.text[start : start + _PASSAGE]
+        context = ExtractionContext(llm, cache, "compare", RetryPolicy())
+        try:
+            text = run_steps(context.complete(PROMPT, parse=_question, passage=fence([passage], "passage")))
+        except ExtractionError as error:
+            failure = error
+        else:
+            questions.append(Question(text, (document.id_,)))
+    if failure is not None and not questions:
+        raise failure
+    return questions
+
+
+def _question(reply: str) -> str:
+    lines = [line.strip(" \"'*-") for line in strip_reasoning(reply).splitlines() if line.strip()]
+    if not lines:
+        raise ParseError("The reply holds no question.")
+    return lines[-1]

@@ -1,0 +1,114 @@
+"""`FailureWatch`: ends a run of many LLM calls whose failures will not go away."""
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, StorageError
+from llama_index.ragkit.steps import Outcome, Steps
+from llama_index.ragkit.validation import OnError
+
+__all__ = ["FailureWatch", "NotTriedError", "all_failed"]
+
+T = TypeVar("T")
+
+_MOST_EQUAL = 5  # equal failures in a row after which every further call would fail too
+_PARTICULARS = re.compile(r"\d+|0x[0-9a-f]+")
+
+
+class NotTriedError(Exception):
+    """A failure ended the run before this job was tried."""
+
+
+class FailureWatch:
+    """Runs jobs until a failure shows that the others would fail too.
+
+    That is an error which does not concern a single job (a configuration, a store, a wrong API key, an unknown model),
+    the same failure `most_equal` times in a row, and, with `on_error="raise"`, any failure.
+
+    Parameters
+    ----------
+    what : the jobs are, in the plural, for messages
+    on_error : "record" or "raise"
+    most_equal : at least 1 [5]
+    """
+
+    def __init__(self, what: str, on_error: OnError, most_equal: int = _MOST_EQUAL) -> None:
+        self._what = what
+        self._most_equal = most_equal
+        self._ends_all = Exception if on_error == "raise" else (ConfigurationError, StorageError, LanguageModelError)
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._last = ""
+        self._equal = 0
+        self._repeated: Exception | None = None
+
+    def run(self, job: Callable[[], Steps[T]]) -> Steps[T]:
+        """Run a job.
+
+        Raises
+        ------
+        NotTriedError
+            If the run has ended.
+        """
+        if self._ended.is_set():
+            raise NotTriedError
+        try:
+            result = yield from job()
+        except Exception as error:
+            self._note(error)
+            raise
+        with self._lock:
+            self._equal = 0
+        return result
+
+    def _note(self, error: Exception) -> None:
+        reason = _PARTICULARS.sub("#", f"{type(error).__name__}: {error}")
+        with self._lock:
+            self._equal = self._equal + 1 if reason == self._last else 1
+            self._last = reason
+            if self._equal >= self._most_equal and isinstance(error, ExtractionError):
+                self._repeated = self._repeated or error
+                self._ended.set()
+        if isinstance(error, self._ends_all):
+            self._ended.set()
+
+    def check(self, outcomes: Mapping[str, Outcome[T]]) -> None:
+        """Raise what ended the run, if anything did.
+
+        Parameters
+        ----------
+        outcomes : by the names of the jobs, for messages
+
+        Raises
+        ------
+        ConfigurationError, StorageError, ExtractionError
+        """
+        tried = {n: o.error for n, o in outcomes.items() if o.error and not isinstance(o.error, NotTriedError)}
+        for name, error in tried.items():
+            if isinstance(error, self._ends_all):
+                raise _named(error, name) from error.__cause__ or error
+        if self._repeated is not None:
+            name = next(name for name, error in tried.items() if error is self._repeated)
+            raise LanguageModelError(
+                f"{self._most_equal} {self._what} in a row failed for one reason, so that the others were not tried. "
+                f"{name}: {self._repeated}"
+            ) from self._repeated
+
+
+def all_failed(what: str, errors: Mapping[str, str]) -> LanguageModelError:
+    """The error of a run in which every job failed.
+
+    Parameters
+    ----------
+    what : the jobs are, in the plural
+    errors : reasons by the names of the jobs
+    """
+    name, reason = next(iter(errors.items()))
+    return LanguageModelError(f"All {len(errors)} {what} failed. {name}: {reason}")
+
+
+def _named(error: Exception, name: str) -> Exception:
+    """An error of a step with the name of its job; others as they are."""
+    return type(error)(f"{name}: {error}") if isinstance(error, ExtractionError) else error

@@ -1,0 +1,182 @@
+"""What a build embeds, counted by building over a sample of the nodes with a model that only counts.
+
+Every method derives its own texts from chunks (phrases, facts, questions, summaries), so they are counted where they
+arise, and a method needs nothing for it. Steps with an LLM are replaced by steps without one. Vectors are hashed words:
+texts that share words are near, as for a real model, so that clusters have sizes of the right order.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode
+
+from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.extraction.node_extractor import NodeExtractor
+from llama_index.ragkit.extraction.summarizers import Summarizer
+from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.embeddings import PROBE_TEXT
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.nodes import embed_text
+from llama_index.ragkit.text.tokens import count_tokens
+
+__all__ = ["DryRun", "embedding_work", "sample_of"]
+
+_DIMENSION = 384
+_PROBE = 1  # text that tells models apart, once an index
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """How to build an index of a class without a model.
+
+    Attributes
+    ----------
+    build : the index class
+    extractor : that of the build, if the method has one
+    rules : makes the extractor without an LLM that stands in for one with; None if the method has none
+    summarizer : that of the build, if the method has one
+    """
+
+    build: Callable[..., Any]
+    extractor: NodeExtractor | None
+    rules: Callable[[], NodeExtractor] | None
+    summarizer: Summarizer | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is embedded depends on nothing but the texts."""
+        return self.summarizer is None and (self.extractor is None or not self.extractor.needs_llm)
+
+    def components(self) -> dict[str, Any] | None:
+        """The keywords of the build; None if it cannot do without an LLM."""
+        parts: dict[str, Any] = {}
+        if self.extractor is not None:
+            if self.extractor.needs_llm and self.rules is None:
+                return None
+            parts["extractor"] = self.rules() if self.extractor.needs_llm and self.rules else self.extractor
+        if self.summarizer is not None:
+            parts["summarizer"] = _Beginnings() if self.summarizer.needs_llm else self.summarizer
+        return parts
+
+
+def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int) -> Estimate:
+    """The texts and tokens that a build over nodes embeds.
+
+    Chunks are counted exactly. What is derived from them is counted over at most `sample` nodes, and multiplied by
+    the share of these: an upper bound where texts repeat, as names do.
+
+    Parameters
+    ----------
+    run : None for a method that embeds nothing but chunks
+    """
+    own = [text for node in nodes if (text := embed_text(node))]
+    if not own:
+        return Estimate()
+    tokens = sum(map(count_tokens, own))
+    of_chunks = Estimate(embedded_texts=_PROBE + len(own), embedded_tokens=count_tokens(PROBE_TEXT) + tokens)
+    components = None if run is None else run.components()
+    if run is None or components is None:
+        return replace(of_chunks, embedding_is_exact=run is None)
+    sampled = sample_of(nodes, sample)
+    model = _CountingModel(model_name="dry run")
+    copies = [node.model_copy(update={"embedding": None}) for node in sampled]
+    run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
+    of_sample = [text for node in sampled if (text := embed_text(node))]
+    share = len(own) / max(1, len(of_sample))
+    texts = model.texts - len(of_sample) - _PROBE
+    derived = model.tokens - sum(map(count_tokens, of_sample)) - count_tokens(PROBE_TEXT)
+    return of_chunks + Estimate(
+        embedded_texts=round(texts * share),
+        embedded_tokens=round(derived * share),
+        embedding_is_exact=run.is_exact and len(sampled) == len(nodes),
+    )
+
+
+def sample_of(nodes: Sequence[BaseNode], size: int) -> list[BaseNode]:
+    """At most `size` nodes: those of whole documents, spread evenly over all; the last may be cut."""
+    if len(nodes) <= size:
+        return list(nodes)
+    documents: dict[str, list[BaseNode]] = {}
+    for node in nodes:
+        documents.setdefault(node.ref_doc_id or node.node_id, []).append(node)
+    groups = list(documents.values())
+    step = max(1, len(nodes) // size)
+    order = [group for start in range(step) for group in groups[start::step]]
+    return [node for group in order for node in group][:size]
+
+
+class _CountingModel(BaseEmbedding):
+    """Counts texts and tokens, and gives vectors of hashed words."""
+
+    _texts: int = PrivateAttr(default=0)
+    _tokens: int = PrivateAttr(default=0)
+
+    @property
+    def texts(self) -> int:
+        return self._texts
+
+    @property
+    def tokens(self) -> int:
+        return self._tokens
+
+    # The public methods, so that nobody's callbacks and events hear of texts that no model has read.
+
+    def get_text_embedding_batch(self, texts: list[str], show_progress: bool = False, **kwargs: Any) -> list[Any]:
+        return [self._vector(text) for text in texts]
+
+    async def aget_text_embedding_batch(
+        self, texts: list[str], show_progress: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        return self.get_text_embedding_batch(texts)
+
+    def get_query_embedding(self, query: str) -> list[float]:
+        return self._vector(query)
+
+    def _vector(self, text: str) -> list[float]:
+        self._texts += 1
+        self._tokens += count_tokens(text)
+        vector = np.full(_DIMENSION, 1e-3)
+        for word in text.casefold().split():
+            vector[zlib.crc32(word.encode()) % _DIMENSION] += 1
+        found: list[float] = (vector / np.linalg.norm(vector)).tolist()
+        return found
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._vector(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._vector(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._vector(query)
+
+
+class _Beginnings(Summarizer):
+    """Summaries of the requested length: the beginnings of the texts."""
+
+    needs_llm = False
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        return {"class": type(self).__name__}
+
+    def summarize(
+        self,
+        texts: Sequence[str],
+        *,
+        max_tokens: int,
+        embed_model: BaseEmbedding,
+        llm: LLM | None = None,
+        cache: ExtractionCache | None = None,
+        user: str = "",
+    ) -> Steps[tuple[str, list[str]]]:
+        each = max(1, 3 * max_tokens // (4 * max(1, len(texts))))  # words; about 3 for 4 tokens
+        return "\n".join(" ".join(text.split()[:each]) for text in texts), []
+        yield

@@ -1,0 +1,169 @@
+"""`HybridRetriever`: dense and lexical search together, over any nodes."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.settings import Settings
+from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import NDArray
+
+from llama_index.ragkit.index.contents import IndexContents
+from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_texts
+from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
+from llama_index.ragkit.storage.nodes import embed_text, sort_key
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.validation import check_count, check_number
+from llama_index.ragkit.vectors.filters import select
+from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, hybrid_nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, squashed
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["HybridRetriever"]
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    chunks: Snapshot = field(default_factory=Snapshot.empty)
+
+
+class HybridRetriever(BaseRetriever):
+    """Retrieves the nodes nearest to a question by vectors and words together, from memory.
+
+    The score of a node is ``(1 + n / (1 + |n|)) / 2``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both
+    are standardised over the hundred best of the question, so that the scale of the embedding model's cosines does not
+    matter. Scores are to be compared within one answer only. Words are stemmed in the language of the question;
+    scripts without spaces are searched by characters. Where no node has a word of the question, cosines decide.
+
+    Nodes can be added and deleted at any time, also while other threads retrieve. It is what every retriever of these
+    packages calls nearness, without the structure of a method, and a baseline for them.
+
+    Parameters
+    ----------
+    nodes : what to search; those without text are left out; embeddings that they have are used
+    embed_model : as in `VectorStoreIndex` [`Settings.embed_model`]
+    similarity_top_k : maximum number of nodes, at least 1 [10]
+    lexical_weight : w, in [0, 1]; 0 for vectors only, 1 for words only [0.6]
+    filters, node_ids, doc_ids : restrict the nodes [None]
+    show_progress : whether to show the progress of embedding [False]
+    callback_manager, object_map, verbose : as in every LlamaIndex retriever
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is invalid.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[BaseNode] = (),
+        embed_model: EmbedType | None = None,
+        *,
+        similarity_top_k: int = 10,
+        lexical_weight: float = LEXICAL_WEIGHT,
+        filters: MetadataFilters | None = None,
+        node_ids: Sequence[str] | None = None,
+        doc_ids: Sequence[str] | None = None,
+        show_progress: bool = False,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.similarity_top_k = check_count("similarity_top_k", similarity_top_k, 1)
+        self.lexical_weight = check_number("lexical_weight", lexical_weight, 0, 1)
+        self.filters, self.node_ids, self.doc_ids = filters, node_ids, doc_ids
+        self._embed_model = embed_model
+        self._show_progress = show_progress
+        self._lock = threading.Lock()
+        self._store = MatrixVectorStore(stores_text=False)
+        self._nodes: dict[str, BaseNode] = {}
+        self._contents = IndexContents(_Chunks(), LexicalIndex())
+        super().__init__(callback_manager=callback_manager, object_map=object_map, verbose=verbose)
+        self.add_nodes(nodes)
+
+    @property
+    def embed_model(self) -> BaseEmbedding:
+        """The embedding model: the one passed, or else `Settings.embed_model`."""
+        if self._embed_model is None:
+            return Settings.embed_model
+        self._embed_model = resolve_embed_model(self._embed_model)
+        return self._embed_model
+
+    def __len__(self) -> int:
+        return len(self._contents.state.chunks)
+
+    def add_nodes(self, nodes: Sequence[BaseNode]) -> None:
+        """Add nodes, which replace those of the same ids; the last of several with one id counts."""
+        given = list({node.node_id: node for node in nodes if embed_text(node)}.values())
+        if not given:
+            return
+        vectors = run_steps(self._vectors(given))
+        with self._lock:
+            self._store.put(
+                [node.node_id for node in given],
+                vectors,
+                ref_doc_ids=[node.ref_doc_id for node in given],
+                metadatas=[node.metadata for node in given],
+                keys=[sort_key(node) for node in given],
+            )
+            self._nodes = {**self._nodes, **{node.node_id: node.model_copy(deep=True) for node in given}}
+            terms = {node.node_id: lexical_terms(embed_text(node)) for node in given}
+            lexical = self._contents.lexical.changed((), terms)
+            self._contents = IndexContents(_Chunks(self._store.snapshot()), lexical)
+
+    def delete_nodes(self, node_ids: Sequence[str]) -> None:
+        """Delete nodes; unknown ids are ignored."""
+        with self._lock:
+            self._store.delete_nodes(list(node_ids))
+            gone = set(node_ids)
+            self._nodes = {node_id: node for node_id, node in self._nodes.items() if node_id not in gone}
+            lexical = self._contents.lexical.changed(gone, {})
+            self._contents = IndexContents(_Chunks(self._store.snapshot()), lexical)
+
+    def _vectors(self, nodes: Sequence[BaseNode]) -> Steps[NDArray[np.float32]]:
+        bare = [embed_text(node) for node in nodes if node.embedding is None]
+        embedded = iter((yield from embed_texts(self.embed_model, bare, show_progress=self._show_progress)))
+        vectors = [next(embedded) if node.embedding is None else node.embedding for node in nodes]
+        return as_matrix(vectors, [embed_text(node) for node in nodes], self._store.dim)
+
+    def _found(self, question: str) -> Steps[list[NodeWithScore]]:
+        contents, nodes = self._contents, self._nodes
+        chunks = contents.state.chunks
+        if not len(chunks):
+            return []
+        vector = yield from embed_query(self.embed_model, question, chunks.dim)
+        return (yield from offload(self._nearest, contents, nodes, question, vector))
+
+    def _nearest(
+        self,
+        contents: IndexContents[_Chunks],
+        nodes: dict[str, BaseNode],
+        question: str,
+        vector: NDArray[np.float32],
+    ) -> list[NodeWithScore]:
+        chunks = contents.state.chunks
+        allowed = None
+        if self.filters is not None or self.node_ids is not None or self.doc_ids is not None:
+            allowed = select(chunks, self.filters, self.node_ids, self.doc_ids)
+        cosines = question_cosines(chunks, vector)
+        lexical = contents.lexical_scores(question, allowed) if self.lexical_weight else np.zeros(len(chunks))
+        nearness = hybrid_nearness(cosines, lexical, self.lexical_weight, allowed)
+        best = best_rows(nearness, self.similarity_top_k, chunks)
+        found = zip(best, squashed(nearness[best]).tolist(), strict=True)
+        return [fresh(nodes[chunks.ids[row]], score) for row, score in found if chunks.ids[row] in nodes]
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return run_steps(self._found(query_bundle.query_str))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await arun_steps(self._found(query_bundle.query_str))

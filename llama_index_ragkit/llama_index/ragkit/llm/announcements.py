@@ -1,0 +1,160 @@
+"""Replies that are prose or lines, without what announces them and what is said after them.
+
+"Sure! Here is a summary of the passages:" is no part of a summary. What announces is recognised by its place, its
+ending in a colon, and its words; a first line with a colon that says something of its own is kept.
+"""
+
+import re
+import zlib
+
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
+from llama_index.ragkit.llm.json.shapes import item_texts
+from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.text.sentences import sentence_spans
+
+__all__ = ["plain_answer", "plain_lines", "whole_sentences", "without_announcement"]
+
+_LONGEST = 200  # characters of an announcement
+# How announcements begin, in the languages that models chat in.
+_OPENERS = (
+    r"sure|certainly|of course|absolutely|ok(?:ay)?|yes|great|gladly|happy to|i'?d be happy|i have|i'?ve|i will|i can|"
+    r"here(?:'s| is| are| you go)?|below|the following|following|based on|as requested|these are|this is (?:a|the)|"
+    r"let me|let's|according to|"
+    r"klar|gerne?|sicher|natürlich|hier (?:ist|sind|kommt)|nachfolgend|im folgenden|die folgenden?|"
+    r"bien sûr|voici|voilà|ci-dessous|d'accord|claro|por supuesto|aquí (?:está|están|tienes)|a continuación|"
+    r"ecco|certo|di seguito|aqui (?:está|estão)|конечно|вот|ниже|hier (?:is|zijn)|här är|oto|tutaj|işte|elbette|"
+    r"好的|当然|以下|这是|下面|根据|もちろん|はい|こちら|以下|다음은|물론|여기"
+)
+# What announcements are about; a first line with one of these words and a colon at its end announces.
+_NOUNS = (
+    r"summar(?:y|ies)|title|statements?|key ?points?|points?|list|answer|questions?|queries|entities|triples|facts|"
+    r"article|story|report|topics?|response|result|output|mind ?map|json|next step|step|"
+    r"zusammenfassung|titel|aussagen|punkte|antwort|résumé|titre|points clés|réponse|resumen|título|puntos|respuesta|"
+    r"riassunto|resumo|резюме|ответ|摘要|总结|标题|要点|回答|要約|答え|요약|제목"
+)
+_OPENER = re.compile(rf"(?:{_OPENERS})(?!\w)|(?:好的|当然|以下|这是|下面|根据|もちろん|こちら|다음은)", re.IGNORECASE)
+_LABEL = re.compile(rf"[*_#\s]*(?:the |a )?(?:{_NOUNS})[*_\s]*[:：][*_]*\s*", re.IGNORECASE)
+_NOUN = re.compile(rf"(?<!\w)(?:{_NOUNS})", re.IGNORECASE)
+# "Sure! Here is a title for the text: ..." in front of the text on the same line.
+_INLINE = re.compile(rf"^(?:{_OPENERS})(?!\w)[^\n:：]{{0,{_LONGEST}}}[:：]\s*", re.IGNORECASE)
+_INTERJECTION = re.compile(
+    r"^(?:sure|certainly|of course|absolutely|okay|ok|great|klar|gerne|voilà|claro|好的|当然)[!！.,。，]+\s+",
+    re.IGNORECASE,
+)
+_CLOSERS = re.compile(
+    r"^(?:let me know|i hope (?:this|that)|hope (?:this|that)|feel free|if you (?:need|have|would|want)|"
+    r"please let me|would you like|do you (?:want|need)|is there anything|anything else|note: (?:this|i)|"
+    r"sag mir|lass mich|ich hoffe|n'hésitez pas|j'espère|espero que|如果您|希望)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
+_TAG = re.compile(r"</?[\w-]+-[0-9a-f]{8}(?: number=\"\d+\")?>")
+_OPEN_ENDS = (",", ";", ":", "-", "(", "，", "、")  # at the end of a text that is cut off
+_LOOKED_AT = 4_000  # characters
+_LEAST_NEW = 0.06  # compressed size; ordinary prose has 0.4 or more
+
+
+def without_announcement(text: str) -> str:
+    """A text without what announces it, without labels such as "Summary:", and without offers of further help.
+
+    >>> without_announcement("Sure! Here is a summary of the passages:\\n\\nThe lamp burned oil.\\n\\nLet me know!")
+    'The lamp burned oil.'
+    >>> without_announcement('Here is a title for the text: "The lamp"'), without_announcement("Oil: its uses")
+    ('"The lamp"', 'Oil: its uses')
+    """
+    lines = text.strip().splitlines()
+    while lines and (not lines[0].strip() or _announces(lines[0], len(lines) > 1)):
+        lines = lines[1:]
+    while lines and (not lines[-1].strip() or _CLOSERS.match(lines[-1].strip())):
+        lines = lines[:-1]
+    if not lines:
+        return ""
+    first = _INTERJECTION.sub("", lines[0].strip())
+    first = _INLINE.sub("", first) if _NOUN.search(first.split(":")[0].split("：")[0]) else first
+    first = _LABEL.sub("", first, count=1) if _LABEL.match(first) else first
+    return "\n".join([first, *lines[1:]]).strip()
+
+
+def _announces(line: str, more: bool) -> bool:
+    line = line.strip().strip("*_#").strip()
+    if len(line) > _LONGEST:
+        return False
+    if _INTERJECTION.sub("", line + " ").strip() == "" or re.fullmatch(rf"(?:{_OPENERS})\W*", line, re.IGNORECASE):
+        return more
+    ends = line.endswith((":", "："))
+    said = _OPENER.match(line) is not None or _NOUN.search(line) is not None
+    return ends and (said or not more)
+
+
+def plain_answer(reply: str) -> str:
+    """The text of a reply in prose.
+
+    Reasoning, code fences around it, and announcements are removed; a JSON object with a single text is that text.
+
+    Raises
+    ------
+    ParseError
+        If nothing is left, if the reply contains the tags of the prompt, or if it repeats itself without end.
+    """
+    answer = strip_reasoning(reply)
+    fenced = _FENCE.match(without_announcement(answer))
+    text = without_announcement(fenced[1] if fenced else answer)
+    text = _unwrapped(text)
+    if not any(character.isalnum() for character in text):
+        raise ParseError("The reply is empty." if not reply.strip() else "The reply contains no answer.")
+    if _TAG.search(text):
+        raise ParseError("The reply repeats tags of the prompt.")
+    if _is_endless(text):
+        raise ParseError(f"The reply repeats itself without end: {text[:60]!r} ...")
+    return text
+
+
+def _unwrapped(text: str) -> str:
+    """The text of a reply that is a JSON object or array with a single text."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        texts = [part for value in find_values(text) for part in texts_in(to_plain(value))]
+    except ParseError:
+        texts = []
+    if len(texts) == 1:
+        return texts[0]
+    raise ParseError(f"The reply is no text but JSON: {text[:80]!r}")
+
+
+def whole_sentences(text: str) -> str:
+    """A text without the beginning of a sentence at which a model was cut off; one sentence is left as it is.
+
+    >>> whole_sentences("The lamp burned oil. Ada lit"), whole_sentences("The lamp burned")
+    ('The lamp burned oil.', 'The lamp burned')
+    """
+    text = text.rstrip()
+    spans = sentence_spans(text)
+    is_cut = text[-1:].isalnum() or text[-1:] in _OPEN_ENDS
+    return text[: spans[-2][1]].rstrip() if is_cut and len(spans) > 1 else text
+
+
+def plain_lines(reply: str) -> list[str]:
+    """The lines of a reply, each once, without numbers and bullets.
+
+    If some lines have numbers or bullets, these are the lines meant.
+
+    Raises
+    ------
+    ParseError
+        As :func:`plain_answer`.
+
+    >>> plain_lines("Sure! Here are the key points:\\n1. The lamp burned oil.\\n2. Ada lit it.\\nAnything else?")
+    ['The lamp burned oil.', 'Ada lit it.']
+    """
+    text = plain_answer(reply)
+    items = item_texts(text)
+    lines = items or [line.strip() for line in text.splitlines() if not line.startswith("```")]
+    return [line for line in dict.fromkeys(lines) if any(character.isalnum() for character in line)]
+
+
+def _is_endless(text: str) -> bool:
+    """Whether a long text is one passage over and over."""
+    end = text[-_LOOKED_AT:].encode()
+    return len(text) > _LOOKED_AT and len(zlib.compress(end)) < _LEAST_NEW * len(end)

@@ -1,0 +1,81 @@
+"""Replies that repeat the prompt, and worked examples that are repeated in replies.
+
+Some models, servers and mocks send the prompt back, in whole or with its worked example first. The example is well
+formed, so that a parser would take it for an answer.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate
+
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.output import drop_values, find_values, texts_in, to_plain
+from llama_index.ragkit.llm.reasoning import strip_reasoning
+
+__all__ = ["without_echo"]
+
+_VARIABLE = re.compile(r"\{[a-zA-Z_][\w.]*\}")
+_ROLE = re.compile(r"^(?:user|system|human): ", re.IGNORECASE)
+_LEAST = 40  # squeezed characters of the prompt by which it is recognised
+_SHORTEST = 20  # squeezed characters of a reply that is the beginning of the prompt
+
+
+def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: str) -> str:
+    """The reply without the worked examples of the prompt.
+
+    An example is an answer if all its texts stand in what the prompt is about.
+
+    Parameters
+    ----------
+    prompt, formatted : the template, and the prompt as it was sent
+    about : the values of its variables
+
+    Raises
+    ------
+    ParseError
+        If the reply repeats the prompt, or nothing is left of it but examples.
+    """
+    templates = _texts(prompt)
+    if _is_echo(strip_reasoning(reply), templates, formatted):
+        raise ParseError("The reply repeats the prompt.")
+    examples = [example for template in templates for example in _examples(template)]
+    if not examples:
+        return reply
+    about = _squeezed(about)
+    unwanted = [example for example in examples if not all(_squeezed(text) in about for text in texts_in(example))]
+    left, dropped = drop_values(reply, unwanted) if unwanted else (reply, 0)
+    if dropped and not any(character.isalnum() for character in re.sub(r"```\w*", "", left)):
+        raise ParseError("The reply is the example of the prompt.")
+    return left
+
+
+def _is_echo(reply: str, templates: Sequence[str], formatted: str) -> bool:
+    reply, whole = _ROLE.sub("", _squeezed(reply)), _squeezed(formatted)
+    own = [_squeezed(piece) for template in templates for piece in _VARIABLE.split(template)]
+    literal = next((piece for piece in own if len(piece) >= _LEAST), "")[:200]
+    if literal:
+        return literal in reply or (len(reply) >= _SHORTEST and literal.startswith(reply))
+    return bool("".join(own)) and len(whole) >= _SHORTEST and whole in reply
+
+
+def _texts(prompt: BasePromptTemplate) -> list[str]:
+    if isinstance(prompt, ChatPromptTemplate):
+        return [message.content or "" for message in prompt.message_templates]
+    return [prompt.get_template()]
+
+
+@lru_cache(maxsize=64)
+def _examples(template: str) -> tuple[Any, ...]:
+    """The JSON values in a template that contain text."""
+    try:
+        values = [to_plain(value) for value in find_values(template, truncated="reject")]
+    except ParseError:
+        return ()
+    return tuple(value for value in values if any(texts_in(value)))
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,365 @@
+"""The shapes in which models write lists of texts and of triples, and the names that they give to keys.
+
+A model that is asked for `{"named_entities": ["Marie Curie"]}` may well write `[{"name": "Marie Curie"}]`,
+`{"Entities": {"person": ["Marie Curie"]}}` or "1. Marie Curie". All of these are read here, for all packages. What is
+none of them raises `ValueError`, so that a reply without readable content is a failure and no empty success.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, model_validator
+
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
+from llama_index.ragkit.llm.reasoning import strip_reasoning
+
+__all__ = [
+    "ITEMS",
+    "NumberList",
+    "Reply",
+    "Sources",
+    "TextList",
+    "TextReply",
+    "TripleList",
+    "item_texts",
+    "numbers_of",
+    "read_reply",
+    "squeezed",
+    "texts_of",
+    "triples_of",
+]
+
+# Keys under which objects hold their text, the most specific first.
+_TEXT_KEYS = (
+    "name", "text", "question", "query", "statement", "fact", "point", "keypoint", "topic", "title", "entity",
+    "entityname", "namedentity", "value", "content", "description", "label", "mention", "item",
+)  # fmt: skip
+_HEADS = ("subject", "head", "source", "from", "subj", "s", "entity1", "node1")
+_RELATIONS = ("relation", "predicate", "relationship", "verb", "type", "label", "rel", "p", "property", "edge")
+_TAILS = ("object", "tail", "target", "to", "obj", "o", "entity2", "node2", "value")
+_KIND_NAMES = """
+person people place location organization organisation company date time event work product term concept other number
+misc geo gpe loc org norp facility language name entity topic group
+"""
+_KINDS = frozenset(_KIND_NAMES.split())
+_PARTS = re.compile(r"\s*(?:\||;|\t|->|→|—>|,(?=\s))\s*")
+_BULLET = re.compile(r"^\s*(?:[-*•·–—]+\s+|\(?\d{1,3}\s*[.):、]\s*|\(?[a-zA-Z][.)]\s+)(?=\S)")
+_EMPHASIS = re.compile(r"^([*_`\"“”'「『]+)(.*?)([*_`\"“”'」』]+)")
+_REMARK = re.compile(r"\s+(?:[-–—:]\s+.*|\([^()]*\))$|:\s+.*$", re.DOTALL)
+
+M = TypeVar("M", bound=BaseModel)
+
+
+# -- texts ----------------------------------------------------------------------------------------------
+
+
+def texts_of(value: Any) -> list[str]:
+    """A list of texts in any common shape, each text once and on one line.
+
+    Parameters
+    ----------
+    value : a list of texts, numbers, or objects with a text; an object of such lists by type, by number or by name
+
+    Raises
+    ------
+    ValueError
+        If there is something, but no text in it.
+
+    >>> texts_of([{"name": "Marie Curie", "type": "person"}, 1903, ["Paris", "place"], None])
+    ['Marie Curie', '1903', 'Paris']
+    >>> texts_of({"person": ["Marie Curie"], "place": "Paris"}), texts_of({"Marie Curie": "a physicist"})
+    (['Marie Curie', 'Paris'], ['Marie Curie'])
+    """
+    found = list(dict.fromkeys(filter(None, map(_line, _texts(value)))))
+    if not found and value not in ([], {}):
+        raise ValueError("there is no text in this list")
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from _texts_of_object(value)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _item(item)
+    elif _is_scalar(value):
+        items = item_texts(str(value))
+        yield from items if len(items) > 1 else [str(value)]
+
+
+def _item(item: Any) -> Iterator[str]:
+    if isinstance(item, Mapping):
+        text = _text_in(item)
+        if text is None:
+            yield from _texts_of_object(item)
+        else:
+            yield text
+    elif isinstance(item, Sequence) and not isinstance(item, str):
+        if item and _is_scalar(item[0]):  # [name, type]
+            yield str(item[0])
+    elif _is_scalar(item):
+        yield str(item)
+
+
+def _texts_of_object(value: Mapping[str, Any]) -> Iterator[str]:
+    """Texts by type or number; names with what is said about them."""
+    own = _text_in(value)
+    if own is not None:
+        yield own
+    elif all(_is_scalar(inner) for inner in value.values()) and not any(map(_is_label, value)):
+        yield from value
+    else:
+        for inner in value.values():
+            yield from _texts(inner)
+
+
+def _text_in(value: Mapping[str, Any]) -> str | None:
+    """The text of an object that stands for one text."""
+    plain = {squeezed(key): inner for key, inner in value.items()}
+    return next((str(plain[key]) for key in _TEXT_KEYS if key in plain and _is_scalar(plain[key])), None)
+
+
+def _is_label(key: str) -> bool:
+    """Whether a key is a type or a number, so that its value is the text."""
+    word = squeezed(key).rstrip("0123456789")
+    return not word or word in _KINDS or word.removesuffix("s") in _KINDS
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def squeezed(key: str) -> str:
+    """A key without case and punctuation.
+
+    >>> squeezed("Named Entities"), squeezed("named_entities")
+    ('namedentities', 'namedentities')
+    """
+    return "".join(character for character in key.casefold() if character.isalnum())
+
+
+# -- triples --------------------------------------------------------------------------------------------
+
+
+def triples_of(value: Any) -> list[list[str]]:
+    """Triples in any common shape: lists, objects, and lines such as "a | b | c".
+
+    Raises
+    ------
+    ValueError
+        If there is something, but no triple in it.
+
+    >>> triples_of([["Ada", "met", "Babbage"], {"subject": "Ada", "predicate": "born", "object": 1815}, "a | b | c"])
+    [['Ada', 'met', 'Babbage'], ['Ada', 'born', '1815'], ['a', 'b', 'c']]
+    """
+    found = list(_triples(value))
+    if not found and value not in ([], {}):
+        raise ValueError("there is no triple [subject, relation, object] in this list")
+    return [list(triple) for triple in dict.fromkeys(map(tuple, found))]
+
+
+def _triples(value: Any) -> Iterator[list[str]]:
+    if isinstance(value, Mapping):
+        triple = _triple_in(value)
+        if triple:
+            yield triple
+        else:
+            for inner in value.values():
+                yield from _triples(inner)
+    elif isinstance(value, str):
+        for line in item_texts(value) or [value]:
+            parts = [part.strip(" \"'“”") for part in _PARTS.split(line.strip(" ()[]<>"))]
+            if len(parts) == 3 and all(parts):
+                yield parts
+    elif isinstance(value, Sequence):
+        if len(value) == 3 and all(map(_is_scalar, value)):
+            texts = [_line(str(part)) for part in value]
+            if all(texts):
+                yield texts
+                return
+        for item in value:
+            if isinstance(item, Mapping | Sequence):
+                yield from _triples(item)
+
+
+def _triple_in(value: Mapping[str, Any]) -> list[str]:
+    plain = {squeezed(key): _line(str(inner)) for key, inner in value.items() if _is_scalar(inner)}
+    if set(plain) <= {"0", "1", "2"}:
+        parts = [plain.get(key, "") for key in ("0", "1", "2")]
+    else:
+        parts = [next((plain[key] for key in keys if plain.get(key)), "") for keys in (_HEADS, _RELATIONS, _TAILS)]
+    return parts if all(parts) else []
+
+
+# -- numbers --------------------------------------------------------------------------------------------
+
+
+def numbers_of(value: Any) -> list[int]:
+    """Whole numbers in any common shape, in order, each once: numbers, texts with one, objects with one.
+
+    Raises
+    ------
+    ValueError
+        If there is something, but no number in it.
+
+    >>> numbers_of([2, "1", {"number": 4}, "Fact 7", 2])
+    [2, 1, 4, 7]
+    """
+    found = list(dict.fromkeys(_numbers(value)))
+    if not found and value not in ([], {}):
+        raise ValueError("there is no number in this list")
+    return found
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, Mapping):
+        numbers = [number for inner in value.values() for number in _numbers(inner)]
+        yield from numbers[:1] if all(map(_is_scalar, value.values())) else numbers
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _numbers(item)
+    elif isinstance(value, str):
+        within = re.findall(r"-?\d+", value)
+        yield from map(int, within if len(within) == 1 or not re.search(r"[^\d\s,;\[\]-]", value) else [])
+    elif _is_scalar(value) and value == int(value):
+        yield int(value)
+
+
+# -- whole replies --------------------------------------------------------------------------------------
+
+TextList = Annotated[list[str], BeforeValidator(texts_of)]
+"""A field of texts in any shape that :func:`texts_of` reads."""
+NumberList = Annotated[list[int], BeforeValidator(numbers_of)]
+"""A field of whole numbers in any shape that :func:`numbers_of` reads."""
+TripleList = Annotated[list[list[str]], BeforeValidator(triples_of)]
+"""A field of triples in any shape that :func:`triples_of` reads."""
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+Sources = Annotated[list[Any], BeforeValidator(_as_list)]
+"""A field of what a statement rests on; a single value is a list of one."""
+
+
+def _items(value: Any) -> Any:
+    return list(value.values()) if isinstance(value, Mapping) and all(map(str.isdigit, value)) else value
+
+
+ITEMS = BeforeValidator(_items)
+"""Before a field of objects: an object by number is the list of its values."""
+
+
+class Reply(BaseModel):
+    """Base of what replies must hold: fields are found under other names, one level deeper, and without any key.
+
+    Attributes
+    ----------
+    other_names : field -> names that models also give to it, without case and punctuation
+    by_type : whether an object without a known key holds the texts of the first field by their type
+    items : the field that a reply without JSON may give as a list of lines with numbers or bullets; "" for none
+    """
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {}
+    by_type: ClassVar[bool] = False
+    items: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return cls._fields_in(value, 0)
+
+    @classmethod
+    def _fields_in(cls, value: Any, depth: int) -> Any:
+        fields = list(cls.model_fields)
+        needed = [name for name, field in cls.model_fields.items() if field.is_required()]
+        if isinstance(value, list):
+            if len(value) == 1 and isinstance(value[0], Mapping):
+                inner = cls._fields_in(value[0], depth)
+                if isinstance(inner, Mapping) and set(needed) <= set(inner):
+                    return inner
+            return {needed[0]: value} if len(needed) == 1 else value
+        if not isinstance(value, Mapping):
+            return value
+        given = {squeezed(key): inner for key, inner in value.items()}
+        found = {}
+        for name in fields:
+            names = (squeezed(name), *cls.other_names.get(name, ()))
+            key = next((key for key in names if key in given), None)
+            if key is not None:
+                found[name] = given[key]
+        if set(needed) <= set(found):
+            return found
+        inside = [inner for inner in value.values() if isinstance(inner, list | Mapping)]
+        if len(inside) == 1 and depth < 3 and not found:
+            deeper = cls._fields_in(inside[0], depth + 1)
+            if isinstance(deeper, Mapping) and set(needed) <= set(deeper):
+                return deeper
+        if cls.by_type and len(needed) == 1 and value and all(map(_is_label, value)):
+            return {needed[0]: value}
+        return found or value
+
+
+class TextReply(Reply):
+    """Base of objects with a text, in lists whose items may be bare texts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: Any) -> Any:
+        return {next(iter(cls.model_fields)): str(value)} if _is_scalar(value) else value
+
+
+def item_texts(text: str) -> list[str]:
+    """The items of a list of lines with numbers or bullets, without what marks them; none if there is no such line.
+
+    >>> item_texts("Here they are:\\n1. **Marie Curie**\\n2) Paris\\n\\nAnything else?")
+    ['Marie Curie', 'Paris']
+    """
+    items = []
+    for line in text.splitlines():
+        match = _BULLET.match(line)
+        item = _EMPHASIS.sub(r"\2", line[match.end() :].strip()).strip() if match else ""
+        if any(character.isalnum() for character in item):
+            items.append(item)
+    return items
+
+
+def without_remarks(names: Iterable[str]) -> list[str]:
+    """Names without what a list says about each: "Marie Curie (person)", "Paris - a city".
+
+    >>> without_remarks(["Marie Curie (person)", "Paris - a city", "Jean-Luc", "Ada: born 1815"])
+    ['Marie Curie', 'Paris', 'Jean-Luc', 'Ada']
+    """
+    return [_REMARK.sub("", name) or name for name in names]
+
+
+def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", truncated: Truncated = "repair") -> M:
+    """The reply as a pydantic model, read as :func:`~llama_index.ragkit.llm.json.output.parse_model` does.
+
+    If it contains no JSON but a list of lines with numbers or bullets, and the model is a :class:`Reply` that may be
+    given so, these are the items.
+
+    Raises
+    ------
+    ParseError
+        If there is neither.
+    """
+    try:
+        return parse_model(text, model, duplicates=duplicates, truncated=truncated)
+    except ParseError:
+        field = model.items if issubclass(model, Reply) else ""
+        items = item_texts(strip_reasoning(text)) if field else []
+        if not items or re.search(r"[{}]", text):
+            raise
+        given = without_remarks(items) if getattr(model, "by_type", False) else items
+        try:
+            return model.model_validate({field: given})
+        except ValueError as error:
+            raise ParseError(f"The lines of the reply are no {field}: {items[0]!r}") from error

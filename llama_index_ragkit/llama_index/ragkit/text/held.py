@@ -1,0 +1,98 @@
+"""Whether a text holds a name that a language model says is in it.
+
+A word is held up to its ending, since endings change with case and number: "Москва" by "в Москве", "서울" by "서울은",
+"glassworks" by "glassworkers". Of words of scripts without spaces, pairs of characters are looked for.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.scripts import CASELESS, HANGUL, UNSPACED
+from llama_index.ragkit.text.stems import stems
+
+__all__ = ["Held", "TextWords", "held"]
+
+T = TypeVar("T")
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_ANYWHERE = re.compile(f"[{CASELESS}]")  # in these scripts articles and prepositions are written before a word
+_HANGUL = re.compile(f"[{HANGUL}]")
+_GENITIVE = "s"
+_WHOLE = 3  # letters of the longest word that must stand in the text as it is
+
+
+@dataclass(frozen=True)
+class Held(Generic[T]):
+    """What a text holds of what was extracted from it, and how many items were dropped."""
+
+    kept: list[T]
+    dropped: int
+
+
+def held(items: Sequence[T], share: Callable[[T], float], least: float, what: str) -> Held[T]:
+    """The items of which the text has at least a share; all of them if that is 0.
+
+    Parameters
+    ----------
+    share : of an item, in [0, 1]
+    what : the items are, for the message
+
+    Raises
+    ------
+    ParseError
+        If there are items and the text holds none of them.
+    """
+    kept = [item for item in items if not least or share(item) >= least]
+    if items and not kept:
+        raise ParseError(f"None of the {what} in the reply is in the text, such as {str(items[0])[:80]!r}.")
+    return Held(kept, len(items) - len(kept))
+
+
+class TextWords:
+    """The words of a text, for questions whether it holds a name.
+
+    >>> words = TextWords("In 1903 Marie Curie went to Stockholm. 鲁迅出生于绍兴。")
+    >>> words.share("Marie Skłodowska Curie"), words.share("鲁迅"), words.share("Otto Lindqvist")
+    (0.6666666666666666, 1.0, 0.0)
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = f" {normalise(text)} "
+
+    def share(self, name: str) -> float:
+        """The share of the words of a name, function words aside, that the text has, in [0, 1]; 0 without a word."""
+        words = _words(name)
+        return sum(map(self._held, words)) / len(words) if words else 0.0
+
+    def has_any(self, name: str) -> bool:
+        """Whether the text has a word of the name that means something; for a name without such a word, any."""
+        return any(self._held(word) == 1 for word in _words(name))
+
+    def has_all(self, name: str) -> bool:
+        """Whether the text has every word of the name that means something."""
+        words = _words(name)
+        return bool(words) and all(self._held(word) == 1 for word in words)
+
+    def _held(self, word: str) -> float:
+        """1 for a word of the text, else 0; in scripts without spaces the share of its pairs of characters."""
+        if _UNSPACED.search(word):
+            pairs = {word[i : i + 2] for i in range(len(word) - 1)} or {word}
+            return sum(pair in self._text for pair in pairs) / len(pairs)
+        if _HANGUL.search(word):
+            return float(f" {stems([word], 'ko')[0]}" in self._text)
+        # Two thirds of a word: endings change with case and number, and in English with the plural.
+        begin = word if len(word) <= _WHOLE else word[: max(_WHOLE, -(-2 * len(word) // 3))]
+        if _ANYWHERE.search(word):
+            return float(begin in self._text)
+        is_whole = len(word) <= _WHOLE and word.isascii()
+        return float(f" {begin}{' ' if is_whole else ''}" in self._text)
+
+
+def _words(name: str) -> list[str]:
+    words = [word for word in normalise(name).split() if word != _GENITIVE]
+    return [word for word in words if word not in FUNCTION_WORDS] or words

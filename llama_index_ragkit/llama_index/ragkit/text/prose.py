@@ -1,0 +1,78 @@
+"""The sentences of a text and the words of its tables: where names and terms are looked for."""
+
+import re
+from collections.abc import Iterator
+
+from llama_index.ragkit.text.code_lines import code_lines
+from llama_index.ragkit.text.unwrapping import NUMBER, is_table_row
+
+__all__ = ["prose"]
+
+_COLUMNS = re.compile(r"\t| {3,}|\.{4,}|(?: \.){3,}")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,200}?)(?<!`)\1(?!`)")
+_IDENTIFIER = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
+_CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|t[dhr]|h[1-6])\b[^<>]{0,300}>", re.IGNORECASE)
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s\"[^\"]*\")?\)")
+_ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+|<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
+_SNAKE_CASE = re.compile(r"\b\w*(?:[a-z0-9]_[a-z0-9]|[A-Z]{2}_[A-Z])[\w.=-]*")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^\s*](?:[^*]{0,200}[^\s*])?)\1(?![\w*])")
+
+
+def prose(text: str) -> str:
+    """A text without lines of code, inline code that is no identifier, addresses, markup, and numbers of tables.
+
+    The cells of a table are paragraphs, so that no phrase goes from one to the next; those without a word are left out.
+
+    Parameters
+    ----------
+    text : without hard line breaks; see :func:`~llama_index.ragkit.text.unwrapping.unwrap`
+
+    >>> prose("| set | R@5 |\\n|---|---|\\n| Lake Tovel | 0.770 | **0.870** |").split("\\n\\n")
+    ['set', 'Lake Tovel']
+    >>> prose("Call `light(oil=1)` of `OilLamp` at https://lamp.example.\\n\\n```\\nOilLamp.light()\\n```")
+    'Call , of “OilLamp” at'
+    """
+    lines = text.split("\n")
+    pieces: list[str] = []
+    for line, is_code in zip(lines, code_lines(lines), strict=True):
+        if is_code:
+            pieces.append("")
+        elif line.count("|") >= 2:
+            pieces += _cells(line.split("|"))
+        elif is_table_row(line):
+            pieces += _cells(_COLUMNS.split(line))
+        else:
+            pieces.append(_plain(line))
+    return "\n".join(pieces).strip()
+
+
+def _cells(cells: list[str]) -> Iterator[str]:
+    for cell in map(_plain, cells):
+        words = cell.split()
+        for end in (0, -1):  # a single number may belong to a name
+            if len(words) > 1 and NUMBER.fullmatch(words[end]) and NUMBER.fullmatch(words[1 if end == 0 else -2]):
+                while words and NUMBER.fullmatch(words[end]):
+                    words.pop(end)
+        text = " ".join(words)
+        if _WORD.search(text) and sum(map(str.isalpha, text)) > sum(map(str.isdigit, text)):
+            yield text
+            yield ""
+
+
+def _plain(line: str) -> str:
+    if not any(sign in line for sign in "`_*[<:"):
+        return line
+    line = _LINK.sub(r"\1", _INLINE_CODE.sub(_inline_code, line))
+    line = _ADDRESS.sub("", _BLOCK_TAG.sub("; ", line))
+    return _EMPHASIS.sub(r"\2", _SNAKE_CASE.sub(",", line)).rstrip()
+
+
+def _inline_code(match: re.Match[str]) -> str:
+    """An identifier, in quotation marks if its capitals make it a name; a comma for other code."""
+    code = match[2].strip()
+    found = _IDENTIFIER.match(code)
+    if found and _CAMEL_CASE.search(found[0]):
+        return f"“{found[0]}”"
+    return found[0] if found and found[0] == code else ","

@@ -1,0 +1,223 @@
+"""All systems on the same questions: what is built, asked, kept and told."""
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import Document
+from tests.chromium import CHROMIUM, Browser
+
+from llama_index.ragkit.compare import Comparison, Hit, Question, Run, compare
+from llama_index.ragkit.compare.command import main
+from llama_index.ragkit.compare.methods import METHODS, Method, installed
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+
+SPLIT = [SentenceSplitter(chunk_size=80, chunk_overlap=0)]
+TEXTS = {
+    "lamp": "The lamp of Tern Rock burned whale oil. Ada Hale kept it from 1871. She was paid in coal and candles.",
+    "hale": "Ada Hale was born in Port Ellis. Her father made ropes. She drowned on a calm night in November.",
+    "port": "Port Ellis has the oldest ropewalk on the coast. It burned in 1902. The town built it again in brick.",
+    "bells": "The bells of Oban ring for ships in fog. The ringer lives beside the tower. He is deaf in one ear.",
+}
+QUESTIONS = [Question("What did the lamp of Tern Rock burn?", ("lamp",)), Question("Who rings the bells?", ("bells",))]
+
+
+def documents() -> list[Document]:
+    return [Document(text=text, id_=name, metadata={"file_name": f"{name}.md"}) for name, text in TEXTS.items()]
+
+
+def compared(**kwargs: Any) -> Comparison:
+    given = {"embed_model": HashEmbedding(dim=256), "transformations": SPLIT, "top_k": 2, **kwargs}
+    questions = given.pop("questions", QUESTIONS)
+    return compare(documents(), questions, **given)
+
+
+def test_all_installed_methods_and_plain_search_answer() -> None:
+    found = compared()
+    assert [run.name for run in found.runs] == ["dense", "BM25", "hybrid", *(method.name for method in METHODS)]
+    assert [run.error for run in found.runs] == [""] * len(found.runs)
+    assert all(len(hits) <= 2 and hits for run in found.runs for hits in run.hits)
+    assert set(found.evaluations) == {run.name for run in found.runs}
+    assert found.evaluations["BM25"].interval("recall@2").mean == 1.0
+    assert set(found.agreements) == {run.name for run in found.runs} - {"hybrid"}
+    named = {doc for run in found.runs for hits in run.hits for hit in hits for doc in hit.documents}
+    assert named <= set(TEXTS)
+    assert "Recommended: " in str(found)
+
+
+def test_the_table_says_quality_and_cost() -> None:
+    found = compared(methods=["hipporag"])
+    head, rows = found.rows()
+    assert head[:3] == ["system", "recall@2", "MRR"]
+    assert [row[0] for row in rows] == ["dense", "BM25", "hybrid", "HippoRAG"]
+    assert all(len(row) == len(head) for row in rows)
+    texts = int(rows[3][head.index("embedded texts")].replace(",", ""))
+    assert texts > int(rows[0][head.index("embedded texts")]) > 0
+
+
+def test_questions_without_labels_give_agreement_and_no_quality() -> None:
+    found = compared(questions=["What burned?", "Who rings the bells?"], methods=["HippoRAG"])
+    assert found.evaluations == {}
+    assert "recall@2" not in found.rows()[0]
+    assert found.recommendation.name == "hybrid"
+    assert "quality cannot be measured" in found.recommendation.reason
+
+
+def test_without_questions_parts_of_the_texts_are_asked_for_and_not_searched() -> None:
+    found = compared(questions=None, methods=["mrag"], count=3)
+    assert len(found.questions) == 3
+    assert "left out of the texts" in found.source
+    shown = " ".join(hit.text for run in found.runs for hits in run.hits for hit in hits)
+    assert all(question.text not in shown for question in found.questions)
+    assert all(len(question.documents) == 1 for question in found.questions)
+
+
+def test_an_llm_writes_questions_and_builds_the_methods(tmp_path: Path) -> None:
+    llm = ScriptedLLM(lambda prompt: "What burned whale oil?")
+    found = compared(questions=None, methods=["RAPTOR"], llm=llm, out=tmp_path, count=2)
+    assert [question.text for question in found.questions] == ["What burned whale oil?"] * 2
+    assert "written by the LLM" in found.source
+    asked = len(llm.prompts)
+    compared(questions=None, methods=["RAPTOR"], llm=llm, out=tmp_path, count=2)
+    assert len(llm.prompts) == asked
+
+
+def test_a_comparison_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    build = Method.build
+    monkeypatch.setattr(Method, "build", lambda self, *rest: (built.append(self.name), build(self, *rest))[1])
+    first = compared(methods=["mrag"], out=tmp_path)
+    second = compared(methods=["mrag", "hipporag"], out=tmp_path)
+    assert built == ["MRAG", "HippoRAG"]
+    assert second.runs[:4] == first.runs
+    compared(methods=["mrag"], out=tmp_path, top_k=3)
+    assert built == ["MRAG", "HippoRAG", "MRAG"]
+    (tmp_path / "runs" / "mrag.json").write_text('{"fingerprint"', encoding="utf-8")
+    compared(methods=["mrag"], out=tmp_path, top_k=3)
+    assert len(built) == 4
+
+
+def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Method, *rest: Any) -> Any:
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(Method, "build", fails)
+    found = compared(methods=["mrag"], out=tmp_path)
+    assert found.runs[-1].error == "RuntimeError: no room"
+    assert "failed: RuntimeError: no room" in str(found)
+    assert not (tmp_path / "runs" / "mrag.json").exists()
+    assert found.recommendation.name in ("dense", "BM25", "hybrid")
+
+
+def test_a_summary_of_several_documents_counts_for_none_of_them() -> None:
+    of_one, of_two = Hit("s1", ("lamp",), "text", 1.0), Hit("s2", ("lamp", "hale"), "text", 2.0)
+    assert Run("tree", False, [[of_two], [of_two, of_one]]).rankings() == [[], ["lamp"]]
+
+
+def test_the_estimate_comes_first_and_may_end_it() -> None:
+    class EndedError(Exception):
+        pass
+
+    model = HashEmbedding(dim=256)
+
+    def before(estimates: dict[str, Any]) -> None:
+        assert estimates["HippoRAG"].embedded_texts > estimates["dense"].embedded_texts == 4
+        raise EndedError
+
+    with pytest.raises(EndedError):
+        compared(before=before, embed_model=model)
+    assert model.texts == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"methods": ["HippoRAG2"]}, "Unknown or not installed: HippoRAG2. Installed: RAPTOR, spRAG"),
+        ({"questions": [Question("Who?", ("nobody",))]}, "names 'nobody', which is no document"),
+        ({"questions": []}, "There is nothing to compare"),
+        ({"top_k": 0}, "top_k must be a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        compared(**wrong)
+
+
+def test_methods_are_found_by_any_spelling() -> None:
+    assert [method.name for method in installed(["graph-rag", "SPRAG"])] == ["Graph RAG", "spRAG"]
+
+
+# -- the page and the command ---------------------------------------------------------------------------
+
+
+def test_the_page_holds_the_answers_and_no_markup_of_the_texts() -> None:
+    evil = '<script>alert(1)</script> & "lamp"'
+    found = compare(
+        [*documents(), Document(text=f"{evil} burned. It burned long. It was warm.", id_="<evil>")],
+        [Question(evil, ("<evil>",))],
+        embed_model=HashEmbedding(dim=256), transformations=SPLIT, methods=["mrag"],
+    )  # fmt: skip
+    page = found.html()
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;lamp&quot;" in page
+    assert html.escape(page) in found._repr_html_()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name, text in TEXTS.items():
+        (docs / f"{name}.txt").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    model = HashEmbedding(dim=256)
+    monkeypatch.setattr("llama_index.ragkit.compare.comparing.resolve_embed_model", lambda name: model)
+    return main(list(arguments))
+
+
+def test_the_command_reads_a_folder_and_questions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.dumps({"question": "What did the lamp burn?", "documents": ["lamp.txt"]}), "Who rings the bells?"]
+    (folder / "questions.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    asked = ("--docs", f"{folder / 'docs'}", "--questions", f"{folder / 'questions.jsonl'}", "--methods", "mrag")
+    assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
+    told = capsys.readouterr().out
+    assert "Estimated work:" in told
+    assert "| MRAG |" in told
+    assert "Recommended: " in told
+    assert "lamp.txt" in (folder / "out" / "index.html").read_text(encoding="utf-8")
+    monkeypatch.setattr(Method, "build", None)  # nothing is built again
+    assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
+    assert capsys.readouterr().out == told
+
+
+def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--docs", f"{folder / 'docs'}", "--out", f"{folder / 'out'}", "--methods")
+    assert run(monkeypatch, *where, "mrag", "--estimate") == 0
+    assert "Recommended" not in capsys.readouterr().out
+    assert run(monkeypatch, *where, "nothing") == 1
+    assert "Unknown or not installed: nothing" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+def test_the_page_fits_the_window_and_asks_for_nothing(tmp_path: Path, width: int, height: int) -> None:
+    path = compared(methods=["hipporag", "mrag", "sprag"]).write(tmp_path / "page.html")
+    # The page has no script that could say that it is ready.
+    path.write_text(path.read_text(encoding="utf-8").replace("<html ", '<html data-ready="true" '), encoding="utf-8")
+    with Browser(width, height) as browser:
+        browser.open(path)
+        browser.screenshot(tmp_path / "page.png")
+        assert browser.problems == []
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run("document.querySelectorAll('details[open] section').length") == 6

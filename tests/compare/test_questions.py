@@ -1,0 +1,74 @@
+"""Questions read from a file, held out of texts, or written by a model."""
+
+from pathlib import Path
+
+import pytest
+from llama_index.core.schema import Document
+
+from llama_index.ragkit.compare.questions import Question, held_out, read_questions, with_documents, written
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.testing import ScriptedLLM
+
+STORY = "# The lamp of Tern Rock\n\n" + " ".join(
+    f"In the year {1800 + i} the keeper wrote about the weather and the ships." for i in range(6)
+)
+
+
+def test_lines_and_objects_are_questions(tmp_path: Path) -> None:
+    path = tmp_path / "questions"
+    path.write_text('Who?\n\n{"question": "Where?", "documents": "a"}\n{"question": "When?", "gold": ["a", "b"]}\n')
+    assert read_questions(path) == [Question("Who?"), Question("Where?", ("a",)), Question("When?", ("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "holds no questions"), ("Who?\n{broken", "line 2 is no question"), ("{}", "line 1")]
+)
+def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "q").write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        read_questions(tmp_path / "q")
+
+
+def test_documents_are_known_by_id_and_by_file() -> None:
+    pages = [Document(text="x", id_=f"id{i}", metadata={"file_name": "a.pdf", "file_path": "f/a.pdf"}) for i in "12"]
+    named = [Question("?", (name,)) for name in ("a", "a.pdf", "f/a.pdf")]
+    assert with_documents(named, pages) == [Question("?", ("id1", "id2"))] * 3
+    assert with_documents([Question("?", ("id2",))], pages) == [Question("?", ("id2",))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_held_out_is_no_longer_in_the_text(seed: int) -> None:
+    documents = [Document(text=STORY.replace("18", f"{18 + i}"), id_=f"d{i}") for i in range(6)]
+    before = [document.text for document in documents]
+    texts, questions = held_out(documents, 4, seed)
+    assert len(questions) == 4
+    assert len({question.documents for question in questions}) == 4
+    assert any(question.text == "The lamp of Tern Rock" for question in questions)
+    left = {document.id_: document.text for document in texts}
+    for question in questions:
+        (name,) = question.documents
+        assert question.text not in left[name]
+        assert len(left[name]) < len(STORY)
+    assert [document.text for document in documents] == before
+    assert held_out(documents, 4, seed)[1] == questions
+
+
+def test_short_texts_are_left_whole() -> None:
+    documents = [Document(text="One sentence. And another."), Document(text="")]
+    assert held_out(documents, 4, 0) == (documents, [])
+
+
+def test_a_model_writes_one_question_a_document_and_those_that_fail_are_left_out() -> None:
+    def reply(prompt: str) -> str:
+        return "" if "1801 " in prompt and "1900 " in prompt else "Sure:\n- What did the keeper write?"
+
+    documents = [Document(text=STORY, id_="a"), Document(text="", id_="empty"), Document(text="Tea is hot.", id_="b")]
+    questions = written(documents, ScriptedLLM(reply), None, 10, 0)
+    assert {question.documents for question in questions} == {("a",), ("b",)}
+    assert {question.text for question in questions} == {"What did the keeper write?"}
+
+
+def test_a_model_that_writes_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with pytest.raises(ExtractionError):
+        written([Document(text=STORY)], ScriptedLLM(lambda prompt: ""), None, 2, 0)
