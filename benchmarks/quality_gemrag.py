@@ -118,7 +118,7 @@ def curves(task: Task, embed_model: BaseEmbedding, extractor: NodeExtractor) -> 
     def scored(rule: Rule) -> list[float]:
         ranks = []
         for prompt, rows in zip(prompts, gold, strict=True):
-            scores = layer.scores(prompt, rule)
+            scores, _ = layer.scores(prompt, rule)
             ranks.append(1 + int((scores > scores[rows].max()).sum()))
         found = np.array(ranks)
         return [float((found <= 1).mean()), float((found <= 4).mean()), float((1 / found).mean())]

@@ -33,10 +33,18 @@ def normalised(s, shift=False):
     return w / np.sqrt(np.outer(d, d))
 
 
-def score(prompt, text, questions, hub, w=0.5, c=0.2):
+def score(prompt, text, questions, hub, asked, w=0.5, c=0.2):
+    """The fused score; `asked` are all questions of the memory, at most a hundred."""
     t = unit(text) @ unit(prompt)
+    near = [unit(q) @ unit(prompt) for q in asked]
     s = max((unit(q) @ unit(prompt) for q in questions), default=-np.inf)
-    return t + (1 - (1 - w) ** len(questions)) * max(s, 0) ** 2 * max(s - t, 0) - c * hub
+    r = min(1.0, max(0.0, (s - np.mean(near)) / (max(near) - np.mean(near)))) if np.ptp(near or [0]) > 1e-9 else 0.0
+    return t + (1 - (1 - w) ** len(questions)) * r * (max(s - t, 0) if questions else 0) - c * hub
+
+
+def standardised(value, values):
+    """For at most a hundred values."""
+    return (value - np.mean(values)) / np.std(values) if np.std(values) > 1e-9 else 0.0
 
 
 def blended_score(prompt, text, questions, a):

@@ -57,8 +57,9 @@ class TwoQuestions(NodeExtractor):
 
 def build(nodes=None, **kwargs) -> GEMRAGIndex:
     TwoQuestions.seen.clear()
-    options = {"extractor": TwoQuestions(), "summarizer": FirstWords(), "group_by": None, "num_themes": 4, **kwargs}
-    return GEMRAGIndex(nodes=corpus() if nodes is None else nodes, embed_model=HashEmbedding(), **options)
+    options = {"extractor": TwoQuestions(), "summarizer": FirstWords(), "embed_model": HashEmbedding()}
+    options |= {"group_by": None, "num_themes": 4, **kwargs}
+    return GEMRAGIndex(nodes=corpus() if nodes is None else nodes, **options)
 
 
 def check(index: GEMRAGIndex) -> None:
@@ -118,6 +119,7 @@ def test_the_paper_is_two_components_and_the_blend():
     assert 1 <= len(index.themes) <= 2
     retriever = GEMRAGRetriever(index)
     assert (retriever.rule.blend, retriever.summary_margin, retriever.keep_covered) == (0.5, 0.0, True)
+    assert retriever.lexical_weight == 0
     assert index.as_retriever(blend=0.2).rule.blend == 0.2
 
 

@@ -47,6 +47,15 @@ def test_the_query_counts_beside_the_edges(index):
     assert by_query.postprocess_nodes(given("n2-00"), **asked)[1].node.node_id == "n3-04"
 
 
+def test_words_of_the_query_count_by_their_weight(index):
+    asked = {"query_str": "number4 flour"}
+    for weight in (0.6, 1.0):
+        processor = GEMRAGPostprocessor(index=index, top_n=2, edge_weight=0.0, max_summaries=0, lexical_weight=weight)
+        best = index.as_retriever(similarity_top_k=2, lexical_weight=weight, max_summaries=0).retrieve("number4 flour")
+        wanted = next(r.node_id for r in best if r.node_id != "n2-00")
+        assert processor.postprocess_nodes(given("n2-00"), **asked)[1].node.node_id == wanted
+
+
 def test_foreign_nodes_are_matched_by_content_or_kept(index):
     twin = TextNode(text=corpus()[0].text, metadata={"topic": 0}, excluded_embed_metadata_keys=["topic"])
     other = NodeWithScore(node=TextNode(text="something else"), score=None)

@@ -1,7 +1,13 @@
 """The retriever's two modes, its budgets, and its explanations."""
 
+import math
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.schema import TextNode
 from tests.gemrag.test_index import build, corpus
+from tests.shifted import ShiftedEmbedding
 
 from llama_index.gemrag import GEMRAGIndex
 from llama_index.ragkit.errors import ConfigurationError
@@ -57,11 +63,41 @@ def test_an_explanation_names_the_question_and_adds_up(index):
     why = index.as_retriever(similarity_top_k=1).explain("whether engine cards gears wheels number5 cards.?")[0]
     assert why.node_id == "n1-05"
     assert why.question == "whether engine cards gears wheels number5 cards.?"
-    t, s = why.text_similarity, why.question_similarity
-    assert s == pytest.approx(1)
-    assert why.score == pytest.approx(t + 0.75 * s**2 * (s - t) - 0.2 * why.hub)
+    assert why.question_similarity == pytest.approx(1)
+    assert why.score == pytest.approx(1 / (1 + math.exp(-why.nearness)))
+    assert why.lexical > 0
     assert why.sources == ["n1-05"]
     assert build([]).as_retriever().explain("x") == []
+
+
+def test_without_words_and_questions_the_order_is_that_of_the_cosines():
+    index = build([TextNode(text=t, id_=t) for t in ("silk loom", "bread oven silk", "lamp oil", "tide")], num_themes=0)
+    why = index.as_retriever(lexical_weight=0, question_weight=0, hub_penalty=0).explain("silk of the loom")
+    assert [w.text_similarity for w in why] == sorted((w.text_similarity for w in why), reverse=True)
+    assert {w.lexical for w in why} == {0.0}
+    words = index.as_retriever(lexical_weight=1).explain("tide")
+    assert (words[0].node_id, words[0].lexical > 0) == ("tide", True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["silk", "loom", "bread", "lamp", "oil"]), min_size=1, max_size=5),
+        min_size=2,
+        max_size=8,
+    ),
+    st.sampled_from([1.0, 2.0]),
+)
+def test_the_range_of_cosines_of_an_embedding_model_changes_no_ranking(texts, common):
+    nodes = [TextNode(text=f"{' '.join(words)} {i}", id_=f"n{i}") for i, words in enumerate(texts)]
+    for weight in (0.0, 0.6):
+        plain, shifted = (
+            build(nodes, embed_model=ShiftedEmbedding(common=c), num_themes=0)
+            .as_retriever(similarity_top_k=9, lexical_weight=weight)
+            .retrieve("silk of the lamp")
+            for c in (0.0, common)
+        )
+        assert {r.node_id: r.score for r in plain} == pytest.approx({r.node_id: r.score for r in shifted}, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +109,8 @@ def test_an_explanation_names_the_question_and_adds_up(index):
         ("blend", 2),
         ("edge_weight", -0.1),
         ("max_summaries", -1),
-        ("summary_margin", 3),
+        ("summary_margin", -1),
+        ("lexical_weight", 1.5),
         ("similarity_top_k", 0),
     ],
 )

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.gemrag.slow import blended_score, score, unit
+from tests.gemrag.slow import blended_score, score, standardised, unit
 
-from llama_index.gemrag.graph.similarity import Rule
+from llama_index.gemrag.graph.similarity import QuestionScale, Rule
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
 from llama_index.gemrag.search.argmax import rank_nodes
+from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.ragkit import MatrixVectorStore
 
@@ -46,25 +47,39 @@ def hub(vectors, asked, name):
     return unit(vectors[name]) @ np.mean(chunk_questions, axis=0) if chunk_questions else 0.0
 
 
+def scores_of(state, prompt, rule=None, allowed=None, lexical=None, weight=0.0, margin=0.0) -> MemoryScores:
+    lexical = np.zeros(len(state.chunks)) if lexical is None else lexical
+    return MemoryScores.of(state, prompt, rule or Rule(), lexical, weight, allowed, margin)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([None, 0.0, 0.3, 0.5, 1.0]), st.integers(0, 255))
+@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([None, 0.0, 0.3, 0.5, 1.0]), st.integers(1, 255))
 def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
     state, vectors, asked = random_state(seed)
     prompt = np.random.default_rng(seed + 1).normal(size=6).astype(np.float32)
-    scores = {
-        name: score(prompt, vectors[name], asked[name], hub(vectors, asked, name))
-        if blend is None
-        else blended_score(prompt, vectors[name], asked[name], blend)
-        for name in vectors
-    }
+    words = np.random.default_rng(seed + 2).random(8)
     mask = np.array([bits >> i & 1 for i in range(8)], dtype=bool)
     for allowed in (None, mask):
-        shown = {c for c, ok in zip(state.chunks.ids, mask, strict=True) if ok or allowed is None}
-        shown |= {name for name, theme in state.themes.items() if shown.issuperset(theme.members)}
-        wanted = sorted(((scores[n], n) for n in shown), reverse=True)[:k]
-        found = rank_nodes(state, prompt, k, Rule(blend=blend), allowed=allowed)
-        assert [name for name, _, _ in found] == [name for _, name in wanted]
-        assert [s for _, s, _ in found] == pytest.approx([s for s, _ in wanted], abs=1e-5)
+        chunks = [c for c, ok in zip(state.chunks.ids, mask, strict=True) if ok or allowed is None]
+        themes = [name for name, theme in state.themes.items() if set(theme.members) <= set(chunks)]
+        questions = [q for c in chunks for q in asked[c]]
+        dense = {
+            name: score(prompt, vectors[name], asked[name], hub(vectors, asked, name), questions)
+            if blend is None
+            else blended_score(prompt, vectors[name], asked[name], blend)
+            for name in [*chunks, *themes]
+        }
+        usual = [dense[c] for c in chunks]
+        word = {c: words[state.chunks.row_of(c)] for c in chunks}
+        all_words = list(word.values())
+        wanted = {
+            **{c: 0.4 * standardised(dense[c], usual) + 0.6 * standardised(word[c], all_words) for c in chunks},
+            **{name: standardised(dense[name], usual) - 0.3 for name in themes},
+        }
+        found = rank_nodes(scores_of(state, prompt, Rule(blend=blend), allowed, words, 0.6, 0.3), k)
+        best = sorted(wanted, key=lambda name: -wanted[name])[:k]
+        assert [s for _, s in found] == pytest.approx([wanted[name] for name in best], abs=1e-3)
+        assert dict(found) == pytest.approx({name: wanted[name] for name, _ in found}, abs=1e-3)
 
 
 @settings(max_examples=40, deadline=None)
@@ -72,43 +87,54 @@ def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
 def test_themes_give_way_and_are_limited(seed, quota, keep):
     state, *_ = random_state(seed)
     prompt = np.random.default_rng(seed + 1).normal(size=6).astype(np.float32)
-    everything = rank_nodes(state, prompt, 99, Rule(), margin=0.1)
+    scores = scores_of(state, prompt, margin=0.1)
     wanted, themes = [], 0
-    for name, value, _ in everything:
+    for name, value in rank_nodes(scores, 99):
         if name in state.themes:
             covered = any(other in state.themes[name].members for other, _ in wanted)
             if themes >= quota or (covered and not keep):
                 continue
             themes += 1
         wanted.append((name, value))
-    found = rank_nodes(state, prompt, 5, Rule(), margin=0.1, keep_covered=keep, max_summaries=quota)
-    assert [(name, value) for name, value, _ in found] == wanted[:5]
+    assert rank_nodes(scores, 5, keep_covered=keep, max_summaries=quota) == wanted[:5]
 
 
 def test_a_question_lifts_its_chunk_and_never_sinks_it():
-    rule = Rule(hub_penalty=0)
+    rule, scale = Rule(hub_penalty=0), QuestionScale(0.2, 1.0)
     text = np.full(5, 0.5)
-    asked = np.array([-1.0, 0.2, 0.5, 0.7, 1.0])
-    found = rule.combined(text, asked, np.zeros(5), np.ones(5, int))
+    asked = np.array([-1.0, 0.2, 0.5, 0.8, 1.0])
+    found = rule.combined(text, asked, np.zeros(5), np.ones(5, int), scale)
     assert found[:3] == pytest.approx(0.5)
-    assert found[3] == pytest.approx(0.5 + 0.5 * 0.49 * 0.2)
+    assert found[3] == pytest.approx(0.5 + 0.5 * 0.75 * 0.3)
     assert (np.diff(found) >= 0).all()
-    assert rule.combined(text[:1], np.array([-np.inf]), np.zeros(1), np.zeros(1, int)) == pytest.approx(0.5)
-    more = rule.combined(text, np.ones(5), np.zeros(5), np.arange(5))
+    alone = rule.combined(text[:1], np.array([-np.inf]), np.zeros(1), np.zeros(1, int), scale)
+    assert alone == pytest.approx(0.5)
+    more = rule.combined(text, np.ones(5), np.zeros(5), np.arange(5), scale)
     assert more - 0.5 == pytest.approx(0.5 * (1 - 0.5 ** np.arange(5)))
+
+
+@given(st.floats(0.05, 5), st.floats(-2, 2), st.integers(0, 10**6))
+def test_stretched_and_shifted_cosines_stretch_and_shift_the_score(stretch, shift, seed):
+    rng = np.random.default_rng(seed)
+    text, asked, hub, counts = rng.random(9), rng.random(9), rng.random(9), rng.integers(1, 5, 9)
+    plain = Rule().combined(text, asked, hub, counts, QuestionScale.of(asked))
+    moved = [stretch * x + shift for x in (text, asked, hub)]
+    found = Rule().combined(*moved, counts, QuestionScale.of(moved[1]))
+    assert found == pytest.approx(stretch * plain + shift * (1 - 0.2), abs=1e-6)
 
 
 def test_without_any_question_it_is_the_cosine():
     state = GEMRAGState.of(snapshot(["a", "b"], [[1, 0], [0, 1]]), *[snapshot([], [])] * 3, {}, {})
-    found = rank_nodes(state, np.array([1, 0.5], np.float32), 2, Rule())
-    assert [(n, round(s, 6)) for n, s, _ in found] == [("a", 0.894427), ("b", 0.447214)]
-    assert rank_nodes(GEMRAGState(), np.ones(2, np.float32), 3, Rule()) == []
+    scores = scores_of(state, np.array([1, 0.5], np.float32))
+    assert rank_nodes(scores, 2) == [("a", pytest.approx(1)), ("b", pytest.approx(-1))]
+    assert [round(scores.match(name).text, 6) for name in "ab"] == [0.894427, 0.447214]
+    assert rank_nodes(scores_of(GEMRAGState(), np.ones(2, np.float32)), 3) == []
 
 
 def test_the_parts_of_a_score_are_returned():
     chunks = snapshot(["a"], [[1, 0]])
     asked = snapshot(["a?0", "a?1"], [[0, 1], [1, 1]], ["a", "a"])
     state = GEMRAGState.of(chunks, asked, *[snapshot([], [])] * 2, {}, {})
-    ((_, _, match),) = rank_nodes(state, np.array([0, 1], np.float32), 1, Rule())
+    match = scores_of(state, np.array([0, 1], np.float32)).match("a")
     assert (match.question_id, match.question, match.text) == ("a?0", 1.0, 0.0)
     assert match.hub == pytest.approx(np.sqrt(0.5) / 2)

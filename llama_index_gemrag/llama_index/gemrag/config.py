@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = ["PAPER", "PAPER_SEARCH", "MemoryConfig", "MemorySearchConfig", "Mode", "QuestionRole", "Summaries"]
 
@@ -73,6 +74,7 @@ class MemorySearchConfig:
     max_summaries: int | None = None
     summary_margin: float | None = None
     keep_covered: bool | None = None
+    lexical_weight: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, get_args(Mode))
@@ -83,10 +85,12 @@ class MemorySearchConfig:
         check_number("edge_weight", self.edge_weight, 0, 1)
         check_count("max_summaries", self.max_summaries, 0, none_ok=True)
         if self.summary_margin is not None:
-            check_number("summary_margin", self.summary_margin, 0, 2)
+            check_number("summary_margin", self.summary_margin, 0)
+        if self.lexical_weight is not None:
+            check_number("lexical_weight", self.lexical_weight, 0, 1)
 
     def ranking(self, paper: bool) -> dict[str, Any]:
-        """`blend`, `summary_margin` and `keep_covered`, with unset values replaced by the defaults for an index.
+        """Parameters that an index has defaults of, with unset values replaced by these.
 
         Parameters
         ----------
@@ -101,7 +105,11 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 )
 """Parameters of the memory that `paper=True` sets, in addition to the operator itself."""
 
-PAPER_SEARCH: Mapping[str, Any] = MappingProxyType({"blend": 0.5, "summary_margin": 0.0, "keep_covered": True})
+PAPER_SEARCH: Mapping[str, Any] = MappingProxyType(
+    {"blend": 0.5, "summary_margin": 0.0, "keep_covered": True, "lexical_weight": 0.0}
+)
 """Parameters of the paper's ranking, the defaults for an index with `paper=True`."""
 
-_OUR_SEARCH: Mapping[str, Any] = MappingProxyType({"blend": None, "summary_margin": 0.05, "keep_covered": False})
+_OUR_SEARCH: Mapping[str, Any] = MappingProxyType(
+    {"blend": None, "summary_margin": 0.6, "keep_covered": False, "lexical_weight": LEXICAL_WEIGHT}
+)

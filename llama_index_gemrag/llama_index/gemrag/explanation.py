@@ -3,11 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 from llama_index.core.schema import NodeWithScore
-from numpy.typing import NDArray
 
-from llama_index.gemrag.graph.similarity import Rule
+from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -22,6 +20,8 @@ class GEMRAGExplanation:
     ----------
     node_id, text : the node
     score : the retriever's score
+    nearness : dense and lexical score in standard deviations, less the margin of a theme
+    lexical : BM25 score of prompt and node; 0 for a theme, or with `lexical_weight=0`
     is_theme : whether it is a theme, a summary of chunks
     text_similarity : cosine of the prompt and the node's text
     question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None
@@ -36,6 +36,8 @@ class GEMRAGExplanation:
     node_id: str
     text: str
     score: float
+    nearness: float
+    lexical: float
     is_theme: bool
     text_similarity: float
     question: str | None
@@ -48,9 +50,7 @@ class GEMRAGExplanation:
 
 
 def explain(
-    state: GEMRAGState,
-    vector: NDArray[np.float32],
-    rule: Rule,
+    scores: MemoryScores,
     allowed: Mask | None,
     via: Mapping[str, str | None],
     nodes: Sequence[NodeWithScore],
@@ -60,22 +60,25 @@ def explain(
 
     Parameters
     ----------
-    vector : of the prompt, shape (d,)
+    scores : of all nodes for the prompt
     allowed : shape (n chunks,), mask of the chunks that pass the filter; themes that do not pass are omitted
     via : result -> the node whose edge led to it, None if reached from the prompt
     """
+    state = scores.state
     hidden = _hidden(state, allowed)
     explained = []
     for result in nodes:
         node_id = result.node.node_id
         is_theme = node_id in state.written
         layer = state.theme_layer if is_theme else state.chunk_layer
-        _, (match,) = layer.exact(layer.texts.rows_of([node_id]), vector, rule)
+        match = scores.match(node_id)
         explained.append(
             GEMRAGExplanation(
                 node_id=node_id,
                 text=result.node.get_content(),
                 score=result.get_score(),
+                nearness=scores.score(node_id),
+                lexical=scores.lexical_of(node_id),
                 is_theme=is_theme,
                 text_similarity=match.text,
                 question=None if match.question_id is None else layer.question_text(match.question_id),

@@ -38,11 +38,13 @@ class GEMRAGRetrieverKeywords(RetrieverKeywords, total=False):
     max_summaries: int | None
     summary_margin: float | None
     keep_covered: bool | None
+    lexical_weight: float | None
 
 
 class GEMRAGPostprocessorKeywords(PostprocessorKeywords, total=False):
     """Keywords of :class:`~llama_index.gemrag.GEMRAGPostprocessor`."""
 
     edge_weight: float
+    lexical_weight: float
     add_themes: bool
     max_summaries: int | None

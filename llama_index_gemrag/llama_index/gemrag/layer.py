@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.graph.memory_graph import BLOCK, question_means, unit_rows
-from llama_index.gemrag.graph.similarity import Rule
-from llama_index.ragkit.vectors.kernels import cosines, error_bound, pair_cosines
-from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.gemrag.graph.similarity import QuestionScale, Rule
+from llama_index.ragkit.vectors.kernels import cosines, pair_cosines
+from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["OWNER_KEY", "TEXT_KEY", "Centre", "Layer", "Match"]
 
@@ -117,25 +118,32 @@ class Layer:
         """Weights of the edges from the node with this mean of blended questions to each text, shape (n,)."""
         return self._near(direction)
 
-    def scores(self, vector: Floats, rule: Rule) -> Floats:
-        """The score of each node, shape (n,), float32, with errors bounded by :meth:`margin`."""
-        text = self.texts.cosines([vector])[:, 0]
-        best = np.full(len(text), -np.inf, np.float32)
+    def scores(
+        self, vector: Floats, rule: Rule, scale: QuestionScale | None = None, allowed: Mask | None = None
+    ) -> tuple[Doubles, QuestionScale]:
+        """The score of each node, shape (n,), and the scale of the questions.
+
+        Parameters
+        ----------
+        scale : None for that of the layer's own questions
+        allowed : shape (n,), the nodes whose questions make the scale; None for all
+        """
+        text = question_cosines(self.texts, vector)
+        best = np.full(len(text), -np.inf)
+        question, rows = np.zeros(0), np.zeros(0, np.intp)
         if len(self.questions):
             known = self.owners >= 0
-            rows = self.owners if known.all() else self.owners[known]
-            question = self.questions.cosines([vector])[:, 0]
-            question = question if known.all() else question[known]
-            agreement = np.zeros(0) if rule.blend is None else self.agreement[known]
-            own = text if rule.blend is None else text[rows]
-            np.maximum.at(best, rows, rule.question_scores(own, question, agreement))
-        return rule.combined(text, best, self.hubs, np.diff(self._by_owner[1])).astype(np.float32)
+            rows, question = self.owners[known], question_cosines(self.questions, vector)[known]
+            agreement = np.zeros(0) if rule.blend is None else self.agreement[known].astype(np.float64)
+            np.maximum.at(best, rows, rule.question_scores(text[rows], question, agreement))
+        if scale is None:
+            scale = QuestionScale.of(question if allowed is None else question[allowed[rows]])
+        hubs = self.hubs.astype(np.float64).round(6)
+        return rule.combined(text, best, hubs, np.diff(self._by_owner[1]), scale), scale
 
-    def margin(self, rule: Rule) -> float:
-        """The largest distance of a row of the exact top k below the k-th largest of :meth:`scores`."""
-        return 4 * rule.slope * error_bound(self.texts.dim or 1)  # the rule also rounds
-
-    def exact(self, rows: NDArray[np.intp], vector: Floats, rule: Rule) -> tuple[Doubles, list[Match]]:
+    def exact(
+        self, rows: NDArray[np.intp], vector: Floats, rule: Rule, scale: QuestionScale
+    ) -> tuple[Doubles, list[Match]]:
         """Scores of some rows in float64 with their parts, computed per row and so independent of the others."""
         ids = [self.texts.ids[row] for row in rows]
         texts = self.texts.vectors_of(ids)
@@ -158,7 +166,7 @@ class Layer:
             i = int(positions[j])
             matches[i] = matches[i]._replace(question_id=names[j], question=float(question[j]))
         counts = np.bincount(positions, minlength=len(rows))
-        scores: Doubles = np.round(rule.combined(text, best, hub, counts), _DECIMALS)
+        scores: Doubles = np.round(rule.combined(text, best, hub, counts, scale), _DECIMALS)
         return scores, matches
 
     def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:

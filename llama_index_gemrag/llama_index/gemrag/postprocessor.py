@@ -2,17 +2,20 @@
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGPostprocessorKeywords
+from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
+    Query,
     Steps,
     fetch_derived,
     fit_tokens,
@@ -21,6 +24,8 @@ from llama_index.ragkit import (
     offload,
 )
 from llama_index.ragkit.validation import count, number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import squashed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,6 +51,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     index : the :class:`~llama_index.gemrag.GEMRAGIndex` whose memory is searched
     top_n : total number of nodes after expansion, at least 1; input nodes beyond it are kept [10]
     edge_weight : weight of edges relative to similarity to the query, in [0, 1] [0.5]
+    lexical_weight : weight of BM25 in the similarity of a chunk to the query, in [0, 1] [0.6]
     add_themes : whether the themes of the nodes are added before the search [False]
     max_summaries : largest number of themes to add, including those of `add_themes`; None for no limit [None]
     filters : metadata filters for added nodes; all members of a theme must match [None]
@@ -63,6 +69,9 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     top_n: Annotated[int, count(1)] = Field(default=10, description="Total number of nodes after expansion.")
     edge_weight: Annotated[float, number(0, 1)] = Field(
         default=0.5, description="Weight of edges relative to similarity to the query."
+    )
+    lexical_weight: Annotated[float, number(0, 1)] = Field(
+        default=LEXICAL_WEIGHT, description="Weight of BM25 in similarity to the query."
     )
     add_themes: bool = Field(default=False, description="Whether the themes of the nodes are added.")
     max_summaries: Annotated[int | None, count(0, none_ok=True)] = Field(
@@ -82,16 +91,21 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
-        state = index.state
+        contents = yield from index.writer.recovered()
+        state = contents.state
         results = [fresh(given.node, given.score or 0.0) for given in nodes]
         matched = [found for found in match_nodes(nodes, state.chunks, state.written) if found is not None]
         if matched and len(results) < self.top_n:
-            traversal = Traversal(state, index.config.blend, self._allowed(state.chunks))
+            allowed = self._allowed(state.chunks)
+            traversal = Traversal(state, index.config.blend, allowed)
             scores = None
             if query_bundle is not None and self.edge_weight < 1:
                 yield from index.writer.check_embed_model()
-                vector = yield from index.resources.embed_query(query_bundle.query_str, state.chunks.dim)
-                scores = traversal.scores(vector, Rule(), 0.0)
+                query = Query(query_bundle, contents, allowed, self.top_n, index.resources)
+                words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(state.chunks))
+                vector = yield from query.vector()
+                found = yield from offload(MemoryScores.of, state, vector, Rule(), words, self.lexical_weight, allowed)
+                scores = found.all_nodes
             themes = self._themes(state, matched, traversal) if self.add_themes else []
             themes = themes[: self.top_n - len(results)]
             admit = traversal.admission(True, self.max_summaries)
@@ -100,7 +114,9 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
                 traversal.place([*matched, *themes]), admit,
             )  # fmt: skip
             least = min(result.get_score() for result in results)
-            added = [(name, least) for name in themes] + [(name, priority) for name, priority, _ in steps]
+            values = squashed(np.array([priority for _, priority, _ in steps])).tolist()
+            added = [(name, least) for name in themes]
+            added += [(name, value) for (name, _, _), value in zip(steps, values, strict=True)]
             fetch = fetch_derived(state.written, index.storage.get_node)
             for name, priority in added:
                 node = yield from fetch(name)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore
-from numpy.typing import NDArray
 
 from llama_index.gemrag.config import MemoryConfig, MemorySearchConfig
 from llama_index.gemrag.explanation import GEMRAGExplanation, explain
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGRetrieverKeywords
-from llama_index.gemrag.layer import Match
 from llama_index.gemrag.search.argmax import rank_nodes
+from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, fetch_derived, offload
+from llama_index.ragkit.vectors.question_scores import squashed
 from llama_index.ragkit.vectors.snapshot import Mask
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class _Hit(NamedTuple):
 
     node_id: str
     score: float
-    match: Match | None = None
     via: str | None = None
 
 
@@ -39,8 +38,7 @@ class _Hit(NamedTuple):
 class _FoundInMemory:
     """The result of a search, with the values that explanations need; `hits` are the ranked nodes it examined."""
 
-    state: GEMRAGState
-    vector: NDArray[np.float32]
+    scores: MemoryScores
     allowed: Mask | None
     ranking: Iterable[_Hit]
     fallback: str
@@ -55,10 +53,11 @@ class _FoundInMemory:
 class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplanation]):
     """Retrieves chunks and themes from a :class:`~llama_index.gemrag.GEMRAGIndex`.
 
-    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, m its number of
-    questions, and h the mean cosine of the text with all questions of the index, the score is `t + (1 - (1 -
-    question_weight)^m) * max(0, s)^2 * max(0, s - t) - hub_penalty * h`: on the scale of a cosine and comparable
-    between prompts. `summary_margin` is subtracted from the scores of themes. In a best-first search the score is the
+    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, r how far it stands
+    out from all questions, from 0 to 1, m the number of its questions, and h the mean cosine of the text with all
+    questions of the index, the dense score is `t + (1 - (1 - question_weight)^m) * r * max(0, s - t) - hub_penalty *
+    h`. Dense and BM25 scores are combined in standard deviations (:mod:`llama_index.gemrag.search.memory_scores`) to s,
+    and the score is 1 / (1 + exp(-s)), in [0, 1], comparable within one prompt. In a best-first search s is the
     priority at which the node was selected, capped at that of the node before it.
 
     Parameters
@@ -72,16 +71,18 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         and text [None; for an index with `paper=True` 0.5]
     edge_weight : in [0, 1], in a best-first search the weight of edges relative to the score [0.2]
     max_summaries : largest number of themes in a result; None for no limit, 0 for none [None]
-    summary_margin : in [0, 2], by how much the score of a theme must exceed that of a chunk to rank above it [0.05; for
-        an index with `paper=True` 0]
+    summary_margin : at least 0, by how many standard deviations the score of a theme must exceed that of a chunk to
+        rank above it [0.6; for an index with `paper=True` 0]
     keep_covered : whether a theme is kept if one of its members ranks higher [False; for an index with `paper=True`
         True]
+    lexical_weight : in [0, 1], weight of BM25 in the score of a chunk; the rest is that of the dense score. A theme is
+        ranked by its dense score [0.6; for an index with `paper=True` 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Attributes
     ----------
-    rule : the weights of the score
-    summary_margin, keep_covered : the values passed, else the defaults for the index
+    rule : the weights of the dense score
+    summary_margin, keep_covered, lexical_weight : the values passed, else the defaults for the index
 
     Raises
     ------
@@ -102,49 +103,44 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         self.rule = Rule(options.question_weight, options.hub_penalty, ranking["blend"])
         self.summary_margin: float = ranking["summary_margin"]
         self.keep_covered: bool = ranking["keep_covered"]
+        self.lexical_weight: float = ranking["lexical_weight"]
         self._graph_blend = index.config.blend
 
     def _search(self, query: Query[GEMRAGState]) -> Steps[_FoundInMemory]:
         vector = yield from query.vector()
+        words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
+        scores = yield from offload(
+            MemoryScores.of, query.state, vector, self.rule, words, self.lexical_weight, query.allowed,
+            self.summary_margin,
+        )  # fmt: skip
         fallback = "" if len(query.state.chunk_layer.questions) else "no chunk has a question"
-        rank = partial(self._ranked, query.state, vector, query.allowed)
+        rank = partial(self._ranked, scores, query.allowed)
         first = yield from offload(rank, query.wanted)
-        ranking = deepened(first, rank, query.wanted)
-        return _FoundInMemory(query.state, vector, query.allowed, ranking, fallback)
+        return _FoundInMemory(scores, query.allowed, deepened(first, rank, query.wanted), fallback)
 
-    def _ranked(self, state: GEMRAGState, vector: NDArray[np.float32], allowed: Mask | None, count: int) -> list[_Hit]:
-        if self.options.mode == "argmax":
-            ranking = rank_nodes(
-                state,
-                vector,
-                count,
-                self.rule,
-                allowed=allowed,
-                margin=self.summary_margin,
-                keep_covered=self.keep_covered,
-                max_summaries=self.options.max_summaries,
-            )
-            return [_Hit(*item) for item in ranking]
-        traversal = Traversal(state, self._graph_blend, allowed)
-        scores = traversal.scores(vector, self.rule, self.summary_margin)
-        admit = traversal.admission(self.keep_covered, self.options.max_summaries)
-        found: list[_Hit] = []
-        for node_id, priority, via in traversal.run(scores, count, self.options.edge_weight, admit=admit):
-            found.append(_Hit(node_id, min(priority, found[-1].score if found else priority), None, via))
-        return found
+    def _ranked(self, scores: MemoryScores, allowed: Mask | None, count: int) -> list[_Hit]:
+        options = self.options
+        if options.mode == "argmax":
+            ranking = rank_nodes(scores, count, keep_covered=self.keep_covered, max_summaries=options.max_summaries)
+            values = squashed(np.array([score for _, score in ranking])).tolist()
+            return [_Hit(node_id, value) for (node_id, _), value in zip(ranking, values, strict=True)]
+        traversal = Traversal(scores.state, self._graph_blend, allowed)
+        admit = traversal.admission(self.keep_covered, options.max_summaries)
+        steps = traversal.run(scores.all_nodes, count, options.edge_weight, admit=admit)
+        values = np.minimum.accumulate(squashed(np.array([priority for _, priority, _ in steps]))).tolist()
+        return [_Hit(node_id, value, via) for (node_id, _, via), value in zip(steps, values, strict=True)]
 
     def _results(self, found: _FoundInMemory) -> Steps[list[NodeWithScore]]:
-        fetch = fetch_derived(found.state.written, self._index.storage.get_node)
+        fetch = fetch_derived(found.scores.state.written, self._index.storage.get_node)
         return (yield from self._take_best(found.scored(), fetch))
 
     def _on_page(self, found: _FoundInMemory) -> dict[str, str]:
         """The question by which each node was found, if any."""
-        return {
-            hit.node_id: hit.match.question_id for hit in found.hits.values() if hit.match and hit.match.question_id
-        }
+        if self.options.mode != "argmax":
+            return {}
+        questions = {node_id: found.scores.match(node_id).question_id for node_id in found.hits}
+        return {node_id: question for node_id, question in questions.items() if question}
 
     def _explanations(self, found: _FoundInMemory, nodes: Sequence[NodeWithScore]) -> Steps[list[GEMRAGExplanation]]:
         via = {node_id: hit.via for node_id, hit in found.hits.items()}
-        return (
-            yield from offload(explain, found.state, found.vector, self.rule, found.allowed, via, nodes, found.fallback)
-        )
+        return (yield from offload(explain, found.scores, found.allowed, via, nodes, found.fallback))

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.search.best_first import best_first
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["Traversal"]
@@ -49,13 +49,6 @@ class Traversal:
     def _layers(self) -> list[tuple[Layer, int]]:
         return [(self._state.chunk_layer, 0), (self._state.theme_layer, self._chunks)]
 
-    def scores(self, vector: NDArray[np.float32], rule: Rule, margin: float) -> NDArray[np.float32]:
-        """The scores of all nodes for a prompt, minus `margin` for themes."""
-        own = [layer.scores(vector, rule) for layer, _ in self._layers if len(layer.texts)]
-        if len(own) > 1:
-            own[1] = own[1] - np.float32(margin)
-        return np.concatenate(own)
-
     def admission(self, keep_covered: bool, max_summaries: int | None) -> Admit:
         """Whether a node may be selected: themes are limited in number and excluded once a member is selected."""
 
@@ -71,20 +64,29 @@ class Traversal:
 
     def run(
         self,
-        scores: NDArray[np.float32] | None,
+        scores: NDArray[np.float64] | None,
         count: int,
         edge_weight: float,
         start: Sequence[int] = (),
         admit: Admit = lambda node, taken: True,
     ) -> list[tuple[str, float, str | None]]:
-        """Search; returns (node id, priority, id of the node whose edge was used)."""
+        """Search; returns (node id, priority in standard deviations, id of the node whose edge was used).
+
+        Parameters
+        ----------
+        scores : shape (n + k,), in standard deviations; those of nodes that do not pass the filter are not read
+        """
+        if scores is not None:
+            scores = np.where(np.isfinite(scores), scores, 0.0)
         steps = best_first(scores, self._edges, count, edge_weight, self._order, start, admit, self._allowed)
         return [(self._ids[node], value, None if via < 0 else self._ids[via]) for node, value, via in steps]
 
-    def _edges(self, node: int) -> NDArray[np.float32]:
+    def _edges(self, node: int) -> NDArray[np.float64]:
+        """Weights of the edges from a node, in standard deviations of those to the hundred nearest chunks."""
         layer, offset = self._layers[node >= self._chunks]
         mean = layer.mean_questions([node - offset], self._blend)[0]
-        return np.concatenate([other.edges_from(mean) for other, _ in self._layers if len(other.texts)])
+        found = [other.edges_from(mean).astype(np.float64) for other, _ in self._layers if len(other.texts)]
+        return standardised(np.concatenate(found), found[0])
 
     def _order(self, node: int) -> tuple[str, str]:
         return self._state.key(self._ids[node])

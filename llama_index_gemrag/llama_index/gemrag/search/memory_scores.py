@@ -1,0 +1,100 @@
+"""The scores of chunks and themes for one prompt, on one scale.
+
+    chunk    (1 - w) * z(dense) + w * z(BM25)
+    theme    z(dense) - margin, by the mean and deviation of the dense scores of chunks
+
+with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`) and z a score less the mean of
+the hundred best chunks, divided by their standard deviation. Shifting or stretching all cosines of an embedding model
+changes no ranking. Themes have no BM25 score: an index of words holds the chunks, whose words a theme repeats.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.gemrag.graph.similarity import QuestionScale, Rule
+from llama_index.gemrag.layer import Layer, Match
+from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+from llama_index.ragkit.vectors.snapshot import Mask
+
+__all__ = ["MemoryScores"]
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MemoryScores:
+    """Scores in standard deviations, -inf for nodes that do not pass the filter.
+
+    Attributes
+    ----------
+    state : the memory
+    vector : of the prompt, shape (d,)
+    rule : the weights of the dense score
+    scale : the cosines of the prompt and the questions of the memory
+    chunks, themes : shapes (n,) and (m,)
+    lexical : shape (n,), BM25 scores
+    """
+
+    state: GEMRAGState
+    vector: NDArray[np.float32]
+    rule: Rule
+    scale: QuestionScale
+    chunks: Doubles
+    themes: Doubles
+    lexical: Doubles
+
+    @classmethod
+    def of(
+        cls,
+        state: GEMRAGState,
+        vector: NDArray[np.float32],
+        rule: Rule,
+        lexical: Doubles,
+        lexical_weight: float,
+        allowed: Mask | None = None,
+        margin: float = 0.0,
+    ) -> "MemoryScores":
+        """The scores for a prompt.
+
+        Parameters
+        ----------
+        lexical : shape (n,), BM25 scores of the chunks
+        lexical_weight : w, in [0, 1]
+        allowed : shape (n,), mask of the chunks that pass the filter; a theme passes if all its members do
+        margin : subtracted from the scores of themes, in standard deviations
+        """
+        dense, scale = state.chunk_layer.scores(vector, rule, allowed=allowed)
+        own, _ = state.theme_layer.scores(vector, rule, scale)
+        themes = standardised(own, dense if allowed is None else dense[allowed]) - margin
+        shown = state.theme_mask(allowed)
+        themes = themes if shown is None else np.where(shown, themes, -np.inf)
+        near = hybrid_nearness(dense, lexical, lexical_weight, allowed)
+        return cls(state, vector, rule, scale, near, themes, lexical)
+
+    @property
+    def all_nodes(self) -> Doubles:
+        """Those of chunks, then those of themes, shape (n + m,)."""
+        return np.concatenate([self.chunks, self.themes])
+
+    def _place(self, node_id: str) -> tuple[Layer, int]:
+        layer = self.state.theme_layer if node_id in self.state.theme_layer.texts else self.state.chunk_layer
+        return layer, layer.texts.row_of(node_id)
+
+    def match(self, node_id: str) -> Match:
+        """The parts of the dense score of a node."""
+        layer, row = self._place(node_id)
+        _, (match,) = layer.exact(np.array([row], np.intp), self.vector, self.rule, self.scale)
+        return match
+
+    def score(self, node_id: str) -> float:
+        """The score of a node."""
+        layer, row = self._place(node_id)
+        return float((self.themes if layer is self.state.theme_layer else self.chunks)[row])
+
+    def lexical_of(self, node_id: str) -> float:
+        """The BM25 score of a chunk; 0 for a theme."""
+        layer, row = self._place(node_id)
+        return 0.0 if layer is self.state.theme_layer else float(self.lexical[row])
