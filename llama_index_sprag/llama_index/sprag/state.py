@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.contents import aligned_scores
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry

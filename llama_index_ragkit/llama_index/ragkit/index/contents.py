@@ -1,6 +1,5 @@
 """`IndexContents`: what a query reads, which a write replaces as a whole."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
@@ -9,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
 
-__all__ = ["IndexContents", "aligned_scores"]
+__all__ = ["IndexContents"]
 
 
 @dataclass(frozen=True)
@@ -40,24 +39,3 @@ class IndexContents(Generic[State]):
         allowed : shape (n,), the chunks that count: others score 0, and these as if there were no others; None for all
         """
         return aligned_scores(self.lexical, question, self._rows, len(self.state.chunks), allowed)
-
-
-def aligned_scores(
-    lexical: LexicalIndex,
-    question: str,
-    rows_of: Sequence[NDArray[np.intp]],
-    count: int,
-    allowed: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float64]:
-    """BM25 scores in the order of the chunks, shape (count,).
-
-    Parameters
-    ----------
-    rows_of : for each block of `lexical` the chunk of each of its rows, -1 for none
-    allowed : shape (count,), the chunks that count; None for all
-    """
-    masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]
-    found = np.zeros(count)
-    for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
-        found[rows[mask]] = scores[mask]
-    return found

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.text.lexical_terms import question_terms
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["LexicalIndex"]
+__all__ = ["LexicalIndex", "aligned_scores"]
 
 _K1 = 1.2
 _B = 0.75
@@ -209,3 +209,24 @@ class LexicalIndex:
                 norm = _K1 * (1 - _B + _B * block.lengths[rows] / mean)
                 score[rows] += idf * counts * (_K1 + 1) / (counts + norm)
         return found
+
+
+def aligned_scores(
+    lexical: LexicalIndex,
+    question: str,
+    rows_of: Sequence[NDArray[np.intp]],
+    count: int,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """BM25 scores in the order of the chunks, shape (count,).
+
+    Parameters
+    ----------
+    rows_of : for each block of `lexical` the chunk of each of its rows, -1 for none
+    allowed : shape (count,), the chunks that count; None for all
+    """
+    masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]
+    found = np.zeros(count)
+    for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
+        found[rows[mask]] = scores[mask]
+    return found
