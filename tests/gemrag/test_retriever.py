@@ -1,7 +1,5 @@
 """The retriever's two modes, its budgets, and its explanations."""
 
-import math
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,7 +62,7 @@ def test_an_explanation_names_the_question_and_adds_up(index):
     assert why.node_id == "n1-05"
     assert why.question == "whether engine cards gears wheels number5 cards.?"
     assert why.question_similarity == pytest.approx(1)
-    assert why.score == pytest.approx(1 / (1 + math.exp(-why.nearness)))
+    assert why.score == pytest.approx((1 + why.nearness / (1 + abs(why.nearness))) / 2)
     assert why.lexical > 0
     assert why.sources == ["n1-05"]
     assert build([]).as_retriever().explain("x") == []

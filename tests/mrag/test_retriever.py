@@ -91,7 +91,7 @@ def test_a_question_of_one_aspect_is_nearness_without_a_vote():
     nearness = hybrid_nearness(np.array([w.cosine for w in why]), np.array([w.lexical for w in why]), 0.6)
     assert [w.nearness for w in why] == pytest.approx(nearness.tolist())
     assert nearness.tolist() == sorted(nearness, reverse=True)
-    assert [w.score for w in why] == pytest.approx((1 / (1 + np.exp(-nearness))).tolist())
+    assert [w.score for w in why] == pytest.approx(((1 + nearness / (1 + abs(nearness))) / 2).tolist())
     assert all(w.vote_weight == 0 and not w.votes and not w.aspects for w in why)
 
 

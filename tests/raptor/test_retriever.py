@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ def test_scores_are_made_of_cosine_and_words(index: RaptorIndex):
     assert len(chunks) == 48
     near = hybrid_nearness(np.array([w.cosine for w in chunks]), np.array([w.lexical for w in chunks]), 0.6)
     assert [w.nearness for w in chunks] == pytest.approx(near.tolist())
-    assert [w.score for w in chunks] == pytest.approx([1 / (1 + math.exp(-w.nearness)) for w in chunks])
+    assert [w.score for w in chunks] == pytest.approx([(1 + w.nearness / (1 + abs(w.nearness))) / 2 for w in chunks])
 
 
 def test_without_lexical_weight_the_order_is_that_of_the_cosines(index: RaptorIndex):

@@ -57,7 +57,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     out from all questions, from 0 to 1, m the number of its questions, and h the mean cosine of the text with all
     questions of the index, the dense score is `t + (1 - (1 - question_weight)^m) * r * max(0, s - t) - hub_penalty *
     h`. Dense and BM25 scores are combined in standard deviations (:mod:`llama_index.gemrag.search.memory_scores`) to s,
-    and the score is 1 / (1 + exp(-s)), in [0, 1], comparable within one prompt. In a best-first search s is the
+    and the score is (1 + s / (1 + |s|)) / 2, in [0, 1], comparable within one prompt. In a best-first search s is the
     priority at which the node was selected, capped at that of the node before it.
 
     Parameters
