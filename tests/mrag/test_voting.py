@@ -10,7 +10,7 @@ from llama_index.mrag.config import VOTES
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import natural_heads, split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.ranking import aspects_weight, combine_with_nearness, trust
+from llama_index.mrag.voting.ranking import aspects_weight, combine_with_nearness
 from llama_index.mrag.voting.vote_result import run_vote
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
@@ -171,11 +171,7 @@ def test_parts_nearest_to_32_numbers():
     assert [natural_heads(dim) for dim in (1, 7, 32, 384, 768, 1536, 3072)] == [1, 1, 1, 12, 24, 48, 96]
 
 
-def test_votes_count_by_the_number_of_aspects_and_by_what_the_nearest_node_got():
-    nearness, votes = np.array([2.0, 0.0, -1.0]), np.array([0.25, 0.5, 0.0])
-    assert trust(nearness, votes) == pytest.approx(0.5**0.25)
-    assert trust(nearness[::-1], votes) == 0  # nobody votes for the nearest node
-    assert trust(nearness, np.zeros(3)) == 0
+def test_votes_count_by_the_number_of_aspects():
     assert [aspects_weight(n) for n in (0, 1, 3, 9)] == [0, 0, 0.5, 0.8]
     got = combine_with_nearness(np.array([1.0, -np.inf, 0.0]), np.array([0.0, 0.9, 1.0]), 0.25)
     np.testing.assert_allclose(got, [0.75 - 0.25, -np.inf, 0.25])

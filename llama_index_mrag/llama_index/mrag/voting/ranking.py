@@ -1,12 +1,11 @@
-"""The score of a node: its nearness to the whole question, and the votes for it, by how far these can be trusted.
+"""The score of a node: its nearness to the whole question, and the votes for it, by the number of aspects.
 
     s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
-    v        = (n - 1) / (n + 1) * (votes of the nearest node / most votes of a node) ** (1 / 4)
+    v        = (n - 1) / (n + 1)
 
 Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`), the votes of all aspects
 (:mod:`llama_index.mrag.voting.votes`) are standardised in the same way, over their hundred best. n is the number of
-aspects: a question of one aspect is nearness alone, and of many the votes. Votes that have nothing to do with what is
-near to the whole question do not count.
+aspects: a question of one aspect is nearness alone, and of many the votes.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
@@ -16,11 +15,9 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.nearness import standardised
 
-__all__ = ["aspects_weight", "combine_with_nearness", "trust"]
+__all__ = ["aspects_weight", "combine_with_nearness"]
 
 Scores = NDArray[np.float64]
-
-_AGREEMENT = 0.25
 
 
 def aspects_weight(aspects: int) -> float:
@@ -30,22 +27,6 @@ def aspects_weight(aspects: int) -> float:
     [0.0, 0.5, 0.8]
     """
     return max(0.0, (aspects - 1) / (aspects + 1))
-
-
-def trust(nearness: Scores, votes: Scores) -> float:
-    """The fourth root of the share of the nearest node in the most votes that a node got, in [0, 1]; 0 without votes.
-
-    Parameters
-    ----------
-    nearness : shape (n,), -inf for nodes that may not be shown
-    votes : shape (n,), at least 0; 0 for nodes that may not be shown
-    """
-    most = float(votes.max(initial=0.0))
-    if most <= 0:
-        return 0.0
-    # Of several nearest nodes the one with most votes counts.
-    nearest = votes[nearness >= nearness.max() - 1e-9]
-    return float((nearest.max() / most) ** _AGREEMENT)
 
 
 def combine_with_nearness(nearness: Scores, votes: Scores, weight: float) -> Scores:
