@@ -50,7 +50,7 @@ class TwoQuestions(NodeExtractor):
     def extract_node(self, node: Any, context: Any) -> Any:
         self.seen.append(node.get_content())
         if self.fail_on in node.get_content():
-            raise ExtractionError("asked to fail")
+            raise ExtractionError(f"asked to fail at {node.node_id}")
         return {"questions": [f"what {node.get_content()}?", f"whether {node.get_content()}?"]}
         yield
 

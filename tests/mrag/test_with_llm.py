@@ -72,8 +72,9 @@ def test_retrieval_goes_on_without_the_llm(bad, caplog):
         retriever = index().as_retriever(
             similarity_top_k=6, aspects="llm", llm=client(server, timeout=0.3), retry=QUICK
         )
-        assert aspects_of(retriever) == {"What of the looms?"}
+        assert len(retriever.retrieve("What of the looms?")) == 6
         assert "returned no queries" in caplog.text
+        assert aspects_of(retriever) == set()  # one aspect, the question: nearness without votes
 
 
 def test_duplicate_keys_are_merged():
@@ -117,7 +118,7 @@ def documents() -> list[Document]:
 
 def story(asked: Asked) -> str:
     titles = re.findall(r"Title \w+", asked.prompt)
-    return "Once upon a time. " * 8 + ", ".join(dict.fromkeys(titles))
+    return "Once upon a time. " * 8 + ", ".join(dict.fromkeys(titles)) + "."
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
@@ -140,8 +141,9 @@ def test_a_story_without_a_title_is_asked_for_again_and_at_last_recorded():
     calls: dict[str, int] = {}
 
     def forgetful(asked: Asked) -> str:
-        calls[asked.prompt] = calls.get(asked.prompt, 0) + 1
-        return story(asked) if calls[asked.prompt] == 2 and "Title a" in asked.prompt else "Too short."
+        title = re.findall(r"Title \w+", asked.prompt)[0]  # the second prompt also says what was wrong
+        calls[title] = calls.get(title, 0) + 1
+        return story(asked) if calls[title] % 3 == 2 and title.startswith("Title a") else "Too short."
 
     with LLMServer(forgetful) as server:
         made = MultiAspectGenerator(client(server), retry=QUICK).generate_queries(
