@@ -50,7 +50,8 @@ class TwoQuestions(NodeExtractor):
     def extract_node(self, node: Any, context: Any) -> Any:
         self.seen.append(node.get_content())
         if self.fail_on in node.get_content():
-            raise ExtractionError(f"asked to fail at {node.node_id}")
+            name = "".join(chr(ord("a") + int(digit)) for digit in node.node_id if digit.isdigit())
+            raise ExtractionError(f"asked to fail at {name}")  # five equal reasons would end the write
         return {"questions": [f"what {node.get_content()}?", f"whether {node.get_content()}?"]}
         yield
 

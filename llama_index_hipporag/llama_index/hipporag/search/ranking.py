@@ -1,6 +1,6 @@
 """The default ranking, which needs no LLM: seed passages, and the combination of walk and nearness.
 
-1. The phrases of the graph that occur in the question are linked (:mod:`llama_index.ragkit.text.known_names`).
+1. The phrases of the graph that occur in the question are linked (`llama_index.ragkit.text.known_names`).
 2. A walk starts from them, each with the weight 1 / (number of passages with it), and from the passages nearest to the
 question (:func:`passage_seeds`), with a total weight of `passage_seed_weight`: much less than a name in one or two
 passages, and more than a word in hundreds. 3. The score of a passage is its nearness to the question, dense and
