@@ -13,6 +13,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from tests.shifted import ShiftedEmbedding
 
 from llama_index.hipporag import (
     HippoRAGIndex,
@@ -437,3 +438,20 @@ def test_in_a_graph_of_names_no_term_is_linked(terms: bool):
     (found,) = asked.as_retriever(similarity_top_k=1).explain("What did May say of fair value?")
     assert [link.phrase for link in found.linked] == (["fair value"] if terms else [])
     assert bool(found.fallback) is not terms
+
+
+@pytest.mark.parametrize("common", [0.5, 2.0])
+@pytest.mark.parametrize("question", ["Whom did Ada Byron meet?", "machine in a museum", "Who designed the engine?"])
+def test_the_scale_of_cosines_changes_no_score(common: float, question: str):
+    records = {name: {"entities": [], "triples": triples} for name, (_, triples) in CHAIN.items()}
+    plain, shifted = (
+        HippoRAGIndex(
+            nodes=[TextNode(id_=name, text=text) for name, (text, _) in CHAIN.items()],
+            extractor=RecordedExtractor(records),
+            embed_model=ShiftedEmbedding(common=c, dim=256),
+        )
+        .as_retriever(similarity_top_k=9)
+        .retrieve(question)
+        for c in (0.0, common)
+    )
+    assert {r.node_id: r.score for r in plain} == pytest.approx({r.node_id: r.score for r in shifted}, abs=1e-4)
