@@ -172,12 +172,11 @@ class LexicalIndex:
         """
         gone = {*removed, *added}
         blocks = [block for block in (block.without(gone) for block in self._blocks) if block.size]
+        blocks = [_merged([block]) if 2 * block.size < len(block.ids) else block for block in blocks]
         if added:
             blocks.append(_of_counts(added))
         while len(blocks) > 1 and blocks[-2].size < 2 * blocks[-1].size:
             blocks[-2:] = [_merged(blocks[-2:])]
-        if len(blocks) == 1 and 2 * blocks[0].size < len(blocks[0].ids):
-            blocks = [_merged(blocks)]
         return LexicalIndex(blocks)
 
     def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
