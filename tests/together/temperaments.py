@@ -226,7 +226,7 @@ def raptor(llm: ScriptedLLM) -> Outcome:
     index = RaptorIndex(
         nodes=nodes(), embed_model=HashEmbedding(), llm=llm, summarizer=LLMSummarizer(retry=ONCE), summary_tokens=60
     )
-    results = index.as_retriever(similarity_top_k=20, keep_covered=True).retrieve(QUESTION)
+    results = index.as_retriever(similarity_top_k=20, summary_margin=None).retrieve(QUESTION)
     return [r.node.get_content() for r in results if r.node.get_content() not in TEXTS], heard(index)
 
 

@@ -98,6 +98,8 @@ def test_asynchronous_writes_and_reads_do_the_same(case: Case, place: Place):
         assert f"{place.tag}x" in here.dump()
         await index.adelete_ref_doc("Z", delete_from_docstore=True)
         assert await index.arefresh_ref_docs(documents(2)) == [False, False]
+        if hasattr(index, "arebuild"):  # summaries follow the order of growth until then
+            await index.arebuild()
         found = await chunk_retriever(index, similarity_top_k=50).aretrieve(QUESTION)
         return told(found)
 

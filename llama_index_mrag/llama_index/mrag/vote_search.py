@@ -1,7 +1,8 @@
 """The search for one question: its aspects, the votes for each, and the ranking by votes and nearness."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from llama_index.mrag.query_aspects import aspects_of, embed_aspects
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.ranking import aspects_weight
 from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
-from llama_index.ragkit import Query, Steps, offload
+from llama_index.ragkit import Query, Steps, deepened, offload
 from llama_index.ragkit.vectors.question_scores import best_rows
 
 __all__ = ["FoundByVote", "search_votes"]
@@ -24,11 +25,13 @@ class FoundByVote:
 
     result: VoteResult
     fallback: str = ""
+    deeper: Callable[[int], list[tuple[str, float]]] | None = None
 
     @property
-    def ranking(self) -> list[tuple[str, float]]:
-        """Ids with scores, best first."""
-        return self.result.ranking
+    def ranking(self) -> Iterable[tuple[str, float]]:
+        """Ids with scores, best first; by nearness, of any length."""
+        first = self.result.ranking
+        return first if self.deeper is None or not first else deepened(first, self.deeper, len(first))
 
 
 def search_votes(
@@ -48,13 +51,14 @@ def search_votes(
     most = aspects_weight(len(aspects)) if options.vote_weight is None else options.vote_weight
     texts = list(dict.fromkeys([*aspects, *([query.text] if most < 1 else [])]))
     vectors = yield from embed_aspects(query.resources, texts, state.chunks.dim)
-    result = VoteResult.empty(state)
+    votes = VoteResult.empty(state)
     if most > 0:
-        result = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows)
-    if most < 1:
-        nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
-        result = yield from offload(rank_by_nearness, result, nearness, options.vote_weight, query.wanted)
-    return FoundByVote(result, fallback)
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows)
+    if most == 1:
+        return FoundByVote(votes, fallback)
+    nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
+    ranked = partial(rank_by_nearness, votes, nearness, options.vote_weight)
+    return FoundByVote((yield from offload(ranked, query.wanted)), fallback, lambda count: ranked(count).ranking)
 
 
 def _vote(
@@ -92,8 +96,7 @@ def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> lis
     """For each aspect, its best rows by BM25 with their scores, best first."""
     found = []
     for aspect in aspects:
-        scores = query.contents.lexical_scores(aspect)
-        shown = scores > 0 if query.allowed is None else (scores > 0) & query.allowed
-        best = best_rows(np.where(shown, scores, -np.inf), count, query.state.chunks)
+        scores = query.contents.lexical_scores(aspect, query.allowed)
+        best = best_rows(np.where(scores > 0, scores, -np.inf), count, query.state.chunks)
         found.append({row: float(scores[row]) for row in best})
     return found

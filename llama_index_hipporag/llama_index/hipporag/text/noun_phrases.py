@@ -66,7 +66,8 @@ def read_question(question: str) -> list[str]:
 
 def noun_phrases(text: str) -> list[Mention]:
     """Every phrase of a text with its position; the longer first where two begin together."""
-    found = {*names(text), *uncased_phrases(text)}
+    # A phrase of characters that this Python's Unicode does not know has no normal form.
+    found = {mention for mention in (*names(text), *uncased_phrases(text)) if normalise(mention.text)}
     return sorted(found, key=lambda mention: (mention.start, -mention.end))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
 
+from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
@@ -65,6 +66,12 @@ def fetch_derived(written: Mapping[str, Record], fetch: NodeFetch) -> NodeFetch:
 
 
 def _fetch(written: Mapping[str, Record], fetch: NodeFetch, node_id: str) -> Steps[BaseNode | None]:
-    if node_id in written:
+    if node_id not in written:
+        return (yield from fetch(node_id))
+    try:
         return node_from_record(written[node_id]["node"])
-    return (yield from fetch(node_id))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise HalfWrittenError(
+            f"What is stored of the derived node {node_id!r} cannot be read ({type(error).__name__}): it is damaged, "
+            "or was changed. Restore a copy, or build the index again."
+        ) from error
