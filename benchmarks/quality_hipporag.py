@@ -1,13 +1,14 @@
 """HippoRAG in the quality benchmark. No LLM: triples are those recorded with the corpus, or read by rules."""
 
 import argparse
-from typing import Any
+from typing import Any, get_args
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
 from benchmarks.systems import Dense, Ranking, System, node_depth
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
+from llama_index.hipporag.config import Version
 from llama_index.ragkit import NodeExtractor
 
 __all__ = ["add_arguments", "build", "extractor_of", "make_index"]
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", action="store_true", help="read passages by rules, whatever the corpus carries")
     parser.add_argument("--terms", action="store_true", help="with the rules, read terms in lower case too")
     parser.add_argument("--conjunction", type=float, default=0.0, help="of the retriever, for questions of paths")
-    parser.add_argument("--presets", action="store_true", help="rows of the published methods too, without an LLM")
+    parser.add_argument("--paper", action="store_true", help="rows of the published methods too, without an LLM")
 
 
 def extractor_of(corpus: Corpus, rules: bool = False, terms: bool = False) -> NodeExtractor:
@@ -33,16 +34,16 @@ def extractor_of(corpus: Corpus, rules: bool = False, terms: bool = False) -> No
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **kwargs: Any) -> HippoRAGIndex:
-    """The index with its defaults, but for vectors of facts: the default ranking looks at none, the presets do."""
+    """The index with its defaults, but for its extractor."""
     extractor = extractor_of(corpus, options.rules, options.terms)
-    given: dict[str, Any] = {"extractor": extractor, "fact_vectors": bool(options.presets), **kwargs}
+    given: dict[str, Any] = {"extractor": extractor, **kwargs}
     return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, **given)
 
 
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
-    """`hipporag` is the index with its defaults; `hipporag-off` its dense search, without graph and walk.
+    """`hipporag` is the index with its defaults; `hipporag-off` its nearness, without graph and walk.
 
-    With `--presets` the question's entities are read by rules and no fact is filtered, since there is no LLM.
+    With `--paper` the question's entities are read by rules and no fact is filtered, since there is no LLM.
     """
 
     def system(retriever: Any) -> System:
@@ -53,13 +54,12 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
     depth = node_depth(corpus)
     index = make_index(corpus, embed_model, options)
-    no_graph = HippoRAGRetriever(index, linking="entities", question_entities={}, similarity_top_k=depth)
+    no_graph = index.as_retriever(walk_weight=0.0, similarity_top_k=depth)
     own = index.as_retriever(similarity_top_k=depth, conjunction=options.conjunction)
     systems = {"hipporag": system(own), "hipporag-off": system(no_graph)}
-    if options.presets:
-        published = make_index(corpus, embed_model, options, **HippoRAGIndex.PUBLISHED)
-        asked = {"question_entities": "rules", "similarity_top_k": depth}
-        systems["v1"] = system(HippoRAGRetriever.v1(index, **asked))
-        systems["v1_code"] = system(HippoRAGRetriever.v1_code(published, **asked))
-        systems["v2"] = system(HippoRAGRetriever.v2(published, filter_facts=False, similarity_top_k=depth))
+    if options.paper:
+        published = make_index(corpus, embed_model, options, **HippoRAGIndex.paper("v2"))
+        for version in get_args(Version):
+            keywords = {**HippoRAGRetriever.paper(version), "question_entities": "rules", "filter_facts": False}
+            systems[version] = system(published.as_retriever(**keywords, similarity_top_k=depth))
     return systems

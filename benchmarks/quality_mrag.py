@@ -22,8 +22,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from benchmarks.data import Corpus
 from benchmarks.embedding import CachedEmbedding, cache_folder, minilm_folder
 from benchmarks.systems import BM25, DEPTH, Dense, Ranking, System, node_depth, source_passages
-from llama_index.mrag import HeadEmbedding, MRAGIndex, MultiHeadEmbedding, SplitEmbedding
-from llama_index.mrag.config import PAPER
+from llama_index.mrag import HeadEmbedding, MRAGIndex, MRAGRetriever, MultiHeadEmbedding, SplitEmbedding
 from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["CachedHeads", "add_arguments", "build", "make_index", "minilm_heads"]
@@ -94,8 +93,8 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         "mrag": system(spaces),
         "mrag-off": system(index_of(SplitEmbedding(heads, num_heads=1)), aspects="none", **votes),
         "votes": system(spaces, **votes),
-        "split": system(index_of(SplitEmbedding(embed_model, num_heads=HEADS)), **PAPER),
-        "heads": system(spaces, **PAPER),
+        "split": system(index_of(SplitEmbedding(embed_model, num_heads=HEADS)), **MRAGRetriever.paper()),
+        "heads": system(spaces, **MRAGRetriever.paper()),
         "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1)), **votes),
         "bm25-sentences": _sentences(BM25(corpus)),
         "random": _random(corpus),

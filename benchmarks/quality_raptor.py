@@ -1,6 +1,7 @@
 """RAPTOR in the quality benchmark: `raptor` with its defaults, `raptor-off` without any summary."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -16,7 +17,7 @@ __all__ = ["add_arguments", "build"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--mode", choices=["collapsed", "tree_traversal"], default="collapsed")
-    parser.add_argument("--paper", action="store_true", help="the paper's ranking: no margin, nothing passed over")
+    parser.add_argument("--paper", action="store_true", help="a row of the published tree and search too")
     parser.add_argument("--summary-tokens", type=int, default=None, help="length of a summary; the index's default")
     parser.add_argument(
         "--target-size", type=float, default=None, help="chunks in a cluster; GraphClustering's default"
@@ -29,16 +30,20 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     if options.target_size is not None:
         settings["clustering"] = GraphClustering(target_size=options.target_size)
     summarizer = ExtractiveSummarizer()
-    return RaptorIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, summarizer=summarizer, **settings, **kwargs)
+    given = {"embed_model": embed_model, "summarizer": summarizer, **settings, **kwargs}
+    return RaptorIndex(nodes=corpus.fresh_nodes(), **given)
 
 
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
-    """`raptor` as it comes; `raptor-off` is the same index with `max_layers=0`."""
-    paper: dict[str, Any] = dict(RaptorRetriever.PAPER) if options.paper else {}
+    """`raptor` as it comes; `raptor-off` is the same index with `max_layers=0`.
 
-    def system(**kwargs: Any) -> System:
+    `raptor-paper` is the published tree and search without its budget, since rankings of the same depth are compared.
+    """
+
+    def system(search: Mapping[str, Any] | None = None, **kwargs: Any) -> System:
         index = make_index(corpus, embed_model, options, **kwargs)
-        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode, **paper)
+        keywords = {"similarity_top_k": node_depth(corpus), "mode": options.mode, "token_budget": None}
+        retriever = index.as_retriever(**{**(search or {}), **keywords})
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)
@@ -46,4 +51,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
         return rank
 
-    return {"raptor": system(), "raptor-off": system(max_layers=0)}
+    systems = {"raptor": system(), "raptor-off": system(max_layers=0)}
+    if options.paper:
+        systems["raptor-paper"] = system(RaptorRetriever.paper(), **RaptorIndex.paper())
+    return systems

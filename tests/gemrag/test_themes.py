@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import MemoryGraph
+from llama_index.gemrag.themes.clusters import find_clusters
 from llama_index.gemrag.themes.eigenthemes import find_themes, spectrum_of
 from llama_index.gemrag.themes.members import oriented, theme_count, top_components, varimax
 
@@ -62,6 +63,32 @@ def test_planted_themes_are_found_and_pure(n, themes):
     counts = [np.bincount(labels[members.rows], minlength=themes) for members in found]
     assert {int(count.argmax()) for count in counts} == set(range(themes))
     assert min(count.max() / count.sum() for count in counts) >= 0.95
+
+
+@pytest.mark.parametrize(("n", "themes"), [(1000, 7), (300, 3)])
+def test_clusters_of_k_means_are_the_planted_themes(n, themes):
+    texts, means, labels = planted(n, themes)
+    graph = MemoryGraph.of(means, texts)
+    found = find_clusters(graph, MemoryConfig(themes="k-means", num_themes=themes))
+    assert all(2 <= len(members.rows) <= MemoryConfig().theme_size for members in found)
+    assert all((np.diff(members.weights) <= 1e-9).all() for members in found)
+    purity = [np.bincount(labels[members.rows]).max() / len(members.rows) for members in found]
+    assert np.mean(purity) >= 0.9
+    again = find_clusters(graph, MemoryConfig(themes="k-means", num_themes=themes))
+    assert [members.rows.tolist() for members in again] == [members.rows.tolist() for members in found]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+def test_few_nodes_have_no_cluster_or_few(n):
+    texts, means, _ = planted(5, 2)
+    graph = MemoryGraph.of(means[:n], texts[:n])
+    assert len(find_clusters(graph, MemoryConfig(themes="k-means"))) <= n // 3
+
+
+def test_equal_texts_are_one_cluster():
+    texts = np.ones((9, 4), np.float32) / 2
+    found = find_clusters(MemoryGraph.of(texts, texts), MemoryConfig(themes="k-means", num_themes=2))
+    assert sum(len(members.rows) for members in found) >= 2
 
 
 def test_the_spectrum_says_how_many_and_how_distinct():

@@ -30,6 +30,9 @@ NAMES = [
 ]
 
 
+ALL_VECTORS = {"phrase_vectors": True, "fact_vectors": True}
+
+
 def record(*triples: tuple[str, str, str], entities: list[str] | None = None) -> dict[str, Any]:
     return {"entities": entities or [], "triples": [list(triple) for triple in triples]}
 
@@ -42,13 +45,14 @@ def node(name: str, document: str = "d") -> TextNode:
 
 def index_of(records: dict[str, Any], **kwargs: Any) -> HippoRAGIndex:
     nodes = [node(name, document=f"doc {name}") for name in records]
-    return HippoRAGIndex(nodes=nodes, extractor=RecordedExtractor(records), embed_model=HashEmbedding(dim=6), **kwargs)
+    parameters = {"embed_model": HashEmbedding(dim=6), **ALL_VECTORS, **kwargs}
+    return HippoRAGIndex(nodes=nodes, extractor=RecordedExtractor(records), **parameters)
 
 
 def picture(index: HippoRAGIndex) -> dict[str, Any]:
     """Everything that the graph holds, by name: equal pictures are equal graphs."""
     state = index.state
-    memory, phrases = state.graph, [r.key for r in state.phrases.records]
+    memory, phrases = state.graph, list(state.phrases)
     facts, passages = list(state.facts), state.chunks.ids
     cells = lambda m, rows, columns: {  # noqa: E731
         (rows[i], columns[j]): round(float(v), 6) for i, j, v in zip(*_coo(m), strict=True)
@@ -65,7 +69,7 @@ def picture(index: HippoRAGIndex) -> dict[str, Any]:
             row_id: dict(zip(r["ids"], np.round(r["cosines"], 6), strict=True))
             for row_id, r in run_steps(index.storage.records.get_all("similar")).items()
         },
-        "vectors": {r.key: state.phrases.vectors_of([r.id])[0].tolist() for r in state.phrases.records},
+        "vectors": {r.key: state.phrase_vectors.vectors_of([r.id])[0].tolist() for r in state.phrase_vectors.records},
     }
 
 
@@ -143,7 +147,7 @@ def test_a_loaded_index_is_the_same_and_asks_no_model(tmp_path):
 
 
 def test_parameters_of_the_graph_stay(tmp_path):
-    index_of(three(), **HippoRAGIndex.PUBLISHED).storage_context.persist(str(tmp_path))
+    index_of(three(), **HippoRAGIndex.paper("v1_code")).storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     options = {"embed_model": HashEmbedding(dim=6), "extractor": RecordedExtractor()}
     assert load_index_from_storage(context, **options).config.normalizer == "legacy"
@@ -177,7 +181,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(lost: str, tmp_
     parameters = {"synonym_threshold": 0.3, "max_synonyms": 2}
     index = index_of(records, **parameters)
     whole = picture(index)
-    victim = sorted(index.state.phrases.ids)[:2]
+    victim = sorted(index.state.phrase_vectors.ids)[:2]
     if lost == "rows":  # killed after rows were deleted, before the lists that name them were
         run_steps(index.storage.chunks.remove(["p0", "p1"]))
         run_steps(index.storage.spaces["phrases"].remove(victim))
@@ -196,7 +200,8 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(lost: str, tmp_
 
 def test_a_failed_extraction_is_counted_and_tried_again():
     extractor = RecordedExtractor({"p0": three()["p0"]})
-    index = HippoRAGIndex(nodes=[node("p0"), node("p1")], extractor=extractor, embed_model=HashEmbedding(dim=6))
+    nodes, model = [node("p0"), node("p1")], HashEmbedding(dim=6)
+    index = HippoRAGIndex(nodes=nodes, extractor=extractor, embed_model=model, **ALL_VECTORS)
     assert {n.node.node_id for n in index.as_retriever().retrieve("Ada Byron")} == {"p0", "p1"}
     assert index.retry_failed() == 1
     extractor.add(three())
@@ -212,7 +217,7 @@ def test_a_write_that_the_embedding_model_ends_can_be_taken_up():
             return super()._get_text_embedding(text)
 
     index = HippoRAGIndex(
-        nodes=[node("p0", "doc p0")], extractor=RecordedExtractor(three()), embed_model=Failing(dim=6)
+        nodes=[node("p0", "doc p0")], extractor=RecordedExtractor(three()), embed_model=Failing(dim=6), **ALL_VECTORS
     )
     with pytest.raises(ValueError, match="no vector today"):
         index.insert_nodes([node("p1", "doc p1"), node("p2", "doc p2")])

@@ -75,15 +75,15 @@ def test_the_published_weights():
     near[0, 1] = near[1, 0] = 0.9
     near[1, 2] = 0.85
     m = graph([{}], [{0: 2, 1: 1, 3: 1}], synonym_lists=near)
-    weights = m.adjacency("published").toarray()
+    weights = m.adjacency("published", synonyms=True).toarray()
     assert weights[0, 1] == pytest.approx(0.9 + 0.9)  # both directions overwritten
     assert weights[1, 2] == pytest.approx(0.85 + 1)  # one overwritten, one still a count
     assert weights[3, 0] == pytest.approx(1 + 1)  # both directions count
     np.testing.assert_array_equal(weights, weights.T)
-    added = m.adjacency("added").toarray()
+    added = m.adjacency("added", synonyms=True).toarray()
     assert added[0, 1] == pytest.approx(2.9)
     assert added[1, 2] == 1.0  # not mutual
-    assert m.adjacency("added", synonyms=False).toarray()[0, 1] == 2.0
+    assert m.adjacency("added").toarray()[0, 1] == 2.0
 
 
 def test_a_filter_leaves_no_near_phrase_of_hidden_passages():

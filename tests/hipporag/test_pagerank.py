@@ -265,3 +265,19 @@ def test_a_list_is_settled_when_no_further_change_could_change_it(scores, k, cha
 def test_what_cannot_be_walked_is_refused(call):
     with pytest.raises(ConfigurationError):
         call(Walk.of(symmetric([(0, 1, 1.0)], 3)))
+
+
+@given(graphs())
+def test_a_walk_of_few_steps_is_the_beginning_of_the_series(case):
+    """(1 - d) sum over j < k of (d P^T)^j v, and (d P^T)^k v, where every node has an edge."""
+    adjacency, nodes, weights, _ = case
+    adjacency = adjacency + sp.eye(adjacency.shape[0], format="csr")
+    step = (adjacency.toarray() / adjacency.toarray().sum(axis=1, keepdims=True)).T
+    reset = dense(nodes, weights, len(step))
+    reset /= reset.sum()
+    moved = [reset]
+    for steps in range(4):
+        expected = 0.6 * sum((0.4**j * part for j, part in enumerate(moved[:-1])), np.zeros_like(reset))
+        found = pagerank(Walk.of(adjacency), reset, damping=0.4, max_steps=steps)
+        np.testing.assert_allclose(found, expected + 0.4**steps * moved[-1], atol=1e-9)
+        moved.append(step @ moved[-1])

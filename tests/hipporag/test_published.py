@@ -48,7 +48,7 @@ def made_up(seed: int, passages: int = 40) -> list[list[list[str]]]:
 def index_of(passages, embed_model, **kwargs) -> HippoRAGIndex:
     records = {f"p{i:05d}": {"triples": triples} for i, triples in enumerate(passages)}
     nodes = [TextNode(id_=name, text=f"passage {name}") for name in records]
-    parameters = {**HippoRAGIndex.PUBLISHED, "fact_vectors": False, **kwargs}
+    parameters = {**HippoRAGIndex.paper("v1_code"), **kwargs}
     return HippoRAGIndex(nodes=nodes, extractor=RecordedExtractor(records), embed_model=embed_model, **parameters)
 
 
@@ -75,7 +75,7 @@ def test_made_up_passages(seed: int, damping: float):
         if i != j:
             dense[i, j] += weight
             dense[j, i] += weight
-    ours = memory.adjacency("published")[order][:, order].toarray()
+    ours = memory.adjacency("published", synonyms=True)[order][:, order].toarray()
     np.testing.assert_allclose(ours, dense, atol=1e-9)
     rows = index.state.chunks.rows_of([f"p{i:05d}" for i in range(len(passages))])
     np.testing.assert_array_equal(memory.facts_with_phrase[rows][:, order].toarray(), published.phrase_counts)

@@ -5,7 +5,7 @@ import gc
 import inspect
 import weakref
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from llama_index.hipporag import (
 )
 from llama_index.hipporag import retriever as retriever_module
 from llama_index.hipporag import state as state_module
-from llama_index.hipporag.config import SearchConfig
+from llama_index.hipporag.config import SearchConfig, Version
 from llama_index.hipporag.search import graph_search
 from llama_index.ragkit import FallbackEvent
 from llama_index.ragkit.errors import ConfigurationError
@@ -341,18 +341,34 @@ def test_a_walk_that_leads_elsewhere_than_the_words_of_the_question_is_not_follo
     assert "does not reach" in explained[0].fallback
 
 
-def test_presets_are_the_published_methods(index: HippoRAGIndex):
-    published = index_of(**HippoRAGIndex.PUBLISHED)
-    entities = {"question_entities": {"Whom did Ada Byron meet?": ["Ada Byron"]}}
-    for retriever in (
-        HippoRAGRetriever.v1(index, **entities),
-        HippoRAGRetriever.v1_code(published, damping=0.5, **entities),
-        HippoRAGRetriever.v2(published, filter_facts=False),
-    ):
-        assert ids(retriever.retrieve("Whom did Ada Byron meet?"))[0] == "ada"
+def test_the_published_searches():
+    published = index_of(**HippoRAGIndex.paper("v2"))
+    entities = {"question_entities": {"Whom did Ada Byron meet?": ["Ada Byron"]}, "filter_facts": False}
+    for version in get_args(Version):
+        retriever = published.as_retriever(**{**HippoRAGRetriever.paper(version), **entities})
+        assert ids(retriever.retrieve("Whom did Ada Byron meet?"))[0] == "ada", version
     assert HippoRAGRetriever.v1_code(published).options.damping == 0.1
-    assert HippoRAGRetriever.v1(index).options.question_entities == "llm"
+    assert HippoRAGRetriever.v1(published).options.question_entities == "llm"
     assert HippoRAGRetriever.v2(published).options.filter_facts
+    for versions in (HippoRAGIndex.paper, HippoRAGRetriever.paper):
+        with pytest.raises(ConfigurationError, match="v3"):
+            versions("v3")
+
+
+def test_the_ablations_of_the_walk_reach_the_linked_phrases_and_their_neighbours():
+    """A chain of passages: ada - babbage - engine - brass."""
+    texts = {
+        "one": ("Ada met Babbage.", [["ada", "met", "babbage"]]),
+        "two": ("Babbage drew the engine.", [["babbage", "drew", "engine"]]),
+        "three": ("The engine was made of brass.", [["engine", "was made of", "brass"]]),
+    }
+    index = index_of(texts, **HippoRAGIndex.paper())
+    entities = {"question_entities": {"Where is Ada?": ["Ada"]}, "similarity_top_k": 3}
+    reached = {}
+    for version in ("v1_nodes", "v1_neighbors", "v1"):
+        retriever = index.as_retriever(**{**HippoRAGRetriever.paper(version), "synonyms": False, **entities})
+        reached[version] = {n.node.node_id for n in retriever.retrieve("Where is Ada?") if n.get_score() > 0}
+    assert reached == {"v1_nodes": {"one"}, "v1_neighbors": {"one", "two"}, "v1": {"one", "two", "three"}}
 
 
 @pytest.mark.parametrize(
@@ -362,6 +378,7 @@ def test_presets_are_the_published_methods(index: HippoRAGIndex):
         {"links_per_entity": 0},
         {"link_threshold": 2},
         {"damping": 1.0},
+        {"max_steps": -1},
         {"edges": "all"},
         {"ensemble": "sum"},
         {"walk_weight": 1.5},
@@ -374,13 +391,6 @@ def test_presets_are_the_published_methods(index: HippoRAGIndex):
 def test_options_out_of_range_are_refused(index: HippoRAGIndex, wrong: dict[str, Any]):
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         index.as_retriever(**wrong)
-
-
-def test_facts_need_vectors():
-    without = index_of(fact_vectors=False)
-    with pytest.raises(ConfigurationError, match="fact_vectors"):
-        without.as_retriever(linking="facts")
-    assert without.as_retriever().retrieve("Ada Byron")
 
 
 def test_a_page_shows_the_graph_around_a_question(index: HippoRAGIndex, tmp_path):

@@ -15,7 +15,6 @@ from tests.mrag.published import importance_by_pairs, votes_by_hand
 from tests.shifted import ShiftedHeads
 
 from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
-from llama_index.mrag.config import PAPER
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
 
@@ -45,7 +44,7 @@ def test_without_aspects_it_is_the_paper(vote):
     scores = importance_by_pairs(vectors)
     np.testing.assert_allclose(index.importance, scores, rtol=1e-9)
     query = np.array(model.vector(STORY), dtype=np.float32).reshape(4, 8)
-    found = index.as_retriever(similarity_top_k=6, **{**PAPER, "vote": vote}).retrieve(STORY)
+    found = index.as_retriever(similarity_top_k=6, **MRAGRetriever.paper(vote)).retrieve(STORY)
     wanted = votes_by_hand(vectors, query, scores, 32, vote)
     total = {"mrag": scores.sum(), "decay": 4, "distance": sum(wanted.values())}[vote]
     assert {f"n{row}": votes / total for row, votes in wanted.items()} == pytest.approx(

@@ -12,7 +12,14 @@ from llama_index.llms.openai_like import OpenAILike
 from tests.cases import TEXTS
 from tests.llm_server import Asked, LLMServer, Reply
 
-from llama_index.mrag import MRAGIndex, MRAGPostprocessor, MultiAspectGenerator, multi_aspect_table, random_baseline
+from llama_index.mrag import (
+    MRAGIndex,
+    MRAGPostprocessor,
+    MRAGRetriever,
+    MultiAspectGenerator,
+    multi_aspect_table,
+    random_baseline,
+)
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.evaluation import LabelledQuery, evaluate_retriever, multi_aspect_metrics
 from llama_index.ragkit.llm.retry import RetryPolicy
@@ -48,6 +55,29 @@ def test_queries_of_the_llm_vote_beside_the_question(how):
         assert len(server.asked) == 1
         assert "What of the looms?" in server.asked[0].prompt
         assert aspects_of(retriever) == {"What of the looms?", "silk of Lyon", "engine cards", "river", "loom"}
+
+
+def test_fusion_of_the_paper_asks_the_queries_alone_and_fuses_their_rankings():
+    with LLMServer(script(GOOD)) as server:
+        built = index()
+        retriever = built.as_retriever(similarity_top_k=6, llm=client(server), **MRAGRetriever.paper("fusion"))
+        fused = {n.node.node_id: n.get_score() for n in retriever.retrieve("What of the looms?")}
+        assert aspects_of(retriever) == {"silk of Lyon", "engine cards", "river", "loom"}
+    places: dict[str, list[int]] = {}
+    for query in ("silk of Lyon", "engine cards", "river", "loom"):
+        alone = built.as_retriever(similarity_top_k=6, **MRAGRetriever.paper()).retrieve(query)
+        scores = [n.get_score() for n in alone]
+        for n in alone:
+            places.setdefault(n.node.node_id, []).append(sum(score > n.get_score() for score in scores))
+    slow = {name: sum(60 / (60 + place) for place in found) / 4 for name, found in places.items()}
+    assert fused == pytest.approx(slow)
+
+
+def test_fusion_without_the_llm_asks_the_sentences():
+    with LLMServer(script(Reply("never JSON"))) as server:
+        keywords = MRAGRetriever.paper("fusion")
+        retriever = index().as_retriever(similarity_top_k=6, llm=client(server), retry=QUICK, **keywords)
+        assert aspects_of(retriever, "What of the looms? And the river?") == {"What of the looms?", "And the river?"}
 
 
 @pytest.mark.parametrize(

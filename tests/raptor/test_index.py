@@ -15,6 +15,7 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
+from llama_index.raptor.config import PAPER_TREE
 from llama_index.raptor.tree.tree import Tree
 
 TOPICS = [
@@ -217,8 +218,8 @@ def test_parameters_are_stored_and_may_be_replaced(tmp_path):
 
 
 def test_the_published_parameters_are_accepted():
-    index = RaptorIndex(nodes=corpus(2), summarizer=FirstWords(), **RaptorIndex.PAPER)
-    assert {name: getattr(index.config, name) for name in RaptorIndex.PAPER} == RaptorIndex.PAPER
+    index = RaptorIndex(nodes=corpus(2), summarizer=FirstWords(), **RaptorIndex.paper())
+    assert {name: getattr(index.config, name) for name in PAPER_TREE} == PAPER_TREE
     check(index)
 
 

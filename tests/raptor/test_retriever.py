@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
 from llama_index.raptor import RaptorIndex, RaptorRetriever
+from llama_index.raptor.config import Version
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def test_scores_are_falling_between_0_and_1_and_sync_equals_async(index: RaptorI
 
 
 def test_collapsed_ranks_chunks_and_summaries_together(index: RaptorIndex):
-    paper = index.as_retriever(similarity_top_k=60, **RaptorRetriever.PAPER)
+    paper = index.as_retriever(similarity_top_k=60, summary_margin=None, lexical_weight=0)
     levels = [index.tree.level(n.node.node_id) for n in paper.retrieve("silk")]
     assert set(levels) == set(range(index.tree.height + 1))
     assert len(levels) == 48 + len(index.tree.summaries)
@@ -59,7 +61,7 @@ def test_scores_are_made_of_cosine_and_words(index: RaptorIndex):
 
 def test_without_lexical_weight_the_order_is_that_of_the_cosines(index: RaptorIndex):
     for why in (
-        index.as_retriever(similarity_top_k=60, **RaptorRetriever.PAPER).explain("silk bread"),
+        index.as_retriever(similarity_top_k=60, summary_margin=None, lexical_weight=0).explain("silk bread"),
         index.as_retriever(similarity_top_k=20, mode="tree_traversal", lexical_weight=0).explain("silk bread"),
     ):
         assert [w.cosine for w in why] == pytest.approx(sorted((w.cosine for w in why), reverse=True))
@@ -137,7 +139,7 @@ def test_restrictions_by_node_and_document(index: RaptorIndex):
 
 
 def test_an_explanation_shows_the_ways_down_from_the_root(index: RaptorIndex):
-    retriever = index.as_retriever(similarity_top_k=60, **RaptorRetriever.PAPER)
+    retriever = index.as_retriever(similarity_top_k=60, summary_margin=None, lexical_weight=0)
     explained = retriever.explain("silk weaver")
     assert [e.node_id for e in explained] == [n.node.node_id for n in retriever.retrieve("silk weaver")]
     assert asyncio.run(retriever.aexplain("silk weaver")) == explained
@@ -170,3 +172,21 @@ def test_it_mixes_with_what_users_have(index: RaptorIndex):
     assert engine.query("silk").source_nodes
     assert isinstance(index.as_query_engine(similarity_top_k=3, response_mode="compact")._retriever, RaptorRetriever)
     assert index.as_chat_engine(chat_mode="context").chat("silk").source_nodes
+
+
+@pytest.mark.parametrize("version", get_args(Version))
+def test_the_published_searches_are_accepted(index: RaptorIndex, version: str):
+    keywords = RaptorRetriever.paper(version)
+    if version == "threshold":
+        assert all(why.cosine >= 0.5 for why in index.as_retriever(**keywords).explain("silk bread"))
+        keywords["min_cosine"] = -1.0  # no made-up vector is as near as that
+    found = index.as_retriever(**keywords).explain("silk bread")
+    assert found
+    assert {why.lexical for why in found} == {0.0}
+    with pytest.raises(ConfigurationError, match="beam"):
+        RaptorRetriever.paper("beam")
+
+
+def test_two_ways_to_keep_nodes_are_refused(index: RaptorIndex):
+    with pytest.raises(ConfigurationError, match="set one"):
+        index.as_retriever(mode="tree_traversal", beam_width=3, min_cosine=0.5)

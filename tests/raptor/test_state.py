@@ -11,7 +11,7 @@ from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores
-from llama_index.raptor.search.tree_traversal import traversal_steps, traverse_tree
+from llama_index.raptor.search.tree_traversal import Descent, traversal_steps, traverse_tree
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.tree import Tree
 
@@ -96,7 +96,7 @@ def test_without_words_both_searches_equal_the_slow_ones_by_cosine(case):
         assert dict(found) == pytest.approx({node: wanted[node] for node, _ in found}, abs=1e-4)
         if ok.sum() > 1:  # else all scores are equal
             slow = slow_traversal(state, vector, k, shown)
-            traversed = dict(traverse_tree(scores, k))
+            traversed = dict(traverse_tree(scores, Descent(k)))
             assert traversed == pytest.approx({node: wanted[node] for node in slow}, abs=1e-4)
 
 
@@ -132,8 +132,38 @@ def test_a_traversal_takes_children_of_kept_nodes_only():
     state = RaptorState(leaves, snapshot([left, right], [[1, 0], [-1, 0]]), tree)
     vector = np.array([1, 0], np.float32)
     scores = scores_of(state, vector)
-    assert [node for node, _ in traverse_tree(scores, 1)] == sorted([left, "a"], key=lambda n: state.key(n))
-    assert [[n for n, _ in best] for best in traversal_steps(scores, 1)] == [[left], ["a"]]
+    assert [node for node, _ in traverse_tree(scores, Descent(1))] == sorted([left, "a"], key=lambda n: state.key(n))
+    assert [[n for n, _ in best] for best in traversal_steps(scores, Descent(1))] == [[left], ["a"]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases, st.integers(0, 4), st.one_of(st.none(), st.integers(1, 4)), st.one_of(st.none(), st.floats(-1, 1)))
+def test_a_traversal_keeps_what_it_is_told_to_on_the_layers_it_is_told_to(case, start, layers, least):
+    seed, k, unwritten, _ = case
+    state = random_state(seed, unwritten=unwritten)
+    vector = np.random.default_rng(seed + 1).normal(size=8).astype(np.float32)
+    scores = scores_of(state, vector)
+    descent = Descent(k if least is None else None, least, start, layers)
+    steps = list(traversal_steps(scores, descent))
+    assert len(steps) <= (layers or 99)
+    for step in steps:
+        assert all(state.tree.level(node) <= start for node, _ in step)
+        assert least is not None or len(step) <= k
+        assert least is None or all(scores.cosine(node) >= least for node, _ in step)
+    if steps:
+        first = {node for node, _ in steps[0]}
+        assert not any(first & state.tree.ancestors([node]) for node in first)
+
+
+def test_a_layer_holds_lower_nodes_that_end_below_it():
+    tree = Tree().join([["a", "b"]])
+    (low,) = tree.summaries
+    tree = tree.join([[low, "c"]])
+    high = next(name for name in tree.summaries if name != low)
+    state = RaptorState(snapshot(["a", "b", "c", "d"], np.eye(4)), snapshot([low, high], np.eye(4)[:2]), tree)
+    assert state.layer(0) == ["a", "b", "c", "d"]
+    assert state.layer(1) == sorted([low, "c", "d"])
+    assert state.layer(2) == sorted([high, "d"]) == sorted(state.roots) == state.layer(9)
 
 
 def test_a_summary_answers_a_thematic_question_and_not_one_about_a_detail():
@@ -150,7 +180,7 @@ def test_a_summary_answers_a_thematic_question_and_not_one_about_a_detail():
 def test_an_empty_state_answers_nothing():
     scores = scores_of(RaptorState(), np.ones(3, np.float32))
     assert search_collapsed_tree(scores, 5) == []
-    assert traverse_tree(scores, 5) == []
+    assert traverse_tree(scores, Descent(5)) == []
 
 
 def test_leaf_rows_are_those_of_the_tree():

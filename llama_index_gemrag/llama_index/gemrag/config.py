@@ -9,11 +9,21 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
-__all__ = ["PAPER", "PAPER_SEARCH", "MemoryConfig", "MemorySearchConfig", "Mode", "QuestionRole", "Summaries"]
+__all__ = [
+    "PAPER_MEMORY",
+    "PAPER_RANKING",
+    "MemoryConfig",
+    "MemorySearchConfig",
+    "Mode",
+    "QuestionRole",
+    "Summaries",
+    "ThemeMethod",
+]
 
 Summaries = Literal["deferred", "eager"]
 QuestionRole = Literal["text", "query"]
 Mode = Literal["argmax", "best_first"]
+ThemeMethod = Literal["spectral", "k-means"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,7 @@ class MemoryConfig:
 
     summary_tokens: int = 200
     summaries: Summaries = "deferred"
+    themes: ThemeMethod = "spectral"
     num_themes: int | None = None
     max_themes: int = 32
     theme_size: int = 10
@@ -50,6 +61,7 @@ class MemoryConfig:
             check_count(name, getattr(self, name), 1)
         for name in ("min_component", "blend", "refresh_share"):
             check_number(name, getattr(self, name), 0, 1)
+        check_choice("themes", self.themes, get_args(ThemeMethod))
         check_choice("question_role", self.question_role, get_args(QuestionRole))
         check_choice("summaries", self.summaries, get_args(Summaries))
         if self.group_by is not None and (not isinstance(self.group_by, str) or not self.group_by):
@@ -96,20 +108,20 @@ class MemorySearchConfig:
         ----------
         paper : the index's parameter
         """
-        defaults = PAPER_SEARCH if paper else _OUR_SEARCH
+        defaults = PAPER_RANKING if paper else _OUR_RANKING
         return {n: default if getattr(self, n) is None else getattr(self, n) for n, default in defaults.items()}
 
 
-PAPER: Mapping[str, Any] = MappingProxyType(
+PAPER_MEMORY: Mapping[str, Any] = MappingProxyType(
     {"num_themes": 2, "rotate": False, "include_trivial": True, "min_component": 0.0}
 )
 """Parameters of the memory that `paper=True` sets, in addition to the operator itself."""
 
-PAPER_SEARCH: Mapping[str, Any] = MappingProxyType(
+PAPER_RANKING: Mapping[str, Any] = MappingProxyType(
     {"blend": 0.5, "summary_margin": 0.0, "keep_covered": True, "lexical_weight": 0.0}
 )
 """Parameters of the paper's ranking, the defaults for an index with `paper=True`."""
 
-_OUR_SEARCH: Mapping[str, Any] = MappingProxyType(
+_OUR_RANKING: Mapping[str, Any] = MappingProxyType(
     {"blend": None, "summary_margin": 0.6, "keep_covered": False, "lexical_weight": LEXICAL_WEIGHT}
 )

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 from llama_index.core.llms import LLM
 from llama_index.core.schema import Document, TextNode, TransformComponent
 
 from llama_index.gemrag.builder import GEMRAGBuilder
-from llama_index.gemrag.config import PAPER, MemoryConfig
+from llama_index.gemrag.config import PAPER_MEMORY, MemoryConfig, ThemeMethod
 from llama_index.gemrag.export import to_graph
 from llama_index.gemrag.extraction.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
@@ -37,6 +37,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
     from llama_index.core.callbacks.base import CallbackManager
@@ -73,6 +74,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         :class:`~llama_index.ragkit.ExtractiveSummarizer` needs no LLM
     group_by : which chunks share a graph: a metadata key, "ref_doc_id" for one graph per document, None for one graph
         of all chunks ["ref_doc_id", as in the paper]
+    themes : "spectral", or "k-means", the baseline that the paper compares with ["spectral"]
     num_themes : themes per group; None for the largest relative drop of the spectrum; 0 builds none
     max_themes : largest number of themes per group if chosen by the spectrum [32]. A group has at most a third as many
         themes as chunks
@@ -158,7 +160,25 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             return given
         # None is a valid value only for `group_by`.
         chosen = {name: value for name, value in given.items() if value is not None or name == "group_by"}
-        return {**PAPER, **chosen}
+        return {**PAPER_MEMORY, **chosen}
+
+    @staticmethod
+    def paper(themes: ThemeMethod = "spectral") -> dict[str, Any]:
+        """The paper's memory as keywords: `GEMRAGIndex(nodes, **GEMRAGIndex.paper())`.
+
+        Its extractor, an LLM that writes utility questions, is the default.
+
+        Parameters
+        ----------
+        themes : "k-means" for the baseline that the paper compares with
+
+        Raises
+        ------
+        ConfigurationError
+            If `themes` is neither.
+        """
+        check_choice("themes", themes, get_args(ThemeMethod))
+        return {"paper": True, "themes": themes, **PAPER_MEMORY}
 
     # -- the memory ---------------------------------------------------------------------------------
 

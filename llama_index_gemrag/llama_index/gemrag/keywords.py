@@ -1,6 +1,6 @@
 """The keyword arguments of GEM-RAG's index, retriever and postprocessor, typed for editors and type checkers."""
 
-from llama_index.gemrag.config import Mode, QuestionRole, Summaries
+from llama_index.gemrag.config import Mode, QuestionRole, Summaries, ThemeMethod
 from llama_index.ragkit import IndexKeywords, PostprocessorKeywords, RetrieverKeywords, Summarizer
 
 __all__ = ["GEMRAGKeywords", "GEMRAGPostprocessorKeywords", "GEMRAGRetrieverKeywords"]
@@ -11,6 +11,7 @@ class GEMRAGKeywords(IndexKeywords, total=False):
 
     summarizer: Summarizer | None
     group_by: str | None
+    themes: ThemeMethod
     num_themes: int | None
     max_themes: int
     theme_size: int

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore
 
-from llama_index.gemrag.config import MemoryConfig, MemorySearchConfig
+from llama_index.gemrag.config import PAPER_RANKING, MemoryConfig, MemorySearchConfig
 from llama_index.gemrag.explanation import GEMRAGExplanation, explain
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGRetrieverKeywords
@@ -94,6 +94,15 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     keywords = GEMRAGRetrieverKeywords
     options_cls = MemorySearchConfig
     options: MemorySearchConfig
+
+    @staticmethod
+    def paper() -> dict[str, Any]:
+        """The paper's search as keywords: `index.as_retriever(**GEMRAGRetriever.paper())`.
+
+        Algorithm 1, for four nodes of a hundred tokens, the budget of its experiments; the "best-first search" of its
+        text is `mode="best_first"`.
+        """
+        return {"mode": "argmax", "similarity_top_k": 4, "token_budget": 400, **PAPER_RANKING}
 
     def __init__(
         self, index: DerivedIndex[MemoryConfig, GEMRAGState], **kwargs: "Unpack[GEMRAGRetrieverKeywords]"

@@ -1,4 +1,4 @@
-"""The parameters of graph and search, and the published presets of both."""
+"""The parameters of graph and search, and the published values of both."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from llama_index.ragkit.validation import check_choice, check_count, check_numbe
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
-    "PRESETS",
-    "PUBLISHED",
+    "PAPER_GRAPHS",
+    "PAPER_SEARCHES",
     "Edges",
     "Ensemble",
     "GraphConfig",
@@ -21,6 +21,7 @@ __all__ = [
     "PhraseCount",
     "QuestionEntities",
     "SearchConfig",
+    "Version",
 ]
 
 Edges = Literal["added", "published"]
@@ -29,6 +30,8 @@ Ensemble = Literal["none", "uncertainty", "average", "trust"]
 PassageSeeds = Literal["none", "each", "nearest"]
 PhraseCount = Literal["contains", "mentions", "facts"]
 QuestionEntities = Literal["llm", "rules"] | Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
+
+Version = Literal["v1", "v1_ensemble", "v1_nodes", "v1_neighbors", "v1_code", "v2"]
 
 _AVERAGED_WEIGHT = 0.8  # default of walk_weight for ensemble="average" and "uncertainty"
 
@@ -45,7 +48,8 @@ class GraphConfig:
 
     normalizer: Normalizer = "unicode"
     entity_nodes: bool = True
-    fact_vectors: bool = True
+    phrase_vectors: bool = False
+    fact_vectors: bool = False
     synonym_threshold: float = 0.8
     max_synonyms: int = 100
     min_synonym_length: int = 3
@@ -75,6 +79,7 @@ class SearchConfig:
     facts_top_k: int = 5
     filter_facts: bool = False
     damping: float = 0.5
+    max_steps: int | None = None
     edges: Edges = "added"
     synonyms: bool = False
     passage_nodes: bool = True
@@ -112,6 +117,7 @@ class SearchConfig:
             check_number(name, getattr(self, name), -1, 1)
         check_number("subject_weight", self.subject_weight, 0, above=True)
         check_number("damping", self.damping, 0, 1, below=True)
+        check_count("max_steps", self.max_steps, 0, none_ok=True)
         if self.passage_seeds != "none" and not self.passage_nodes:
             raise ConfigurationError(
                 f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
@@ -125,31 +131,35 @@ class SearchConfig:
         return 1.0 if self.ensemble == "trust" else _AVERAGED_WEIGHT
 
 
-PUBLISHED: Mapping[str, Any] = MappingProxyType(
+_PUBLISHED_GRAPH: Mapping[str, Any] = MappingProxyType(
     {
-        "normalizer": "legacy",
-        "entity_nodes": False,
-        "synonym_threshold": 0.8,
-        "max_synonyms": 101,
-        "min_synonym_length": 3,
+        "normalizer": "legacy", "entity_nodes": False, "phrase_vectors": True,
+        "synonym_threshold": 0.8, "max_synonyms": 101, "min_synonym_length": 3,
     }
-)
-"""Parameters of the graph that the authors' first code builds."""
+)  # fmt: skip
 
-_PHRASES_ONLY = {
-    "passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "link_threshold": -1.0, "lexical_weight": 0.0,
-    "synonyms": True,
-}  # fmt: skip
-
-PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+_V1: Mapping[str, Any] = MappingProxyType(
     {
-        # The paper: sections 2.3 and 3.4.
-        "v1": {**_PHRASES_ONLY, "linking": "entities", "question_entities": "llm", "counted": "mentions"},
+        "linking": "entities", "question_entities": "llm", "link_threshold": -1.0, "counted": "mentions",
+        "passage_nodes": False, "passage_seeds": "none", "synonyms": True, "ensemble": "none", "lexical_weight": 0.0,
+    }
+)  # fmt: skip
+
+PAPER_GRAPHS: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
+    dict.fromkeys(get_args(Version), _PUBLISHED_GRAPH)
+    | {"v2": MappingProxyType({**_PUBLISHED_GRAPH, "fact_vectors": True})}
+)
+"""Parameters of the published graphs: those of the authors' code, since the paper leaves them open."""
+
+PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
+    {
+        # The paper: sections 2.3 and 3.4; appendix F.2; section 5.1, table 5, rows 5 and 6.
+        "v1": _V1,
+        "v1_ensemble": {**_V1, "ensemble": "uncertainty", "walk_weight": 0.5},
+        "v1_nodes": {**_V1, "max_steps": 0},
+        "v1_neighbors": {**_V1, "max_steps": 1, "damping": 0.1},
         # The authors' code, branch `legacy`, with the defaults of its class.
-        "v1_code": {
-            **_PHRASES_ONLY, "linking": "entities", "question_entities": "llm", "counted": "facts",
-            "edges": "published", "damping": 0.1,
-        },
+        "v1_code": {**_V1, "counted": "facts", "edges": "published", "damping": 0.1},
         # HippoRAG 2: the authors' code, branch `main`.
         "v2": {
             "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
@@ -158,4 +168,4 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
     }
 )  # fmt: skip
-"""Parameters of the searches that were published."""
+"""Parameters of the published searches."""

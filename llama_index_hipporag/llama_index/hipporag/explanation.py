@@ -64,7 +64,7 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
     way = _way(graph.adjacency(synonyms=found.synonyms), seeds, own, active) if seeds.size and own.size else []
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
     facts += _facts_about(state, graph, row, {*way, *seeds.tolist()})
-    top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrase(phrase)))[:_SHOWN]
+    top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrases.at(phrase)))[:_SHOWN]
     return HippoRAGExplanation(
         node_id=node_id,
         text=text,
@@ -75,7 +75,7 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
         lexical=None if found.near is None else float(found.near.lexical[row]),
         linked=found.seeds.links,
         facts=list(dict.fromkeys(facts)),
-        active=[(state.phrase(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
+        active=[(state.phrases.at(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
         fallback=found.fallback,
     )
 
@@ -107,14 +107,14 @@ def facts_between(state: HippoRAGState, graph: KnowledgeGraph, a: int, b: int) -
     ends = graph.phrase_facts
     of_a = ends.indices[ends.indptr[a] : ends.indptr[a + 1]]
     both = [c for c in of_a.tolist() if {int(graph.heads[c]), int(graph.tails[c])} == {a, b} and graph.stated[c]]
-    facts = [state.fact_list[column] for column in both]
-    return facts or [(state.phrase(a), NEAR, state.phrase(b))]
+    facts = [state.facts.at(column) for column in both]
+    return facts or [(state.phrases.at(a), NEAR, state.phrases.at(b))]
 
 
 def _facts_about(state: HippoRAGState, graph: KnowledgeGraph, row: int, phrases: set[int]) -> list[Fact]:
     statements = graph.statements.indices[graph.statements.indptr[row] : graph.statements.indptr[row + 1]].tolist()
     return [
-        state.fact_list[column]
+        state.facts.at(column)
         for column in sorted(statements)
         if int(graph.heads[column]) in phrases or int(graph.tails[column]) in phrases
     ]

@@ -45,7 +45,7 @@ def facts_of(state: HippoRAGState) -> Iterator[StatedFact]:
     """Every fact, in the order of the graph's columns."""
     statements = state.graph.statements.tocsc()
     ids = state.chunks.ids
-    for column, fact in enumerate(state.fact_list):
+    for column, fact in enumerate(state.facts):
         rows = statements.indices[statements.indptr[column] : statements.indptr[column + 1]]
         times = statements.data[statements.indptr[column] : statements.indptr[column + 1]]
         yield StatedFact(fact, int(times.sum()), [ids[row] for row in rows])
@@ -55,7 +55,7 @@ def synonym_edges_of(state: HippoRAGState) -> Iterator[SynonymEdge]:
     """Every synonym edge, once."""
     upper = triu(state.graph.synonym_edges, k=1).tocoo()
     for i, j, cosine in zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True):
-        yield SynonymEdge(state.phrase(i), state.phrase(j), cosine)
+        yield SynonymEdge(state.phrases.at(i), state.phrases.at(j), cosine)
 
 
 def mentions_of(state: HippoRAGState) -> Iterator[PhraseMention]:
@@ -65,7 +65,7 @@ def mentions_of(state: HippoRAGState) -> Iterator[PhraseMention]:
         subjects = about.indices[about.indptr[row] : about.indptr[row + 1]]
         own = contains.indices[contains.indptr[row] : contains.indptr[row + 1]]
         for phrase, subject in zip(own.tolist(), np.isin(own, subjects).tolist(), strict=True):
-            yield PhraseMention(node_id, state.phrase(phrase), subject)
+            yield PhraseMention(node_id, state.phrases.at(phrase), subject)
 
 
 def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
@@ -79,8 +79,8 @@ def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
     exported = networkx.MultiDiGraph()
     for record in state.chunks.records:
         exported.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
-    for record in state.phrases.records:
-        exported.add_node(("phrase", record.key), kind="phrase", text=record.key)
+    for phrase in state.phrases:
+        exported.add_node(("phrase", phrase), kind="phrase", text=phrase)
     for (head, relation, tail), times, node_ids in facts_of(state):
         ends = ("phrase", head), ("phrase", tail)
         exported.add_edge(*ends, kind="fact", weight=times, relation=relation, node_ids=node_ids)
@@ -93,7 +93,7 @@ def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
 
 def to_property_graph(state: HippoRAGState, fetch: NodeFetch, store: PropertyGraphStore) -> Steps[None]:
     """Write the graph into a property graph store; see :meth:`~llama_index.hipporag.HippoRAGIndex.export_to`."""
-    nodes: list[LabelledNode] = [EntityNode(name=r.key, label="phrase") for r in state.phrases.records if r.key]
+    nodes: list[LabelledNode] = [EntityNode(name=phrase, label="phrase") for phrase in state.phrases if phrase]
     for node_id in state.chunks.ids:
         node = yield from fetch(node_id)
         if node is not None:

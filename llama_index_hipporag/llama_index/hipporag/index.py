@@ -1,13 +1,12 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from llama_index.core.graph_stores.types import PropertyGraphStore
 
 from llama_index.hipporag.builder import GraphBuilder
-from llama_index.hipporag.config import PUBLISHED, GraphConfig
+from llama_index.hipporag.config import PAPER_GRAPHS, GraphConfig, Version
 from llama_index.hipporag.export import to_networkx, to_property_graph
 from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.extraction.openie_extractor import OpenIEExtractor
@@ -17,6 +16,7 @@ from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,10 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     normalizer : when two phrases are the same. "unicode" keeps all scripts; "legacy" is the published rule
     entity_nodes : whether entities without a triple are phrases of the graph too [True; published
         code: False]
-    fact_vectors : whether facts are embedded, which `linking="facts"` needs
+    phrase_vectors : whether phrases are embedded, and similar ones searched, with each write. Otherwise the first
+        search that needs this embeds all phrases (`linking="entities"`, `synonyms=True`), and later writes those that
+        they add [False]
+    fact_vectors : the same for facts, which `linking="facts"` needs [False]
     synonym_threshold : smallest cosine of similar phrases, in (0, 1] [0.8, as published]
     max_synonyms : similar phrases kept for each phrase, at least 1; an edge requires each phrase on the list of the
         other [100]
@@ -75,9 +78,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor
     rule_extractor = NounPhraseExtractor
-
-    PUBLISHED: ClassVar[Mapping[str, Any]] = PUBLISHED
-    """Parameters of the graph that the authors' code builds: `HippoRAGIndex(nodes, **HippoRAGIndex.PUBLISHED)`."""
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -119,12 +119,31 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
             self, **kwargs: Unpack[HippoRAGRetrieverKeywords]
         ) -> HippoRAGRetriever: ...
 
+    @staticmethod
+    def paper(version: Version = "v1") -> dict[str, Any]:
+        """The published graph as keywords: `HippoRAGIndex(nodes, **HippoRAGIndex.paper())`.
+
+        The extractor of the papers is the default. What the paper leaves open has the value of the authors' code.
+
+        Parameters
+        ----------
+        version : see :meth:`HippoRAGRetriever.paper`; the graphs of "v1" and "v2" differ in the vectors of facts
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such version.
+        """
+        check_choice("version", version, get_args(Version))
+        return dict(PAPER_GRAPHS[version])
+
     def to_networkx(self) -> Any:
         """The graph as a `networkx.MultiDiGraph`.
 
         Nodes are chunks (`kind="chunk"`, by node id; document) and phrases (`kind="phrase"`, as ("phrase", text)),
         all with `text`. Edges have a `kind` and a `weight`: "fact" from head to tail, with how often it is stated
-        (relation, node_ids); "near", with the cosine; "mention" from chunk to phrase (subject).
+        (relation, node_ids); "near", with the cosine, once phrases are embedded (`phrase_vectors`); "mention" from
+        chunk to phrase (subject).
 
         Raises
         ------
@@ -138,7 +157,8 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         """Write the graph into any LlamaIndex property graph store.
 
         Phrases become entities with the label "phrase", passages chunks with their text and metadata, facts
-        relations with their own label, synonym edges relations "NEAR" and mentions relations "MENTIONS".
+        relations with their own label, synonym edges, once phrases are embedded, relations "NEAR" and mentions
+        relations "MENTIONS".
         Later writes to the index do not update the store.
 
         Parameters

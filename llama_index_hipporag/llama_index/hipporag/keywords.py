@@ -12,6 +12,7 @@ class HippoRAGKeywords(IndexKeywords, total=False):
 
     normalizer: Normalizer
     entity_nodes: bool
+    phrase_vectors: bool
     fact_vectors: bool
     synonym_threshold: float
     max_synonyms: int
@@ -29,6 +30,7 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     facts_top_k: int
     filter_facts: bool
     damping: float
+    max_steps: int | None
     edges: Edges
     synonyms: bool
     passage_nodes: bool

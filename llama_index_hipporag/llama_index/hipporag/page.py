@@ -51,7 +51,7 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: LastQuery | N
     nodes = [
         Node(
             id=f"phrase {row}",
-            text=state.phrase(row),
+            text=state.phrases.at(row),
             group="linked" if row in linked else "phrase",
             size=0.6 + 4 * float(np.sqrt(active[row] / top)) if query else 1.0 + float(graph.frequency[row]) ** 0.5,
             score=float(active[row]) if query else None,
@@ -109,7 +109,7 @@ def _edges(
     linked: set[int],
 ) -> list[Edge]:
     place = {row: i for i, row in enumerate(phrases)}
-    among = graph.adjacency()[phrases][:, phrases].tocoo()
+    among = graph.adjacency(synonyms=True)[phrases][:, phrases].tocoo()
     edges = []
     for i, j, weight in zip(among.row.tolist(), among.col.tolist(), among.data.tolist(), strict=True):
         if i < j:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -11,7 +11,8 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.hipporag.config import PRESETS, GraphConfig, SearchConfig
+from llama_index.hipporag.builder import GraphBuilder
+from llama_index.hipporag.config import PAPER_SEARCHES, GraphConfig, SearchConfig, Version
 from llama_index.hipporag.explanation import HippoRAGExplanation, explain
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.keywords import HippoRAGRetrieverKeywords
@@ -31,7 +32,7 @@ from llama_index.ragkit import (
     offload,
     run_steps,
 )
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -72,7 +73,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     ----------
     linking : "text" finds phrases of the graph in the question by matching words, without a model; "entities"
         compares the question's entities with phrases by their vectors (HippoRAG 1); "facts" compares the
-        question with facts (HippoRAG 2) ["text"]
+        question with facts (HippoRAG 2). Phrases or facts without vectors are embedded by the first search that needs
+        them, which is a write to the index ["text"]
     question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
         function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
     links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1] [1, 0]
@@ -80,8 +82,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]
     filter_facts : whether a language model selects the helpful ones of these facts (one call) [False]
     damping : probability of following an edge, in [0, 1); the rest is the restart probability [0.5]
+    max_steps : how many edges the walk follows: 0 scores the linked phrases alone, 1 these and their neighbours; None
+        for as many as change anything [None]
     edges, synonyms : see :meth:`graph.knowledge_graph.KnowledgeGraph.adjacency`; whether similar phrases are connected
-        ["added", False; presets True]
+        ["added", False; papers True]
     passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
         otherwise the sum over their phrases, as set by `counted` [True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
@@ -100,7 +104,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
     walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
-    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; presets 0]
+    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; papers 0]
     recognition_threshold : in [-1, 1] [0.9]
     min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
         [0, 1]; 0 for no check [0.5]
@@ -112,7 +116,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     Raises
     ------
     ConfigurationError
-        If a parameter is invalid, or with `linking="facts"` for an index without fact vectors.
+        If a parameter is invalid.
     """
 
     default_prompts = {"question": QUESTION_PROMPT, "facts": FACTS_PROMPT}  # noqa: RUF012 - read only
@@ -125,45 +129,78 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         self, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
     ) -> None:
         super().__init__(index, **kwargs)
-        if self.options.linking == "facts" and not index.config.fact_vectors:
-            raise ConfigurationError(
-                "linking='facts' compares the question with vectors of facts, and this index was built with "
-                "fact_vectors=False. Build it with fact_vectors=True, or choose linking='entities' or 'text'."
-            )
         self._linker = Linker(self.options, index.config.normalizer, index.resources.embed, self._complete)
+
+    @staticmethod
+    def paper(version: Version = "v1") -> dict[str, Any]:
+        """A published search as keywords: `index.as_retriever(**HippoRAGRetriever.paper())`.
+
+        It reproduces the authors' code for an index built with `**HippoRAGIndex.paper(version)`.
+
+        Parameters
+        ----------
+        version : "v1", the paper: an LLM extracts the question's entities, one phrase each, damping 0.5;
+            "v1_ensemble", with the uncertainty ensemble of its appendix F.2, a plain average with dense scores;
+            "v1_nodes" and "v1_neighbors", its ablations without a walk (section 5.1, table 5): the linked phrases, or
+            these and a tenth of their weight (our value; the paper says "a small amount") for their neighbours;
+            "v1_code", the authors' first code, with its counts, edge weights and damping of 0.1; "v2", HippoRAG 2:
+            facts near to the question, filtered by an LLM, and passages as nodes of the graph
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such version.
+        """
+        check_choice("version", version, get_args(Version))
+        return dict(PAPER_SEARCHES[version])
 
     @classmethod
     def v1(
         cls, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
     ) -> "Self":
-        """HippoRAG as in the paper: an LLM extracts the question's entities, one node each, damping 0.5."""
-        return cls._preset("v1", index, kwargs)
+        """A retriever with the keywords `paper("v1")`, the search of the paper."""
+        return cls._published("v1", index, kwargs)
 
     @classmethod
     def v1_code(
         cls, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
     ) -> "Self":
-        """HippoRAG as in the authors' first code, with damping 0.1.
-
-        It reproduces that code for an index built with `**HippoRAGIndex.PUBLISHED`.
-        """
-        return cls._preset("v1_code", index, kwargs)
+        """A retriever with the keywords `paper("v1_code")`, the search of the authors' first code."""
+        return cls._published("v1_code", index, kwargs)
 
     @classmethod
     def v2(
         cls, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
     ) -> "Self":
-        """HippoRAG 2: facts near to the question, filtered by an LLM, and passages as nodes of the graph."""
-        return cls._preset("v2", index, kwargs)
+        """A retriever with the keywords `paper("v2")`, the search of HippoRAG 2."""
+        return cls._published("v2", index, kwargs)
 
     @classmethod
-    def _preset(
-        cls, name: str, index: DerivedIndex[GraphConfig, HippoRAGState], given: HippoRAGRetrieverKeywords
+    def _published(
+        cls, version: Version, index: DerivedIndex[GraphConfig, HippoRAGState], given: HippoRAGRetrieverKeywords
     ) -> "Self":
-        keywords: Any = {**PRESETS[name], **given}
+        keywords: Any = {**cls.paper(version), **given}
         return cls(index, **keywords)
 
     # -- retrieval ----------------------------------------------------------------------------------
+
+    def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[HippoRAGState]]]:
+        queries = yield from super()._queries(bundles)
+        if not queries:
+            return queries
+        state = queries[0].state
+        phrases = self._compares_phrases and len(state.phrase_vectors) < len(state.phrases)
+        facts = self.options.linking == "facts" and len(state.fact_vectors) < len(state.facts)
+        if phrases or facts:
+            builder = cast(GraphBuilder, self._index.builder)
+            yield from self._index.writer.revise(partial(builder.embed_missing, phrases=phrases, facts=facts))
+            queries = yield from super()._queries(bundles)
+        return queries
+
+    @property
+    def _compares_phrases(self) -> bool:
+        """Whether a search needs vectors of phrases, or the synonym edges that follow from them."""
+        return self.options.linking == "entities" or self.options.synonyms
 
     def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult]:
         return (yield from self._search_many([query]))[0]

@@ -1,7 +1,7 @@
 """`HippoRAGState`: the vectors and the knowledge graph that a query uses."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.ragkit.ids import content_id
@@ -57,32 +58,27 @@ class HippoRAGState:
 
     Attributes
     ----------
-    chunks, phrases : vectors and keys; the key of a phrase is the phrase
-    facts : fact -> its column in the graph, in the order of the columns
-    fact_vectors : vectors of the facts, which are encoded in the keys; in a separate order of rows, empty where the
-        index embeds no facts
+    chunks : vectors and keys
+    phrases : phrase -> its row
+    facts : fact -> its column in the graph
+    phrase_vectors : vectors of the first `len(phrase_vectors)` phrases, in their order: of all, or of none before a
+        search needs them; the keys are the phrases
+    fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all, or of none
+        before a search needs them
     has_terms : whether the graph has terms in lower case, not only names
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
-    phrases: Snapshot = field(default_factory=Snapshot.empty)
-    facts: Mapping[Fact, int] = field(default_factory=dict)
+    phrases: Numbering[str] = field(default_factory=Numbering)
+    facts: Numbering[Fact] = field(default_factory=Numbering)
+    phrase_vectors: Snapshot = field(default_factory=Snapshot.empty)
     fact_vectors: Snapshot = field(default_factory=Snapshot.empty)
     graph: KnowledgeGraph = field(default_factory=KnowledgeGraph.empty)
     has_terms: bool = True
 
     def rows_of_phrases(self, phrases: Iterable[str]) -> Rows:
         """Row of each phrase, -1 for an unknown one."""
-        return self.phrases.rows_of([phrase_id(phrase) for phrase in phrases]).astype(np.int64)
-
-    def phrase(self, row: int) -> str:
-        """The phrase of a row."""
-        return self.phrases.records[row].key
-
-    @cached_property
-    def fact_list(self) -> list[Fact]:
-        """The fact of each column."""
-        return list(self.facts)
+        return np.array([self.phrases.get(phrase, -1) for phrase in phrases], np.int64)
 
     @cached_property
     def fact_columns(self) -> Rows:
@@ -93,8 +89,7 @@ class HippoRAGState:
     def known_names(self, normalizer: Normalizer) -> KnownNames:
         """The phrases, to be found in questions; their numbers are rows."""
         if normalizer not in self._known_names:
-            phrases = [record.key for record in self.phrases.records]
-            self._known_names[normalizer] = KnownNames(phrases, partial(normalise, mode=normalizer))
+            self._known_names[normalizer] = KnownNames(list(self.phrases), partial(normalise, mode=normalizer))
         return self._known_names[normalizer]
 
     @cached_property

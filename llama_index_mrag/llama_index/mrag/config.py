@@ -9,10 +9,22 @@ from llama_index.ragkit.validation import check_choice, check_count, check_numbe
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.row_buffer import Storage
 
-__all__ = ["ASPECTS", "PAPER", "VOTES", "Aspects", "MRAGConfig", "SearchConfig", "Vote"]
+__all__ = [
+    "ASPECTS",
+    "PAPER_SEARCHES",
+    "VOTES",
+    "Aspects",
+    "Fusion",
+    "MRAGConfig",
+    "SearchConfig",
+    "Version",
+    "Vote",
+]
 
-Aspects = Literal["none", "sentences", "llm"]
+Aspects = Literal["none", "sentences", "llm", "queries"]
 Vote = Literal["mrag", "decay", "distance"]
+Fusion = Literal["votes", "reciprocal_rank"]
+Version = Literal["mrag", "decay", "distance", "fusion"]
 ASPECTS: tuple[Aspects, ...] = get_args(Aspects)
 VOTES: tuple[Vote, ...] = get_args(Vote)
 
@@ -45,6 +57,7 @@ class SearchConfig:
 
     aspects: Aspects = "sentences"
     vote: Vote = "mrag"
+    fusion: Fusion = "votes"
     num_candidates: int = 32
     vote_weight: float | None = None
     lexical_weight: float = LEXICAL_WEIGHT
@@ -53,6 +66,7 @@ class SearchConfig:
     def __post_init__(self) -> None:
         check_choice("aspects", self.aspects, ASPECTS)
         check_choice("vote", self.vote, VOTES)
+        check_choice("fusion", self.fusion, get_args(Fusion))
         check_count("num_candidates", self.num_candidates, 1)
         if self.vote_weight is not None:
             check_number("vote_weight", self.vote_weight, 0, 1)
@@ -60,7 +74,16 @@ class SearchConfig:
         check_count("num_queries", self.num_queries, 1)
 
 
-PAPER: Mapping[str, Any] = MappingProxyType(
-    {"aspects": "none", "vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_weight": 0.0}
+_HEADS = {"vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_weight": 0.0}
+
+PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
+    {
+        # Sections 2.2 and 2.3: the question embedded whole, heads voting alone; section 2.3's two other strategies.
+        "mrag": {**_HEADS, "aspects": "none"},
+        "decay": {**_HEADS, "aspects": "none", "vote": "decay"},
+        "distance": {**_HEADS, "aspects": "none", "vote": "distance"},
+        # Fusion MRAG, section 3 and the authors' code.
+        "fusion": {**_HEADS, "aspects": "queries", "num_queries": 4, "fusion": "reciprocal_rank"},
+    }
 )
-"""Parameters of the paper's search (sections 2.2 and 2.3): the question embedded whole, heads voting alone."""
+"""Parameters of the published searches."""

@@ -1,7 +1,7 @@
 """`MRAGIndex`: an index with one embedding space per attention head (Besta et al. 2024, arXiv 2406.05085)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -108,6 +108,15 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
         @property
         def embed_model(self) -> HeadEmbedding:
             """The embedding model, wrapped in a :class:`SplitEmbedding` if it has no heads."""
+
+    @staticmethod
+    def paper() -> dict[str, Any]:
+        """The published index as keywords: `MRAGIndex(nodes, embed_model=heads, **MRAGIndex.paper())`.
+
+        The paper's embeddings are those of the defaults of :class:`MultiHeadEmbedding` for a decoder: the heads of the
+        last layer at the last token.
+        """
+        return {"dtype": "float32"}
 
     def _adapt_embed_model(self, model: BaseEmbedding) -> HeadEmbedding:
         return with_heads(model, self.num_heads)

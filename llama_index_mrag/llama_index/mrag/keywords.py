@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from llama_index.mrag.config import Aspects, Vote
+from llama_index.mrag.config import Aspects, Fusion, Vote
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords
 from llama_index.ragkit.vectors.row_buffer import Storage
 
@@ -23,6 +23,7 @@ class MRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
 
     aspects: Aspects
     vote: Vote
+    fusion: Fusion
     num_candidates: int
     vote_weight: float | None
     lexical_weight: float

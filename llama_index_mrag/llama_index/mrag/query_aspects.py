@@ -40,12 +40,13 @@ def aspects_of(
     Parameters
     ----------
     complete : (how to parse the reply, variables of the prompt "aspects") -> steps of the parsed reply; called only for
-        aspects="llm"
+        aspects="llm" and "queries"
     """
     if config.aspects == "none":
         return [question], ""
-    aspects, fallback = cut_aspects(question), ""
-    if config.aspects == "llm":
+    aspects = [] if config.aspects == "queries" else cut_aspects(question)
+    fallback = ""
+    if config.aspects != "sentences":
         try:
             reply: AspectQueries = yield from complete(
                 parse=partial(read_reply, model=AspectQueries),
@@ -58,6 +59,7 @@ def aspects_of(
         except ExtractionError as error:
             fallback = str(error)
             logger.warning("The LLM returned no queries (%s); only the question's own sentences are used.", error)
+            aspects = cut_aspects(question)
     return list(dict.fromkeys(aspects)), fallback
 
 

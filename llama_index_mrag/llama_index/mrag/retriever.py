@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore
 
-from llama_index.mrag.config import MRAGConfig, SearchConfig
+from llama_index.mrag.config import PAPER_SEARCHES, MRAGConfig, SearchConfig, Version
 from llama_index.mrag.explanation import MRAGExplanation, explain
 from llama_index.mrag.keywords import MRAGRetrieverKeywords
 from llama_index.mrag.prompts import ASPECTS_PROMPT
@@ -15,6 +15,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import FoundByVote, search_votes
 from llama_index.mrag.voting.vote_result import VoteResult
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,9 +39,12 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     ----------
     aspects : how the question is split. "none": not at all, as in the paper. "sentences": into its sentences, and the
         clauses of those that have several. "llm": as "sentences", with up to `num_queries` queries that an LLM derives
-        from the question (the paper's Fusion MRAG), or without them if the LLM fails ["sentences"]
+        from the question; "queries": these alone (the paper's Fusion MRAG). If the LLM fails, the sentences
+        ["sentences"]
     vote : "mrag" (importance times 2^-place), "decay" (2^-place) or "distance" (1 / distance): the paper's three
         ["mrag"]
+    fusion : how the votes of several aspects are combined. "votes": the root of their mean square; "reciprocal_rank":
+        reciprocal rank fusion of the ranking of each, as in the paper's Fusion MRAG ["votes"]
     num_candidates : nodes that each head, and BM25, votes for, the paper's c, at least 1; more if all heads together
         would vote for fewer nodes than are to be returned [32, as published]
     vote_weight : weight of votes beside nearness, in [0, 1]; None to decide for each question, 0 for one of a single
@@ -48,7 +52,7 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     lexical_weight : weight of BM25 in nearness, and of its votes for each aspect, in [0, 1]; cosines and heads have the
         rest [0.6; paper: 0]
     num_queries : queries requested from the LLM, at least 1 [4, as published]
-    llm, prompts, retry : for "llm"; the prompt "aspects" has the variables `question` and `num_queries`
+    llm, prompts, retry : for "llm" and "queries"; the prompt "aspects" has the variables `question` and `num_queries`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -68,6 +72,24 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
         def __init__(
             self, index: DerivedIndex[MRAGConfig, MRAGState], **kwargs: Unpack[MRAGRetrieverKeywords]
         ) -> None: ...
+
+    @staticmethod
+    def paper(version: Version = "mrag") -> dict[str, Any]:
+        """A published search as keywords: `index.as_retriever(**MRAGRetriever.paper())`.
+
+        Parameters
+        ----------
+        version : "mrag", the question whole and the votes of its heads; "decay" and "distance", the other two
+            strategies of section 2.3; "fusion", Fusion MRAG: four queries of an LLM instead of the question, and
+            reciprocal rank fusion of their rankings
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such version.
+        """
+        check_choice("version", version, get_args(Version))
+        return dict(PAPER_SEARCHES[version])
 
     def _search(self, query: Query[MRAGState]) -> Steps[FoundByVote]:
         return (yield from search_votes(query, self.options, partial(self._complete, "aspects")))

@@ -82,6 +82,7 @@ def _vote(
             aspects,
             vectors,
             vote=options.vote,
+            fusion=options.fusion,
             count=options.num_candidates,
             wanted=query.wanted,
             rows=rows,

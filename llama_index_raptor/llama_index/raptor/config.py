@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
-__all__ = ["PAPER", "PAPER_SEARCH", "Mode", "Summaries", "TreeConfig", "TreeSearchConfig"]
+__all__ = ["PAPER_SEARCHES", "PAPER_TREE", "Mode", "Summaries", "TreeConfig", "TreeSearchConfig", "Version"]
 
 Summaries = Literal["deferred", "eager"]
 Mode = Literal["collapsed", "tree_traversal"]
+Version = Literal["collapsed", "code", "tree_traversal", "threshold"]
 
 
 @dataclass(frozen=True)
@@ -50,19 +52,40 @@ class TreeSearchConfig:
 
     mode: Mode = "collapsed"
     beam_width: int | None = None
+    min_cosine: float | None = None
+    start_layer: int | None = None
+    num_layers: int | None = None
     summary_margin: float | None = 0.6
     lexical_weight: float = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, get_args(Mode))
-        check_count("beam_width", self.beam_width, 1, none_ok=True)
+        for name in ("beam_width", "num_layers"):
+            check_count(name, getattr(self, name), 1, none_ok=True)
+        check_count("start_layer", self.start_layer, 0, none_ok=True)
+        if self.min_cosine is not None:
+            check_number("min_cosine", self.min_cosine, -1, 1)
+            if self.beam_width is not None:
+                raise ConfigurationError("beam_width and min_cosine are two ways to keep nodes of a layer: set one.")
         if self.summary_margin is not None:
             check_number("summary_margin", self.summary_margin, 0)
         check_number("lexical_weight", self.lexical_weight, 0, 1)
 
 
-PAPER: Mapping[str, Any] = MappingProxyType({"max_layers": 5, "max_cluster_tokens": 3500, "summary_tokens": 100})
-"""Parameters of the tree in the authors' code; its clustering is `UMAPGMMClustering`."""
+PAPER_TREE: Mapping[str, Any] = MappingProxyType({"max_layers": 5, "max_cluster_tokens": 3500, "summary_tokens": 100})
+"""Parameters of the published tree, those of the authors' code; its clustering is `UMAPGMMClustering`."""
 
-PAPER_SEARCH: Mapping[str, Any] = MappingProxyType({"summary_margin": None, "lexical_weight": 0.0})
-"""Parameters of the paper's retrieval, which ranks all nodes by the cosine only."""
+_COSINES = {"summary_margin": None, "lexical_weight": 0.0}
+
+PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
+    {
+        # The paper, section "Querying": collapsed tree, 2,000 tokens, "approximately the top 20 nodes".
+        "collapsed": {**_COSINES, "mode": "collapsed", "similarity_top_k": 20, "token_budget": 2000},
+        # The authors' code: `retrieve(question)`.
+        "code": {**_COSINES, "mode": "collapsed", "similarity_top_k": 10, "token_budget": 3500},
+        # Five nodes a layer, of the five layers of summaries and the leaves, all of which are the result.
+        "tree_traversal": {**_COSINES, "mode": "tree_traversal", "beam_width": 5, "similarity_top_k": 30},
+        "threshold": {**_COSINES, "mode": "tree_traversal", "min_cosine": 0.5, "similarity_top_k": 100},
+    }
+)
+"""Parameters of the published searches, which rank all nodes by the cosine only."""

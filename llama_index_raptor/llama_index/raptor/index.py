@@ -1,6 +1,6 @@
 """`RaptorIndex`: an index with a tree of summaries over chunks (Sarthi et al., ICLR 2024, arXiv 2401.18059)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +25,8 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.html import Page
 from llama_index.raptor.builder import TreeBuilder
-from llama_index.raptor.config import PAPER, TreeConfig
+from llama_index.raptor.clustering.umap_gmm import UMAPGMMClustering
+from llama_index.raptor.config import PAPER_TREE, TreeConfig
 from llama_index.raptor.keywords import RaptorKeywords, RaptorRetrieverKeywords
 from llama_index.raptor.page import page_of
 from llama_index.raptor.retriever import RaptorRetriever
@@ -88,9 +89,6 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer
 
-    PAPER: ClassVar[Mapping[str, Any]] = PAPER
-    """Parameters of the published tree: `RaptorIndex(nodes, clustering=UMAPGMMClustering(), **RaptorIndex.PAPER)`."""
-
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
         def __init__(
@@ -130,6 +128,17 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         def as_retriever(  # type: ignore[override]  # noqa: D102
             self, **kwargs: Unpack[RaptorRetrieverKeywords]
         ) -> RaptorRetriever: ...
+
+    @staticmethod
+    def paper() -> dict[str, Any]:
+        """The published tree as keywords, those of the authors' code: `RaptorIndex(nodes, **RaptorIndex.paper())`.
+
+        Raises
+        ------
+        ConfigurationError
+            Without the extra `umap`.
+        """
+        return {**PAPER_TREE, "clustering": UMAPGMMClustering()}
 
     @property
     def tree(self) -> Tree:

@@ -24,6 +24,9 @@ class RaptorRetrieverKeywords(RetrieverKeywords, total=False):
 
     mode: Mode
     beam_width: int | None
+    min_cosine: float | None
+    start_layer: int | None
+    num_layers: int | None
     summary_margin: float | None
     lexical_weight: float
 

@@ -1,19 +1,20 @@
 """`RaptorRetriever`: retrieves chunks and summaries by a search over all layers or a traversal of the tree."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, fetch_derived, offload
-from llama_index.raptor.config import PAPER_SEARCH, TreeConfig, TreeSearchConfig
+from llama_index.ragkit.validation import check_choice
+from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
 from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores, as_results
-from llama_index.raptor.search.tree_traversal import traverse_tree
+from llama_index.raptor.search.tree_traversal import Descent, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     mode : "collapsed" ranks the nodes of all layers together (the better mode in the paper); "tree_traversal" descends
         from the roots and keeps the best nodes at each step ["collapsed"]
     beam_width : nodes kept at each step of a traversal; default `similarity_top_k`
+    min_cosine : keep all nodes of a step with at least this cosine to the question instead, in [-1, 1] [None]
+    start_layer : the layer where a traversal starts, 0 for the chunks; None for the roots [None]
+    num_layers : layers that a traversal visits at most; None for all down to the chunks [None]
     summary_margin : in collapsed mode, how much less than that of the nearest chunk the cosine of a summary may be, in
         standard deviations of the chunks' cosines, at least 0; None for no limit. A summary covers many subjects: where
         one chunk stands out it says less than that chunk, and for a thematic question, where none does, more [0.6;
@@ -62,14 +66,29 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     options_cls = TreeSearchConfig
     options: TreeSearchConfig
 
-    PAPER: ClassVar[Mapping[str, Any]] = PAPER_SEARCH
-    """Parameters of the paper's ranking: `index.as_retriever(**RaptorRetriever.PAPER)`."""
-
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
         def __init__(
             self, index: DerivedIndex[TreeConfig, RaptorState], **kwargs: Unpack[RaptorRetrieverKeywords]
         ) -> None: ...
+
+    @staticmethod
+    def paper(version: Version = "collapsed") -> dict[str, Any]:
+        """A published search as keywords: `index.as_retriever(**RaptorRetriever.paper())`.
+
+        Parameters
+        ----------
+        version : "collapsed", the paper's best: all layers together, 2,000 tokens; "code", the authors' defaults: ten
+            nodes, 3,500 tokens; "tree_traversal": five nodes a layer; "threshold": all nodes of a layer with a cosine
+            of at least .5
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such version.
+        """
+        check_choice("version", version, get_args(Version))
+        return dict(PAPER_SEARCHES[version])
 
     def _search(self, query: Query[RaptorState]) -> Steps[_FoundInTree]:
         state, options = query.state, self.options
@@ -78,12 +97,17 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         fallback = "" if len(state.summaries) else "the tree has no summaries"
         ranking: Iterable[ScoredNode]
         if options.mode == "tree_traversal":
-            beam_width = options.beam_width or self.similarity_top_k
-            ranking = as_results((yield from offload(traverse_tree, scores, beam_width)))
+            ranking = as_results((yield from offload(traverse_tree, scores, self._descent)))
         else:
             rank = partial(_collapsed, scores, options.summary_margin)
             ranking = deepened((yield from offload(rank, query.wanted)), rank, query.wanted)
         return _FoundInTree(scores, ranking, fallback)
+
+    @property
+    def _descent(self) -> Descent:
+        options = self.options
+        width = options.beam_width or (self.similarity_top_k if options.min_cosine is None else None)
+        return Descent(width, options.min_cosine, options.start_layer, options.num_layers)
 
     def _results(self, found: _FoundInTree) -> Steps[list[NodeWithScore]]:
         fetch = fetch_derived(found.scores.state.written, self._index.storage.get_node)

@@ -51,6 +51,15 @@ class RaptorState:
         """Nodes without a parent, where a traversal starts."""
         return self.tree.roots(self.chunks.ids)
 
+    def layer(self, level: int) -> list[str]:
+        """The nodes of a level, and lower ones that nothing of this level or below is a parent of; sorted."""
+        tree = self.tree
+        return sorted(
+            node
+            for node in {*tree.summaries, *self.chunks.ids}
+            if tree.level(node) <= level and all(tree.level(parent) > level for parent in tree.parents.get(node, ()))
+        )
+
     @cached_property
     def unwritten(self) -> list[str]:
         """Summaries of the tree that have no text yet, sorted."""

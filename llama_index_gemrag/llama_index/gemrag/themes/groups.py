@@ -9,6 +9,7 @@ from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import MemoryGraph, question_means, unit_rows
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.state import Theme
+from llama_index.gemrag.themes.clusters import find_clusters
 from llama_index.gemrag.themes.eigenthemes import find_themes, most_themes
 
 __all__ = ["graph_of", "group_themes", "rows_by_group"]
@@ -46,7 +47,8 @@ def group_themes(layer: Layer, group: str, rows: NDArray[np.intp], config: Memor
     if not most_themes(config, len(rows)):
         return []
     ids = [layer.texts.ids[row] for row in rows]
-    found = find_themes(graph_of(layer, rows, config.blend, config.paper), config)
+    graph = graph_of(layer, rows, config.blend, config.paper)
+    found = find_themes(graph, config) if config.themes == "spectral" else find_clusters(graph, config)
     return [
         Theme(group, tuple(ids[row] for row in theme.rows), tuple(float(w) for w in theme.weights)) for theme in found
     ]

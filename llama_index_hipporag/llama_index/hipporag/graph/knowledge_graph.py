@@ -193,7 +193,7 @@ class KnowledgeGraph:
         """(n, n), symmetric cosines of phrases that are on each other's lists."""
         return mutual(self.synonym_lists)
 
-    def adjacency(self, edges: Edges = "added", synonyms: bool = True) -> csr_matrix:
+    def adjacency(self, edges: Edges = "added", synonyms: bool = False) -> csr_matrix:
         """Weights of the edges between phrases, shape (n, n), symmetric.
 
         "added": times that facts join the two, plus the cosine of mutual synonyms.
@@ -211,7 +211,7 @@ class KnowledgeGraph:
         both.eliminate_zeros()
         return both
 
-    def walk(self, edges: Edges = "added", synonyms: bool = True, subject_weight: float | None = None) -> Walk:
+    def walk(self, edges: Edges = "added", synonyms: bool = False, subject_weight: float | None = None) -> Walk:
         """The graph prepared for walks; cached for later queries.
 
         Parameters

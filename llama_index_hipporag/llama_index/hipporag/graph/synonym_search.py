@@ -25,6 +25,7 @@ __all__ = [
     "keep_best",
     "mutual",
     "replaced_rows",
+    "resized",
 ]
 
 Floats = NDArray[np.float32]
@@ -160,11 +161,17 @@ def replaced_rows(lists: csr_matrix, size: int, rows: Ints, entries: PhrasePairs
     counts = np.diff(lists.indptr)
     stays = np.repeat(~fresh, counts)
     indptr = np.concatenate([[0], np.cumsum(np.where(fresh, 0, counts))])
-    indptr = np.concatenate([indptr, np.full(size - lists.shape[0], indptr[-1])])
-    rest = csr_matrix((lists.data[stays], lists.indices[stays], indptr), shape=(size, size))
+    rest = resized(csr_matrix((lists.data[stays], lists.indices[stays], indptr), shape=lists.shape), size)
     new = csr_matrix((entries.cosines, (entries.rows, entries.columns)), shape=(size, size))
     joined: csr_matrix = rest + new
     return joined
+
+
+def resized(lists: csr_matrix, size: int) -> csr_matrix:
+    """Lists of shape (size, size): with further empty ones, or without the last, which are empty and on no list."""
+    indptr = lists.indptr[: size + 1]
+    indptr = np.concatenate([indptr, np.full(size + 1 - len(indptr), indptr[-1])])
+    return csr_matrix((lists.data, lists.indices, indptr), shape=(size, size))
 
 
 def mutual(lists: csr_matrix) -> csr_matrix:

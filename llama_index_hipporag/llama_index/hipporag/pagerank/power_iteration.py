@@ -119,6 +119,7 @@ def pagerank(
     *,
     damping: float = 0.5,
     tolerance: float = 1e-10,
+    max_steps: int | None = None,
 ) -> np.ndarray:
     """Personalised PageRank: the share of time that a random walk with restart to `resets` spends at each node.
 
@@ -130,6 +131,7 @@ def pagerank(
     resets : (n,), or (q, n) dense or sparse for q queries; not negative, scaled to sum 1 here
     damping : probability of following an edge, 0 <= d < 1
     tolerance : upper bound of the L1 distance to the exact result
+    max_steps : how many edges a walk follows at most, for a result that is less than PageRank: with 0 it is the reset
 
     Returns
     -------
@@ -143,22 +145,26 @@ def pagerank(
     check_damping(damping)
     if not 0 < tolerance < 1:
         raise ConfigurationError(f"tolerance must be above 0 and below 1, not {tolerance}.")
+    if max_steps is not None and max_steps < 0:
+        raise ConfigurationError(f"max_steps must be None or at least 0, not {max_steps}.")
     single = not sp.issparse(resets) and np.ndim(resets) == 1
     dense = resets.toarray() if sp.issparse(resets) else np.asarray(resets, dtype=np.float64)  # type: ignore[union-attr]
     rows = np.atleast_2d(dense)
     if rows.ndim != 2 or rows.shape[1] != len(walk):
         raise ConfigurationError(f"A graph of {len(walk)} nodes needs resets of that length, not {np.shape(resets)}.")
     if single:
-        return _iterate(walk, check_reset(rows[0]), damping, tolerance)
+        return _iterate(walk, check_reset(rows[0]), damping, tolerance, max_steps)
     scores = np.empty(rows.shape)
     block = max(1, _MOST_VALUES // max(1, len(walk)))
     for start in range(0, len(rows), block):
         reset = np.stack([check_reset(row) for row in rows[start : start + block]], axis=1)
-        scores[start : start + block] = _iterate(walk, reset, damping, tolerance).T
+        scores[start : start + block] = _iterate(walk, reset, damping, tolerance, max_steps).T
     return scores
 
 
-def _iterate(walk: Walk, reset: np.ndarray, damping: float, tolerance: float) -> np.ndarray:
+def _iterate(
+    walk: Walk, reset: np.ndarray, damping: float, tolerance: float, max_steps: int | None = None
+) -> np.ndarray:
     """Power iteration with one column per query, by one sparse product per step."""
     dangling = walk.strength == 0
     scale = damping / np.where(dangling, 1.0, walk.strength)
@@ -167,7 +173,8 @@ def _iterate(walk: Walk, reset: np.ndarray, damping: float, tolerance: float) ->
         scale = scale[:, None]
     scores = reset
     # ||x_k - x*|| <= 2 d^k; with rounding, the change may never become as small as a very small tolerance.
-    for _ in range(math.ceil(math.log(tolerance / 2) / math.log(damping)) if damping else 1):
+    steps = math.ceil(math.log(tolerance / 2) / math.log(damping)) if damping else 1
+    for _ in range(steps if max_steps is None else min(steps, max_steps)):
         walked = walk.inward @ (scores * scale)
         lost = 1.0 - walked.sum(axis=0)  # the restarting mass: (1 - d), and d times the mass on dangling nodes
         following = walked + lost * reset

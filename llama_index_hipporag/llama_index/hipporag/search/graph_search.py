@@ -179,11 +179,13 @@ class _GraphSearch:
         weight = config.subject_weight if config.passage_nodes else None
         walk = graph.walk(config.edges, config.synonyms, weight)
 
+        pushed = _is_pushed(walk, config)
+
         def projection() -> csr_matrix:
             found = passage_projection(
                 graph, config.counted, config.length_normalization, passage_nodes=config.passage_nodes
             )
-            if len(walk) < PUSH_FROM:
+            if not pushed:
                 return found
             return csr_matrix((found.data, walk.ordered.place[found.indices], found.indptr), shape=found.shape)
 
@@ -191,7 +193,7 @@ class _GraphSearch:
             config.edges,
             config.synonyms,
             weight,
-            len(walk) < PUSH_FROM,
+            pushed,
             config.counted,
             config.length_normalization,
             config.passage_nodes,
@@ -201,7 +203,7 @@ class _GraphSearch:
     @property
     def large(self) -> bool:
         """Whether the graph is large enough for forward push."""
-        return len(self.walk) >= PUSH_FROM
+        return _is_pushed(self.walk, self.config)
 
     def question(self, seeds: QuerySeeds, nearness: Nearness | None) -> _Question:
         """The prepared question."""
@@ -246,7 +248,7 @@ class _GraphSearch:
             dense = np.zeros((len(block), len(self.walk)))
             for row, (nodes, weights) in zip(dense, block, strict=True):
                 row[nodes] = weights
-            yield from pagerank(self.walk, dense, damping=self.config.damping)
+            yield from pagerank(self.walk, dense, damping=self.config.damping, max_steps=self.config.max_steps)
 
     def _shared(self, seeds: QuerySeeds) -> Floats | None:
         if not self.config.conjunction or len(seeds.weights) < 2:
@@ -292,6 +294,10 @@ class _GraphSearch:
         else:
             extended *= walked * (1.0 if question.near is None else self.config.walk_share)
         return extended
+
+
+def _is_pushed(walk: Walk, config: SearchConfig) -> bool:
+    return len(walk) >= PUSH_FROM and config.max_steps is None
 
 
 def _final(found: _Passages) -> _Passages:

@@ -108,10 +108,12 @@ def nearest_phrases(
     if not len(asked) or not known.any():
         return []
     links = []
-    for text, hits in zip(asked, state.phrases.search(vectors, most, None if known.all() else known), strict=True):
+    for text, hits in zip(
+        asked, state.phrase_vectors.search(vectors, most, None if known.all() else known), strict=True
+    ):
         for row, cosine in zip(hits.rows.tolist(), hits.scores, strict=True):
             if cosine >= threshold:
-                links.append(Link(text, state.phrase(row), row, cosine, specificity(graph, row, by_specificity)))
+                links.append(Link(text, state.phrases.at(row), row, cosine, specificity(graph, row, by_specificity)))
     return links
 
 
@@ -143,7 +145,7 @@ def links_of_text(
     def add(start: int, end: int, rows: Sequence[int], share: float = 1.0) -> None:
         passages = float(graph.frequency[list(rows)].sum()) if by_specificity else len(rows)
         weight = share / max(1.0, passages)
-        links.extend(Link(question[start:end], state.phrase(row), row, 1.0, weight) for row in rows)
+        links.extend(Link(question[start:end], state.phrases.at(row), row, 1.0, weight) for row in rows)
 
     names = known.find(question, seen)
     certain = [name for name in names if not name.lower_case]
@@ -188,7 +190,8 @@ def linked_facts(state: HippoRAGState, graph: KnowledgeGraph, vector: Floats, mo
     if not cosines.size:
         return []
     (hits,) = rows.search([vector], most, allowed)
-    low, high = float(cosines.min()), max(float(cosines.max()), hits.scores[0])
+    # The scores of the search are exact, the cosines rounded: without both, a score could be below 0 or above 1.
+    low, high = min(float(cosines.min()), hits.scores[-1]), max(float(cosines.max()), hits.scores[0])
     span = high - low
     return [
         (fact_of(rows.records[row].key), (score - low) / span if span > 0 else 1.0)
@@ -209,5 +212,5 @@ def seeds_of_facts(
     for row, parts in given.items():
         weight = float(np.mean([score for score, _ in parts])) * specificity(graph, row, by_specificity)
         score, fact = max(parts)
-        links.append(Link("; ".join(fact), state.phrase(row), row, score, weight))
+        links.append(Link("; ".join(fact), state.phrases.at(row), row, score, weight))
     return sorted(links, key=lambda link: (-link.weight, link.phrase))[:most]

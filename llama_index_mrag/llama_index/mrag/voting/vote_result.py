@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.mrag.config import Vote
+from llama_index.mrag.config import Fusion, Vote
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.ranking import aspects_weight, combine_with_nearness
@@ -51,6 +51,7 @@ class VoteResult:
     ranking : node ids with scores in [0, 1], best first
     nearness : of all nodes to the whole question; None if votes alone count
     vote_weight : weight of the votes beside nearness, in [0, 1]
+    fusion : how the votes of the aspects are combined
     """
 
     state: MRAGState
@@ -62,6 +63,7 @@ class VoteResult:
     ranking: list[tuple[str, float]]
     nearness: Nearness | None = None
     vote_weight: float = 1.0
+    fusion: Fusion = "votes"
 
     @classmethod
     def empty(cls, state: MRAGState) -> "VoteResult":
@@ -90,6 +92,7 @@ def run_vote(
     queries: NDArray[np.float32],
     *,
     vote: Vote,
+    fusion: Fusion = "votes",
     count: int,
     wanted: int = 0,
     rows: Rows | None = None,
@@ -102,6 +105,7 @@ def run_vote(
     Parameters
     ----------
     queries : shape (aspects, heads * head_dim)
+    vote, fusion : formulas of a vote and of the score
     count : nodes that each head votes for
     wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows
     rows : the rows that may be voted for; None for all
@@ -125,10 +129,10 @@ def run_vote(
             {row: lexical_weight * float(shares[column[row]]) for row in found}
             for shares, found in zip(of_lexical.agreement, lexical, strict=True)
         ]
-    scores = combine(tally.agreement)
+    scores = combine(tally.agreement, fusion)
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], state.key(int(tally.rows[i]))))
     ranking = [(state.chunks.ids[tally.rows[i]], float(scores[i])) for i in order]
-    return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking)
+    return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking, fusion=fusion)
 
 
 def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float | None, wanted: int) -> VoteResult:
@@ -141,7 +145,7 @@ def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float 
     wanted : length of the ranking, if there are as many nodes
     """
     votes = np.zeros(len(nearness.scores))
-    votes[result.tally.rows] = combine(result.tally.agreement)
+    votes[result.tally.rows] = combine(result.tally.agreement, result.fusion)
     if vote_weight is None:
         vote_weight = aspects_weight(len(result.aspects))
     scores = combine_with_nearness(nearness.scores, votes, vote_weight)

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.mrag.config import Vote
+from llama_index.mrag.config import Fusion, Vote
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.importance import uniform
 
 __all__ = ["Tally", "combine", "head_votes", "lexical_votes", "mix", "sum_votes"]
 
 _NEAREST = 1e-6  # the least distance, to avoid division by zero for equal vectors
+_RANK_CONSTANT = 60  # of reciprocal rank fusion (Cormack et al. 2009)
 _DECIMALS = 12  # hides differences due to the order of summation
 
 
@@ -116,13 +117,29 @@ def mix(heads: Tally, lexical: Tally, weight: float) -> Tally:
     return Tally(rows, agreement)
 
 
-def combine(agreement: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores of nodes, shape (m,), in [0, 1]: the root of the mean square over aspects.
+def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes") -> NDArray[np.float64]:
+    """Scores of nodes, shape (m,), in [0, 1].
 
+    Parameters
+    ----------
+    agreement : shape (aspects, m)
+    fusion : "votes": the root of the mean square over aspects; "reciprocal_rank": the sum over aspects of
+        1 / (60 + place), places from 0, as a share of that of a node which is first for every aspect (the paper's
+        Fusion MRAG); nodes of equal agreement have the best of their places, so that the order of rows has no effect
+
+    Examples
+    --------
     >>> combine(np.array([[0.6, 0.3], [0.0, 0.3]])).round(3).tolist()
     [0.424, 0.3]
+    >>> combine(np.array([[0.6, 0.3], [0.0, 0.3]]), "reciprocal_rank").round(3).tolist()
+    [0.5, 0.992]
     """
     if not len(agreement):
         return np.zeros(agreement.shape[1])
+    if fusion == "reciprocal_rank":
+        rounded = agreement.round(_DECIMALS)
+        places = np.array([np.searchsorted(np.sort(-row), -row) for row in rounded]).reshape(agreement.shape)
+        shares: NDArray[np.float64] = np.where(agreement > 0, _RANK_CONSTANT / (_RANK_CONSTANT + places), 0.0)
+        return shares.mean(axis=0).round(_DECIMALS)
     scores: NDArray[np.float64] = np.sqrt((agreement**2).mean(axis=0)).round(_DECIMALS)
     return scores

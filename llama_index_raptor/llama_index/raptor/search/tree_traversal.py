@@ -1,49 +1,82 @@
 """Tree traversal retrieval: a beam search from the roots to the leaves."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
 
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState, ScoredNode
 
-__all__ = ["traversal_steps", "traverse_tree"]
+__all__ = ["Descent", "traversal_steps", "traverse_tree"]
 
 
-def traverse_tree(scores: NodeScores, beam_width: int) -> list[ScoredNode]:
+@dataclass(frozen=True)
+class Descent:
+    """Which nodes a traversal keeps and visits.
+
+    Attributes
+    ----------
+    beam_width : the best nodes of each step that are kept, at least 1; None for no limit
+    min_cosine : least cosine of a node that is kept, in [-1, 1]; None for no limit
+    start_layer : the layer of the first step, 0 for the leaves; None for the roots
+    num_layers : steps at most, at least 1; None for all down to the leaves
+    """
+
+    beam_width: int | None = None
+    min_cosine: float | None = None
+    start_layer: int | None = None
+    num_layers: int | None = None
+
+
+def traverse_tree(scores: NodeScores, descent: Descent) -> list[ScoredNode]:
     """All nodes kept by a traversal, best first, each id once, with scores in standard deviations.
 
     Paper section "Querying", tree traversal retrieval: the nodes kept at every step are the result.
 
     Parameters
     ----------
-    scores, beam_width : see :func:`traversal_steps`
+    scores, descent : see :func:`traversal_steps`
     """
-    return scores.ranked({node for step in traversal_steps(scores, beam_width) for node, _ in step})
+    return scores.ranked({node for step in traversal_steps(scores, descent) for node, _ in step})
 
 
-def traversal_steps(scores: NodeScores, beam_width: int) -> Iterator[list[ScoredNode]]:
+def traversal_steps(scores: NodeScores, descent: Descent) -> Iterator[list[ScoredNode]]:
     """The nodes kept at each step of a traversal, with their scores, best first.
 
     The candidates of a step are the children of the nodes kept in the previous one. A node that is not written yet, or
     does not pass the filter, is replaced by its children.
 
+    Deviation: the threshold of the authors' code keeps the nodes whose *distance* is larger, those unlike the question.
+
     Parameters
     ----------
     scores : of the nodes that pass the filter; the paper's are cosines, in the same order with a lexical weight of 0
-    beam_width : nodes kept at each step, at least 1
+    descent : which nodes are kept
     """
     state, allowed = scores.state, scores.allowed
     kept: set[str] = set()
-    frontier = state.roots
+    frontier = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
     summaries_allowed = state.summary_mask(allowed)
-    while frontier:
+    for _ in count() if descent.num_layers is None else range(descent.num_layers):
+        if not frontier:
+            return
         candidates = _visible(state, frontier, allowed, summaries_allowed)
-        best = scores.ranked(candidates)[:beam_width]
+        best = _kept(scores, scores.ranked(candidates), descent)
         if best:
             yield best
         kept.update(node for node, _ in best)
         below = {child for node, _ in best for child in state.tree.children(node)}
         frontier = sorted(below - kept)
+
+
+def _kept(scores: NodeScores, ranked: Sequence[ScoredNode], descent: Descent) -> list[ScoredNode]:
+    near = [
+        (node, score)
+        for node, score in ranked
+        if descent.min_cosine is None or (scores.cosine(node) or 0.0) >= descent.min_cosine
+    ]
+    return near[: descent.beam_width]
 
 
 def _visible(
