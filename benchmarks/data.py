@@ -8,12 +8,14 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from llama_index.core import Document
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import BaseNode, TextNode
 
 from llama_index.ragkit.evaluation import LabelledQuery
 
@@ -33,6 +35,8 @@ class Corpus:
     records : passage id -> the line it was read from, with recorded entities, triples and questions if any
     label_of : passage id -> topic, where any passage of a topic is a hit; empty elsewhere
     category_of : passage id -> category, where categories are known
+    pages_of : node id -> the pages that a chunk of a whole document lies on, that with most of it first; empty where no
+        node lies on two passages
     """
 
     nodes: tuple[TextNode, ...]
@@ -40,6 +44,7 @@ class Corpus:
     records: Mapping[str, Mapping[str, Any]]
     label_of: Mapping[str, str] = field(default_factory=dict)
     category_of: Mapping[str, str] = field(default_factory=dict)
+    pages_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def fresh_nodes(self) -> list[TextNode]:
         """Copies of the nodes: an index may write into those that it is given."""
@@ -47,7 +52,7 @@ class Corpus:
 
     def passages(self, node_ids: Sequence[str]) -> list[str]:
         """Nodes as passages, each at its first place."""
-        return list(dict.fromkeys(self.passage_of[node_id] for node_id in node_ids))
+        return list(dict.fromkeys(page for i in node_ids for page in self.pages_of.get(i, (self.passage_of[i],))))
 
 
 @dataclass(frozen=True)
@@ -68,25 +73,49 @@ class Task:
     dropped: tuple[str, ...] = ()
 
 
-def load(folder: Path, queries: Path | None = None, *, titled: bool = True) -> list[Task]:
-    """The tasks of a folder: one, or one for every side of recorded questions.
+def load(
+    folder: Path,
+    queries: Path | None = None,
+    *,
+    titled: bool = True,
+    documents: bool = False,
+    within: bool = False,
+    repeated: str = "",
+) -> list[Task]:
+    """The tasks of a folder: one, or one for every side of recorded questions, or one for each document.
 
     A folder with `articles/` is the sample archive; one with `corpus.jsonl[.gz]` and no questions of its
     own, but with questions in the corpus, is asked those: question k of passage c has the id `c#k` and is
     asked of a corpus that knows only the other questions. `queries` names a file to ask instead; where its ids are
-    of that form, it picks among the recorded questions. Without `titled`, only the texts of passages are indexed.
+    of that form, it picks among the recorded questions.
+
+    A folder with `documents.jsonl.gz` holds whole documents of many pages, of which a passage is one.
+
+    Parameters
+    ----------
+    titled : whether the title of a passage stands before its text
+    documents : whether passages are read as documents with a file name and cut by the stock splitter, as a directory
+        of files would be; whole documents of many pages always are
+    within : whether each question is asked of its document alone; for documents of many pages
+    repeated : a line that stands before every passage, such as the header of a page
     """
+    if (folder / "documents.jsonl.gz").exists():
+        rows = list(_lines(queries or _found(folder, "queries")))
+        return list(_filings(list(_lines(folder / "documents.jsonl.gz")), rows, within))
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
-        return [_task(corpus, list(_lines(queries or folder / "questions.jsonl")))]
+        return [_task(_split(corpus) if documents else corpus, list(_lines(queries or folder / "questions.jsonl")))]
     records = {str(row.get("id", row.get("doc_id"))): row for row in _lines(_found(folder, "corpus"))}
     if not titled:
         records = {key: {**row, "title": None} for key, row in records.items()}
+    if repeated:
+        records = {key: {**row, "title": _lines_of(repeated, row.get("title"))} for key, row in records.items()}
     own = _found(folder, "queries", needed=False)
     rows = list(_lines(queries or own)) if queries or own else None
     if own is None and (rows is None or all("#" in str(row["id"]) for row in rows)):
         return _recorded(records, None if rows is None else {str(row["id"]) for row in rows})
-    return [_task(_corpus(records), rows or [])]
+    corpus = _corpus(records)
+    return [_task(_split(corpus) if documents else corpus, rows or [])]
 
 
 def _recorded(records: Mapping[str, Mapping[str, Any]], wanted: Set[str] | None) -> list[Task]:
@@ -123,6 +152,78 @@ def _corpus(records: Mapping[str, Mapping[str, Any]]) -> Corpus:
         records=records,
         label_of={passage: row["topic"] for passage, row in records.items() if "topic" in row},
         category_of={passage: row["category"] for passage, row in records.items() if "category" in row},
+    )
+
+
+def _lines_of(*lines: str | None) -> str:
+    return "\n".join(line for line in lines if line)
+
+
+def _split(corpus: Corpus) -> Corpus:
+    """The passages as files with a name, cut by the stock splitter."""
+    passage_of = {}
+    files = []
+    for passage, row in corpus.records.items():
+        files.append(_document(passage, _lines_of(row.get("title"), row["text"])))
+    nodes = SentenceSplitter(id_func=_chunk_id).get_nodes_from_documents(files)
+    for node in nodes:
+        passage_of[node.node_id] = str(node.ref_doc_id)
+    return replace(corpus, nodes=tuple(nodes), passage_of=passage_of)  # type: ignore[arg-type]
+
+
+def _document(name: str, text: str) -> Document:
+    """A file as `SimpleDirectoryReader` reads it: its name is metadata, which no model reads."""
+    hidden = ["file_name"]
+    return Document(
+        text=text,
+        id_=name,
+        metadata={"file_name": f"{name}.txt"},
+        excluded_embed_metadata_keys=hidden,
+        excluded_llm_metadata_keys=hidden,
+    )
+
+
+def _chunk_id(place: int, document: BaseNode) -> str:
+    return f"{document.node_id}/{place}"
+
+
+def _filings(documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], within: bool) -> Iterator[Task]:
+    """Whole documents, their pages joined, cut by the stock splitter; a passage is a page.
+
+    One task for all documents, or one for each that a question is about.
+    """
+    if not within:
+        yield _task(_pages(documents), rows)
+        return
+    for document in documents:
+        asked = [row for row in rows if row["doc"] == document["id"]]
+        if asked:
+            yield _task(_pages([document]), asked)
+
+
+def _pages(documents: Sequence[Mapping[str, Any]]) -> Corpus:
+    splitter = SentenceSplitter(id_func=_chunk_id)
+    nodes: list[BaseNode] = []
+    pages_of: dict[str, Sequence[str]] = {}
+    records: dict[str, Mapping[str, Any]] = {}
+    for document in documents:
+        names = [f"{document['id']}#{number}" for number in range(len(document["pages"]))]
+        records |= {name: {"id": name, "text": text} for name, text in zip(names, document["pages"], strict=True)}
+        ends = np.cumsum([len(page) + 1 for page in document["pages"]])
+        for node in splitter.get_nodes_from_documents([_document(document["id"], "\n".join(document["pages"]))]):
+            start, end = node.start_char_idx or 0, node.end_char_idx or 0  # type: ignore[attr-defined]
+            first, last = np.searchsorted(ends, [start, max(start, end - 1)], side="right").tolist()
+            held = {
+                page: min(end, int(ends[page])) - max(start, int(ends[page]) - len(document["pages"][page]) - 1)
+                for page in range(first, min(last, len(names) - 1) + 1)
+            }
+            pages_of[node.node_id] = [names[page] for page in sorted(held, key=lambda page: -held[page])]
+            nodes.append(node)
+    return Corpus(
+        nodes=tuple(nodes),  # type: ignore[arg-type]
+        passage_of={node_id: pages[0] for node_id, pages in pages_of.items()},
+        records=records,
+        pages_of=pages_of,
     )
 
 

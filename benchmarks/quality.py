@@ -28,6 +28,7 @@ from llama_index.ragkit.evaluation.scoring import Metric
 
 __all__ = ["evaluate", "main", "run"]
 
+HEADER = "Annual Report 2023 - Confidential"  # as on every page of a document
 SHORTEST = 30  # passages that every ranking has, if the corpus has them
 
 Rankings = dict[str, dict[str, Ranking]]
@@ -36,7 +37,14 @@ Rankings = dict[str, dict[str, Ranking]]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark from the command line."""
     options = _options(sys.argv[1:] if arguments is None else arguments)
-    tasks = load(options.data, options.queries, titled=not options.untitled)
+    tasks = load(
+        options.data,
+        options.queries,
+        titled=not options.untitled,
+        documents=options.documents,
+        within=options.within,
+        repeated=HEADER if options.header else "",
+    )
     if options.half is not None:
         tasks = [replace(task, queries=task.queries[options.half :: 2]) for task in tasks]
     if options.limit:
@@ -59,6 +67,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--half", type=int, choices=(0, 1), help="every other question, from the first or the second")
     parser.add_argument("--untitled", action="store_true", help="index the text of passages without their titles")
+    parser.add_argument("--header", action="store_true", help=f"put one line before every passage: {HEADER!r}")
+    parser.add_argument("--documents", action="store_true", help="read passages as files, cut by the stock splitter")
+    parser.add_argument("--within", action="store_true", help="ask each question of its own document alone")
     parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
     parser.add_argument("--out", type=Path, help="write every ranking, one JSON object a query and system")
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions")
@@ -146,6 +157,8 @@ def _metrics(corpus: Corpus, multi_aspect: bool) -> dict[str, Metric]:
     metrics: dict[str, Metric] = {f"R@{k}": partial(recall_at_k, k=k) for k in (2, 5, 10)}
     metrics["all@5"] = partial(all_recall_at_k, k=5)
     metrics["MRR"] = reciprocal_rank
+    if corpus.pages_of:
+        metrics["R@20"] = partial(recall_at_k, k=20)
     if multi_aspect:
         ratios = multi_aspect_metrics(corpus.category_of)
         metrics.update(ratios if not corpus.label_of else {"success@n": ratios["success@n"]})

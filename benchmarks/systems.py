@@ -95,7 +95,7 @@ def hybrid_z(corpus: Corpus, embed_model: BaseEmbedding) -> System:
 
 def node_depth(corpus: Corpus) -> int:
     """How many nodes to ask for so that there are `DEPTH` passages among them, if the corpus has so many."""
-    chunked = len(corpus.nodes) > len(corpus.records)
+    chunked = len(corpus.nodes) > len(corpus.records) or bool(corpus.pages_of)
     return len(corpus.nodes) if chunked else min(DEPTH, len(corpus.nodes))
 
 

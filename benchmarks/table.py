@@ -13,19 +13,35 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.data import Task, load
-from benchmarks.embedding import cache_folder
+from benchmarks.embedding import MODELS, cache_folder
 from benchmarks.quality import evaluate
 from benchmarks.systems import METHODS
+from llama_index.ragkit.evaluation import Interval
 
 __all__ = ["main"]
 
 README = Path(__file__).with_name("README.md")
 ARCHIVE = README.parents[1] / "examples" / "archive"
+BASELINES = ("dense", "bm25", "hybrid", "hybrid-z")
+VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "2wiki": {"without titles": ("--untitled",), "a header for a title": ("--untitled", "--header")},
+    "financebench": {"within the document": ("--within",)},
+}
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+@dataclass(frozen=True)
+class Set:
+    """A corpus with its questions, and how it is read."""
+
+    name: str
+    folder: Path
+    arguments: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,70 +51,101 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=list(METHODS))
     parser.add_argument("--sets", nargs="+", help="names of data folders; all with labelled questions when left out")
     parser.add_argument("--parts", nargs="+", choices=sorted(PARTS), default=list(PARTS))
+    parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
     parser.add_argument("--kept", type=Path, default=cache_folder() / "table.jsonl", help="what was measured before")
     options = parser.parse_args(arguments)
-    folders = list(corpora(options.data))
-    kept = {(row["data"], row["method"], row["part"]): row for row in _kept(options.kept)}
+    known = {(row["data"], row["method"], row["part"]): row for row in _kept(options.kept)}
     for part in options.parts:
-        for folder in folders:
-            for method in options.methods if not options.sets or folder.name in options.sets else ():
-                if (folder.name, method, part) not in kept:
-                    row = {"data": folder.name, "method": method, "part": part, **PARTS[part](method, folder)}
-                    kept[folder.name, method, part] = row
+        for corpus in sets(options.data, options.embedding):
+            for method in options.methods if not options.sets or corpus.folder.name in options.sets else ():
+                if (corpus.name, method, part) not in known and not (part == "cost" and corpus.arguments):
+                    row = {"data": corpus.name, "method": method, "part": part, **PARTS[part](method, corpus)}
+                    known[corpus.name, method, part] = row
                     with options.kept.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(row) + "\n")
                     print(json.dumps(row), flush=True)
     rows: list[dict[str, Any]] = []
-    for folder in folders:
+    for name in dict.fromkeys(corpus.name for model in MODELS for corpus in sets(options.data, model)):
         for method in METHODS:
-            found = [kept[key] for part in PARTS if (key := (folder.name, method, part)) in kept]
-            rows += [{name: value for row in found for name, value in row.items()}] if found else []
+            found = [known[key] for part in PARTS if (key := (name, method, part)) in known]
+            rows += [{key: value for row in found for key, value in row.items()}] if found else []
     before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    README.write_text(f"{before}{BEGIN}\n{markdown(rows)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    table = f"{summary(rows)}\n\n{markdown(rows)}"
+    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
-def corpora(folder: Path) -> Iterator[Path]:
-    """The sample archive, and every data folder with labelled or recorded questions."""
-    yield ARCHIVE
-    for path in sorted(folder.iterdir()):
-        if any(path.glob("queries.jsonl*")) or path.name == "recorded_questions":
-            yield path
-        yield from (part.parent for part in sorted(path.glob("*/queries.jsonl*")))  # one folder a language
+def sets(folder: Path, model: str = "minilm") -> Iterator[Set]:
+    """The sample archive, and every data folder with labelled or recorded questions, each also as `VARIANTS` say."""
+    for path in [ARCHIVE, *sorted(folder.iterdir())]:
+        asked = any(path.glob("queries.jsonl*")) or path.name in (ARCHIVE.name, "recorded_questions")
+        for part in [path] if asked else [found.parent for found in sorted(path.glob("*/queries.jsonl*"))]:
+            name = str(part.relative_to(path.parent))
+            for how, arguments in {"": (), **VARIANTS.get(name, {})}.items():
+                told = ", ".join(x for x in (name, how, "" if model == "minilm" else model) if x)
+                yield Set(told, part, (*arguments, *(() if model == "minilm" else ("--embedding", model))))
 
 
-def quality(method: str, folder: Path) -> dict[str, Any]:
-    """How well a method finds the passages of a corpus, beside dense, BM25 and their fusion."""
+def quality(method: str, corpus: Set) -> dict[str, Any]:
+    """How well a method finds the passages of a corpus, beside dense, BM25 and both together."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "rankings.jsonl"
-        _run("benchmarks.quality", method, "--data", str(folder), "--out", str(out), "--resamples", "100")
+        given = ("--data", str(corpus.folder), "--out", str(out), "--resamples", "100")
+        _run("benchmarks.quality", method, *given, *corpus.arguments)
         rankings: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for row in _kept(out):
             rankings[row["system"]][row["id"]] = row["ranking"]
-    return _scores(load(folder), rankings, method)
+    return _scores(load(corpus.folder), rankings, method)
 
 
-def cost(method: str, folder: Path) -> dict[str, Any]:
+def cost(method: str, corpus: Set) -> dict[str, Any]:
     """What an index of a method over a corpus costs."""
-    found: dict[str, Any] = json.loads(_run("benchmarks.cost", method, "--data", str(folder)).splitlines()[-1])
+    found: dict[str, Any] = json.loads(_run("benchmarks.cost", method, "--data", str(corpus.folder)).splitlines()[-1])
     return {name: value for name, value in found.items() if name not in ("data", "method")}
 
 
-PARTS: dict[str, Callable[[str, Path], dict[str, Any]]] = {"quality": quality, "cost": cost}
+PARTS: dict[str, Callable[[str, Set], dict[str, Any]]] = {"quality": quality, "cost": cost}
 
 
 def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]]], method: str) -> dict[str, Any]:
     evaluations = evaluate(tasks, rankings)
     metric = "success@n" if tasks[0].multi_aspect else "R@5"
     own = evaluations[method]
-    shown = {name: name for name in ("dense", "bm25", "fusion")}
-    shown |= {"hybrid": "hybrid-z", "own": method, "off": f"{method}-off"}
-    gaps = {f"own_{key}": own.difference(evaluations[shown[key]], metric) for key in ("dense", "hybrid", "off")}
+    shown = {name: name for name in (*BASELINES, "fusion")} | {"own": method, "off": f"{method}-off"}
+    best = max(BASELINES, key=lambda name: evaluations[name].interval(metric).mean)
+    gaps = {name: own.difference(evaluations[shown[name]], metric) for name in (best, "hybrid-z", "off")}
+    gap = gaps[best]
     return {
         "questions": len(own.ids),
         "metric": metric,
         **{key: str(evaluations[name].interval(metric)) for key, name in shown.items()},
-        **{key: f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]" for key, gap in gaps.items()},
+        "best": best,
+        "verdict": "above" if gap.low > 0 else "below" if gap.high < 0 else "equal",
+        **{
+            f"own_{key}": _signed(gaps[name])
+            for key, name in (("best", best), ("hybrid-z", "hybrid-z"), ("off", "off"))
+        },
     }
+
+
+def _signed(gap: Interval) -> str:
+    return f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    """For each method, the corpora on which it is above, equal to, or below the best baseline.
+
+    Equal: the 95 % interval of the paired difference includes zero.
+    """
+    lines = ["| method | above the best baseline | equal | below |", "|---|---|---|---|"]
+    for method in METHODS:
+        own = [row for row in rows if row["method"] == method and "verdict" in row]
+        places = (
+            ", ".join(f"{row['data']} ({row['own_best'].split()[0]})" for row in own if row["verdict"] == verdict)
+            for verdict in ("above", "equal", "below")
+        )
+        if own:
+            lines.append(f"| {method} | " + " | ".join(places) + " |")
+    return "\n".join(lines)
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -110,12 +157,13 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         "metric": "metric",
         "dense": "dense",
         "bm25": "BM25",
-        "hybrid": "hybrid-z",
+        "hybrid": "hybrid",
+        "hybrid-z": "hybrid-z",
         "own": "its score",
         "off": "its structure off",
         "fusion": "fusion of dense, BM25, method",
-        "own_dense": "method - dense",
-        "own_hybrid": "method - hybrid-z",
+        "own_best": "method - best baseline",
+        "own_hybrid-z": "method - hybrid-z",
         "own_off": "method - off",
         "index_s": "index s (plain)",
         "query_ms": "query ms (plain)",
