@@ -43,7 +43,19 @@ each_package = pytest.mark.parametrize("name", NAMES)
 each_plugin = pytest.mark.parametrize("name", PLUGINS)
 
 # ragkit's folders: each imports only those before it, and the files above all folders.
-RAGKIT_ORDER = ("text", "vectors", "llm", "storage", "extraction", "html", "index", "evaluation", "compare", "testing")
+RAGKIT_ORDER = (
+    "text",
+    "vectors",
+    "llm",
+    "storage",
+    "extraction",
+    "html",
+    "index",
+    "evaluation",
+    "compare",
+    "serve",
+    "testing",
+)
 # Modules of ragkit that are public beside its root. The root imports LlamaIndex, so steps take theirs from these.
 PUBLIC = (
     "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "steps", "testing", "text", "validation",

@@ -23,6 +23,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.text.held import Held, TextWords, held
+from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["KeyphraseQuestionExtractor", "UtilityQuestionExtractor"]
@@ -116,8 +117,8 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     """Builds questions from the key phrases of a node's most informative sentences; needs no language model.
 
     One question per sentence: its phrases, without the words between them ("Ada Byron, Charles Babbage, London?"). See
-    :mod:`llama_index.gemrag.extraction.keyphrases`. Lines that repeat over the chunks of a document that are written
-    together (headers, footers, legal lines) are ignored.
+    :mod:`llama_index.gemrag.extraction.keyphrases`. Numbers in tables, code and addresses are left out. Lines that
+    repeat over the chunks of a document that are written together (headers, footers, legal lines) are ignored.
 
     Parameters
     ----------
@@ -139,5 +140,6 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""
         passage = yield from context.passage(node, None)
-        questions = yield from offload(key_questions, passage.body, self.num_questions, self.language)
+        text = prose(passage.body) or passage.body  # a table of numbers alone, or code, is asked for as it is
+        questions = yield from offload(key_questions, text, self.num_questions, self.language)
         return {"questions": questions}

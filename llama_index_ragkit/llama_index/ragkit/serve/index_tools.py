@@ -1,0 +1,113 @@
+"""`IndexTools`: what an agent can do with an index, as functions with values of JSON."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from llama_index.core import Document
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.index.derived_index import DerivedIndex
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.persist import persist
+
+__all__ = ["IndexTools"]
+
+MOST_RESULTS = 100
+
+Filters = Mapping[str, str | int | float | bool]
+
+
+class IndexTools:
+    """Retrieve, explain, insert and forget; each call awaits the index's own asynchronous method.
+
+    Parameters
+    ----------
+    index : the index
+    storage : the folder that it is persisted to after each write; None to leave that to the stores
+
+    Raises
+    ------
+    ConfigurationError
+        By a call, if an argument is invalid.
+    """
+
+    def __init__(self, index: DerivedIndex[Any, Any], storage: Path | None = None) -> None:
+        self._index = index
+        self._storage = storage
+        self._writing = asyncio.Lock()
+
+    def describe(self) -> dict[str, Any]:
+        """What the index is, and how much it holds."""
+        return {"index": type(self._index).__name__, "holds": repr(self._index)}
+
+    async def retrieve(self, question: str, top_k: int = 5, filters: Filters | None = None) -> list[dict[str, Any]]:
+        """The results for a question, best first: text, score, document, metadata."""
+        found = await self._retriever(top_k, filters).aretrieve(_asked(question))
+        return [_result(node) for node in found]
+
+    async def explain(self, question: str, top_k: int = 5, filters: Filters | None = None) -> list[dict[str, Any]]:
+        """Why each result for a question was found."""
+        explanations = await self._retriever(top_k, filters).aexplain(_asked(question))
+        return [_json(asdict(each)) for each in explanations if is_dataclass(each) and not isinstance(each, type)]
+
+    async def insert(
+        self, text: str, document_id: str | None = None, metadata: Filters | None = None
+    ) -> dict[str, Any]:
+        """Add a document, or replace the one of that id."""
+        if not text.strip():
+            raise ConfigurationError("The document has no text.")
+        document = Document(text=text, metadata=dict(metadata or {}), **({"id_": document_id} if document_id else {}))
+        async with self._writing:
+            await self._index.arefresh_ref_docs([document])
+            await self._persist()
+        return {"document_id": document.id_, **self.describe()}
+
+    async def forget(self, document_id: str) -> dict[str, Any]:
+        """Delete a document and all that was derived from it."""
+        async with self._writing:
+            if document_id not in self._index.ref_doc_info:
+                raise ConfigurationError(f"The index has no document {document_id!r}.")
+            await self._index.adelete_ref_doc(document_id, delete_from_docstore=True)
+            await self._persist()
+        return {"document_id": document_id, **self.describe()}
+
+    async def _persist(self) -> None:
+        if self._storage is not None:
+            await asyncio.to_thread(persist, self._index.storage_context, self._storage)
+
+    def _retriever(self, top_k: int, filters: Filters | None) -> Any:
+        if not 1 <= top_k <= MOST_RESULTS:
+            raise ConfigurationError(f"top_k must be from 1 to {MOST_RESULTS}, not {top_k}.")
+        only: dict[str, Any] = {}
+        if filters:
+            only["filters"] = MetadataFilters(filters=[MetadataFilter(key=k, value=v) for k, v in filters.items()])
+        return self._index.as_retriever(similarity_top_k=top_k, **only)
+
+
+def _asked(question: str) -> str:
+    if not question.strip():
+        raise ConfigurationError("The question is empty.")
+    return question
+
+
+def _result(found: NodeWithScore) -> dict[str, Any]:
+    node = found.node
+    return {
+        "id": node.node_id,
+        "text": plain_text(node),
+        "score": found.score,
+        "document_id": node.ref_doc_id,
+        "metadata": _json(node.metadata),
+    }
+
+
+def _json(value: Any) -> Any:
+    """The value as JSON has it; what JSON does not know is its text."""
+    readable: Callable[[Any], str] = str
+    return json.loads(json.dumps(value, default=readable))

