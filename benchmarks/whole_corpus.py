@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.retrievers.bm25 import BM25Retriever
 
 from benchmarks import quality_graphrag, quality_raptor
 from benchmarks.data import Task, load
 from benchmarks.embedding import minilm
 from llama_index.graphrag.found import FINDINGS_KEY
+from llama_index.graphrag.local_search import STATEMENTS_KEY
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.ragkit import HybridRetriever, count_tokens, run_steps
 from llama_index.ragkit.evaluation import bootstrap_interval, paired_bootstrap
@@ -50,19 +51,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
     (task,) = load(options.data)
     index = quality_graphrag.make_index(task.corpus, minilm(), argparse.Namespace(rules=False))
-    found = _systems(task, index)
+    asked = argparse.Namespace(mode="collapsed", paper=False, summary_tokens=None, target_size=None)
+    raptor = quality_raptor.make_index(task.corpus, minilm(), asked)
+    found = _systems(task, index, raptor)
+
+    def sources_of(node: BaseNode) -> Sequence[str]:
+        """The chunks that a result rests on."""
+        if node.node_id in task.corpus.passage_of:
+            return [node.node_id]
+        children = [child.node_id for child in node.child_nodes or ()]
+        return (
+            children
+            if FINDINGS_KEY in node.metadata or STATEMENTS_KEY in node.metadata
+            else raptor.leaves_of(node.node_id)
+        )
+
     for kind in KINDS:
         queries = [query for query in task.queries if kind in task.groups_of.get(query.id, ())]
         queries = queries if options.half is None else queries[options.half :: 2]
-        _at_equal_tokens(task, kind, queries, found)
+        _at_equal_tokens(task, kind, queries, found, sources_of)
         _assessor(task, kind, queries, index)
 
 
-def _systems(task: Task, index: Any) -> dict[str, Search]:
+def _systems(task: Task, index: Any, raptor: Any) -> dict[str, Search]:
     corpus, model = task.corpus, minilm()
     every = len(corpus.nodes)
-    asked = argparse.Namespace(mode="collapsed", paper=False, summary_tokens=None, target_size=None)
-    raptor = quality_raptor.make_index(corpus, model, asked)
     plain = {
         "dense": HybridRetriever(corpus.fresh_nodes(), model, lexical_weight=0.0, similarity_top_k=every),
         "BM25": BM25Retriever.from_defaults(nodes=list(corpus.nodes), similarity_top_k=every, verbose=False),
@@ -81,7 +94,13 @@ def _systems(task: Task, index: Any) -> dict[str, Search]:
     return {**systems, "local, mixed": budgeted(context="mixed"), "global": budgeted(mode="global")}
 
 
-def _at_equal_tokens(task: Task, kind: str, queries: Sequence[Any], systems: dict[str, Search]) -> None:
+def _at_equal_tokens(
+    task: Task,
+    kind: str,
+    queries: Sequence[Any],
+    systems: dict[str, Search],
+    sources_of: Callable[[BaseNode], Sequence[str]],
+) -> None:
     shares: dict[tuple[str, int], list[float]] = {}
     articles: dict[tuple[str, int], list[int]] = {}
     valid = findings = 0
@@ -95,8 +114,7 @@ def _at_equal_tokens(task: Task, kind: str, queries: Sequence[Any], systems: dic
                     if cost > left:
                         continue
                     left -= cost
-                    sources = [child.node_id for child in result.node.child_nodes or ()] or [result.node.node_id]
-                    passages.update(dict.fromkeys(task.corpus.passages(sources)))
+                    passages.update(dict.fromkeys(task.corpus.passages(sources_of(result.node))))
                     for _, nodes in result.node.metadata.get(FINDINGS_KEY, ()):
                         findings += 1
                         valid += bool(nodes) and set(nodes) <= task.corpus.passage_of.keys()

@@ -129,7 +129,8 @@ class SearchConfig(DriftConfig):
         without ratings [None; published None, with dynamic selection 1]
     relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
         reports [None; published in microsoft/intelligence-toolkit 50]
-    feedback : weight of the similarity to the best chunk found relevant, at least 0 [0.5; published 0]
+    feedback : weight of the similarity to the best chunk found relevant, at least 0 [0, as published: beside hybrid
+        nearness it found no more]
     num_workers : calls of a model at once, at least 1 [4]
     max_reports : reports that one question may have written, at least 0; None for no limit [20]
     """
@@ -151,7 +152,7 @@ class SearchConfig(DriftConfig):
     level: int | None = None
     rating_threshold: float | None = None
     relevance_budget: int | None = None
-    feedback: float = 0.5
+    feedback: float = 0.0
     max_reports: int | None = 20
     num_workers: int = 4
 
@@ -205,6 +206,5 @@ PUBLISHED_SEARCH: Mapping[str, Any] = {
     "max_reports": None,
     "max_calls": 67,
     "follow_ups": 20,
-    "feedback": 0.0,
 }
 """The published values of a search."""

@@ -22,6 +22,8 @@ __all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "repor
 REPORT_KEY = "graphrag_report"
 FINDINGS_KEY = "graphrag_findings"
 
+_STARTS = 5
+
 Floats = NDArray[np.float64]
 
 
@@ -127,6 +129,11 @@ class GraphRAGFound:
     calls: int = 0
     tokens: int = 0
     keep_all: bool = False
+
+    @property
+    def starts(self) -> Sequence[Link]:
+        """The links that a reader is shown: those by names and vectors; without any, the five surest by chunks."""
+        return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
 def report_node(state: GraphRAGState, view: GraphView, community: int, report: Report) -> TextNode:

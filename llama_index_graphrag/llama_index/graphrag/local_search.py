@@ -18,7 +18,7 @@ from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
 from llama_index.ragkit.vectors.question_scores import best_rows
 
-__all__ = ["UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
+__all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
 
 UNLINKED = "the question leads to no entity of the graph; chunks are ranked by similarity alone"
 UNTRUSTED = "the entities point at many chunks, or elsewhere than the words of the question; ranked by similarity alone"
@@ -28,7 +28,7 @@ _SEED_POWER = 4
 _CONTEXT_ENTITIES = 10  # of a mixed context, as published
 _MOST_REPORTS = 20
 _MOST_CHUNKS = 100
-_STATEMENTS_KEY = "graphrag_statements"
+STATEMENTS_KEY = "graphrag_statements"
 
 
 def linked_chunks(
@@ -141,7 +141,7 @@ def mixed_context(
     if kept_lines:
         text = "\n".join(lines[i][0] for i in kept_lines)
         nodes = list(dict.fromkeys(node for i in kept_lines for node in lines[i][1]))
-        derived.append(derived_node(content_id("graphrag statements", text), text, {_STATEMENTS_KEY: True}, nodes))
+        derived.append(derived_node(content_id("graphrag statements", text), text, {STATEMENTS_KEY: True}, nodes))
     best = max((score for _, score in ranking), default=0.0)
     return GraphRAGFound(
         view=view,
