@@ -1,6 +1,9 @@
 """Graph RAG in the quality benchmark. No LLM: triples are those recorded with the corpus, or names read by rules."""
 
 import argparse
+import gzip
+import json
+from pathlib import Path
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -10,7 +13,7 @@ from benchmarks.systems import Dense, Ranking, System, node_depth
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, RecordedExtractor
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 
-__all__ = ["add_arguments", "build", "extractor_of", "make_index"]
+__all__ = ["add_arguments", "build", "extractor_of", "make_index", "published_tables"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,3 +63,12 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     for spread in options.spreads:
         systems[f"spread {spread:g}"] = system(index.as_retriever(similarity_top_k=depth, spread=spread))
     return systems
+
+
+def published_tables(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a recorded run of the command-line tool, stored as JSON lines."""
+    tables = {}
+    for name in ("text_units", "entities", "relationships", "communities", "community_reports"):
+        with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            tables[name] = [json.loads(line) for line in lines]
+    return tables

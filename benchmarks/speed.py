@@ -19,6 +19,7 @@ __all__ = ["METHODS", "main", "measure"]
 
 METHODS: dict[str, tuple[str, ...]] = {
     "gemrag": ("benchmarks.speed_gemrag",),
+    "graphrag": ("benchmarks.speed_graphrag",),
     "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
     "mrag": ("benchmarks.speed_mrag",),
     "pgrag": ("benchmarks.speed_pgrag",),

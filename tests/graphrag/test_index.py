@@ -27,8 +27,13 @@ SMALL = {"report_tokens": 12, "context_tokens": 60}
 
 
 def offline(given=(), **kwargs) -> GraphRAGIndex:
-    options = {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer(), **kwargs}
-    return GraphRAGIndex(nodes=list(given), embed_model=HashEmbedding(), **options)
+    options = {
+        "extractor": CooccurrenceExtractor(),
+        "summarizer": ExtractiveSummarizer(),
+        "embed_model": HashEmbedding(),
+        **kwargs,
+    }
+    return GraphRAGIndex(nodes=list(given), **options)
 
 
 def with_llm(given=(), **kwargs) -> tuple[GraphRAGIndex, ScriptedLLM]:
@@ -93,7 +98,7 @@ def test_a_name_that_comes_back_from_a_short_form_is_found_again() -> None:
     given = [*nodes(["one"], "a"), *nodes(["two"], "b")]
     for node in given:
         node.relationships = nodes(["x"], "doc")[0].relationships
-    index = offline(given, extractor=RecordedExtractor(records))
+    index = offline(given, extractor=RecordedExtractor(records), entity_vectors=True)
     assert list(index.state.graph.entities) == ["ebenezer scrooge"]
     index.delete_nodes(["a-0"], delete_from_docstore=True)
     assert list(index.state.graph.entities) == ["scrooge"]

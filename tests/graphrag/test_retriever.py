@@ -9,9 +9,10 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 from tests.graphrag.scripted import LIGHTS, answer, corpus, nodes
 from tests.graphrag.test_index import SMALL, offline, with_llm
+from tests.shifted import ShiftedEmbedding
 
 from llama_index.graphrag import GraphRAGPostprocessor, GraphRAGQueryEngine, ReportMapReduce
-from llama_index.ragkit import RetryPolicy, count_tokens
+from llama_index.ragkit import HybridRetriever, RetryPolicy, count_tokens
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
@@ -24,22 +25,74 @@ def ids(found: list[NodeWithScore]) -> list[str]:
 
 
 def test_chunks_about_the_entities_of_a_question_come_first() -> None:
-    retriever = offline(corpus()).as_retriever(similarity_top_k=2, entities_top_k=0, spread=0, structure_weight=9)
+    retriever = offline(corpus()).as_retriever(similarity_top_k=2, seed_chunks=0, spread=0)
     assert set(ids(retriever.retrieve("Which things concern Bede Orr?"))) == {"lights-0", "lights-1"}
     why = retriever.explain("Which things concern Bede Orr?")[0]
     assert [(link.entity, link.kind, link.asked) for link in why.linked] == [("bede orr", "name", "Bede Orr")]
     assert any("Bede Orr" in statement for statement in why.statements)
     assert why.share == 1
+    assert 0 < why.trust <= 1
+    assert why.lexical > 0
     assert why.fallback == ""
 
 
-def test_without_structure_the_ranking_is_that_of_similarity() -> None:
+def test_a_chunk_that_shares_no_word_with_the_question_is_found_through_the_graph() -> None:
+    chain = [
+        "Ada Byron met Charles Babbage.",
+        "Charles Babbage designed the Difference Machine.",
+        *(f"Number {i} is {word} here." for i, word in enumerate(["bread", "silk", "salt", "rain", "rope", "tin"])),
+    ]
+    index = offline(nodes(chain, "chain"))
+    ranked = {
+        weight: ids(
+            index.as_retriever(similarity_top_k=8, structure_weight=weight).retrieve("Whom did Ada Byron meet?")
+        )
+        for weight in (0, 4)
+    }
+    assert ranked[4][:2] == ["chain-0", "chain-1"]
+    assert ranked[0].index("chain-1") >= ranked[4].index("chain-1")
+
+
+def test_without_structure_the_ranking_is_that_of_nearness() -> None:
     index = offline(corpus())
     basic = index.as_retriever(mode="basic", similarity_top_k=6).retrieve(QUESTION)
     plain = index.as_retriever(structure_weight=0, similarity_top_k=6).retrieve(QUESTION)
-    assert ids(plain) == ids(basic)
+    assert [(r.node_id, r.score) for r in plain] == [(r.node_id, r.score) for r in basic]
+    hybrid = HybridRetriever(corpus(), HashEmbedding(), similarity_top_k=6).retrieve(QUESTION)
+    assert [(r.node_id, r.score) for r in basic] == [(r.node_id, r.score) for r in hybrid]
     dense = VectorStoreIndex(corpus(), embed_model=HashEmbedding()).as_retriever(similarity_top_k=6).retrieve(QUESTION)
-    assert [round(r.get_score(), 6) for r in basic] == [round(r.get_score(), 6) for r in dense]
+    assert ids(index.as_retriever(mode="basic", lexical_weight=0, similarity_top_k=6).retrieve(QUESTION)) == ids(dense)
+
+
+MODES = [
+    {},
+    {"context": "mixed", "token_budget": 200},
+    {"entities_top_k": 3, "seed_chunks": 0},
+    {"mode": "basic"},
+    {"mode": "global", "token_budget": 60},
+    {"mode": "global", "relevance_budget": 3},
+]
+
+
+@pytest.mark.parametrize("common", [0.5, 2.0])
+@pytest.mark.parametrize("options", MODES, ids=str)
+def test_the_scale_of_cosines_changes_no_score(common: float, options: dict[str, Any]) -> None:
+    plain, shifted = (
+        offline(corpus(), embed_model=ShiftedEmbedding(common=c, dim=256), llm=ScriptedLLM(answer), entity_vectors=True)
+        .as_retriever(similarity_top_k=9, **options)
+        .retrieve("Where did Bede Orr see silk?")
+        for c in (0.0, common)
+    )
+    assert ids(plain) == ids(shifted)
+    assert [r.score for r in plain] == pytest.approx([r.score for r in shifted], abs=1e-4)
+
+
+def test_links_by_vectors_need_vectors_of_entities() -> None:
+    with pytest.raises(ConfigurationError, match="entity_vectors"):
+        offline(corpus()).as_retriever(entities_top_k=3)
+    index = offline(corpus(), entity_vectors=True)
+    why = index.as_retriever(entities_top_k=3, link_threshold=0, seed_chunks=0).explain("silk velsin loom")
+    assert {link.kind for link in why[0].linked} == {"vector"} or why[0].linked[0].kind == "name"
 
 
 def test_a_question_without_an_entity_is_a_similarity_search_and_says_so() -> None:

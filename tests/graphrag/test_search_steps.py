@@ -11,12 +11,12 @@ from llama_index.graphrag.config import DriftConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
-from llama_index.graphrag.search.chunk_scores import activations, chunk_scores, chunk_shares, trust
+from llama_index.graphrag.search.chunk_scores import activations, chunk_shares, combined, trust
 from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.estimate import global_cost
-from llama_index.graphrag.search.linking import Link, known_names, linked_entities
+from llama_index.graphrag.search.linking import Link, known_names, linked_entities, relative
 from llama_index.graphrag.search.map_reduce import BatchResult, Point, checked_points, collected
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
@@ -83,23 +83,38 @@ def test_activation_goes_on_to_neighbours_by_weight() -> None:
     shares = chunk_shares(graph, active)
     best = 1 / 2 + 0.2 / 2 + 0.1
     assert shares == pytest.approx({"c0": 1.0, "c1": (1 / 2 + 0.2 / 2) / best})
-    assert chunk_shares(graph, active, allowed={"c1"}) == {"c1": 1.0}
 
 
-def test_structure_counts_as_far_as_it_points_at_few_chunks() -> None:
-    assert trust([1.0, 0.5]) == pytest.approx(np.exp(-4 * 0.1))
-    scores = chunk_scores(np.zeros(3), np.array([1.0, 0.0, 0.0]), 2.0)
-    assert scores.tolist() == [2.0, 0.0, 0.0]
-    assert chunk_scores(np.ones(2), np.zeros(2), 2.0).tolist() == [1.0, 1.0]
+def test_structure_counts_as_far_as_it_points_at_few_chunks_and_at_the_nearest() -> None:
+    nearest_first = np.array([2.0, 1.0, 0.0])
+    assert trust(nearest_first, np.array([1.0, 0.5, 0.0])) == pytest.approx(np.exp(-4 * 0.1))
+    assert trust(nearest_first, np.array([0.0625, 1.0, 0.0])) == pytest.approx(np.exp(-4 * 0.0625 / 5) * 0.5)
+    assert trust(nearest_first, np.zeros(3)) == trust(nearest_first, np.array([0.0, 1.0, 1.0])) == 0.0
+    scores = combined(nearest_first, np.array([1.0, 1.0, 0.0]), 0.5)
+    assert scores.tolist() == pytest.approx([2.0, 1.0, 0.5 * np.log(1e-4 / 1.0001)])
+    assert combined(nearest_first, np.zeros(3), 0.0) is nearest_first
 
 
 def test_links_are_names_then_vectors_then_chunks() -> None:
     names = known_names(statement_graph(CHUNKS))
-    links = linked_entities("Who met Ada?", names, [("bede", 0.9), ("ada", 0.8), ("cai", 0.4)])
+    links = linked_entities("Who met Ada?", names, [("bede", 0.9), ("ada", 0.8)])
     assert [(link.entity, link.kind) for link in links] == [("ada", "name"), ("bede", "vector")]
-    only_chunks = linked_entities("who?", names, chunks=[["cai"], ["cai", "dora"]])
-    assert [(link.entity, link.weight) for link in only_chunks] == [("cai", 1.0), ("dora", 0.5)]
+    assert links[0].weight == 1.8
+    by_chunks = linked_entities("who?", names, chunks=[(0.8, ["cai"]), (0.4, ["cai", "dora"])])
+    assert [(link.entity, link.kind, link.weight) for link in by_chunks] == [
+        ("cai", "chunk", 1.0),
+        ("dora", "chunk", 0.2),
+    ]
     assert linked_entities("who?", names) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.floats(0.01, 9), st.floats(-9, 9))
+def test_places_between_the_last_and_the_first_know_no_scale(values: list[float], scale: float, offset: float) -> None:
+    given_values = np.round(np.sort(values)[::-1], 3)
+    expected = relative(given_values, 2)
+    assert relative(given_values * scale + offset, 2) == pytest.approx(expected, abs=1e-6)
+    assert expected.min() == 0
+    assert expected.max() in (0, 1)
 
 
 def test_names_belong_to_their_scope() -> None:

@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphrag.strategies import chunks, corpora, ids
 
+from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
+from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
 from llama_index.graphrag.graph.resolution import representative, representatives, short_forms
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.graph.statement_graph import StatementGraph, majority
+from llama_index.graphrag.state import GraphView, GraphViews
 from llama_index.ragkit.errors import ConfigurationError
 
 SCROOGE = ChunkStatements(
@@ -67,8 +70,8 @@ def test_what_an_entity_is_follows_from_its_statements() -> None:
         "SCROOGE: An uncle.",
         "Scrooge - Marley: mourns",
     ]
-    assert [s.chunk_id for s in graph.statements_about("marley", allowed={"n2"})] == ["n2"]
-    assert graph.descriptions("ebenezer scrooge", allowed={"n2"}) == ["An uncle."]
+    assert {s.chunk_id for s in graph.statements_about("marley")} == {"n1", "n2"}
+    assert graph.name_of("ebenezer scrooge", allowed={"n2"}) == "ebenezer scrooge"
 
 
 def test_a_short_form_loses_its_long_form_with_the_chunk_that_had_it() -> None:
@@ -105,15 +108,17 @@ def test_any_inserts_and_deletes_give_the_graph_of_what_is_left(
 
 @settings(max_examples=60, deadline=None)
 @given(corpora, st.sets(st.sampled_from(ids)))
-def test_the_graph_of_allowed_chunks_has_their_counts_alone(
+def test_what_a_filtered_query_sees_is_the_graph_of_the_allowed_chunks(
     corpus: tuple[ChunkStatements, ...], allowed: set[str]
 ) -> None:
     graph = statement_graph(corpus)
-    seen = entity_graph(graph, allowed)
-    pairs = {pair: where & allowed for pair, where in slow_links(graph).items() if where & allowed}
-    assert dict(edges(seen)) == {pair: len(where) for pair, where in pairs.items()}
-    assert set(seen.names) == {key for key, where in graph.entities.items() if set(where) & allowed}
-    assert edges(entity_graph(graph)) == edges(entity_graph(graph, {c.chunk_id for c in corpus}))
+    views = GraphViews(GraphView(graph, AgglomerativeClustering(), GraphRAGConfig(), ""))
+    seen = views.restricted(frozenset(allowed))
+    gone = {chunk.chunk_id for chunk in corpus} - allowed
+    alone = statement_graph(c.without_merged(gone) for c in corpus if c.chunk_id in allowed)
+    assert seen.graph == alone
+    assert edges(seen.entities) == edges(entity_graph(alone))
+    assert seen.names == GraphView(alone, views.everything.clustering, GraphRAGConfig(), "").names
 
 
 def edges(graph: EntityGraph) -> list[tuple[tuple[str, str], int]]:

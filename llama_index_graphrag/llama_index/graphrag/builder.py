@@ -57,7 +57,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     Raises
     ------
     ConfigurationError
-        If `partition_by` is not that of the stored index.
+        If `partition_by` or `entity_vectors` is not that of the stored index.
     """
 
     def __init__(
@@ -70,11 +70,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             "clustering", chosen, ("cluster", "fingerprint"), wanted, "graphrag"
         )
         stored = storage.struct.params.get("graphrag", {})
-        if stored and stored.get("partition_by") != config.partition_by:
-            raise ConfigurationError(
-                f"The index was built with partition_by={stored.get('partition_by')!r}, not {config.partition_by!r}. "
-                "Leave it out, or build a new index."
-            )
+        for name in ("partition_by", "entity_vectors"):
+            if stored and stored.get(name) != getattr(config, name):
+                raise ConfigurationError(
+                    f"The index was built with {name}={stored.get(name)!r}, not {getattr(config, name)!r}. "
+                    "Leave it out, or build a new index."
+                )
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
@@ -94,9 +95,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
                 if record.id in entries
             )
         )
-        names = names_of(graph)
-        space = self.storage.spaces[ENTITIES]
-        yield from space.remove([row.id for row in space.store.snapshot().records if row.key not in names])
+        if self.config.entity_vectors:
+            names = names_of(graph)
+            space = self.storage.spaces[ENTITIES]
+            yield from space.remove([row.id for row in space.store.snapshot().records if row.key not in names])
         stored = yield from self.storage.records.get_all(REPORTS)
         reports = {key: WrittenReport.from_record(stored[key]) for key in sorted(stored)}
         gone = [key for key, report in reports.items() if not graph.chunks.keys() >= set(report.nodes)]
@@ -156,6 +158,8 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
 
     def _remove_names(self, graph: StatementGraph, removed: Sequence[ChunkStatements]) -> Steps[None]:
         """Delete the rows of names that no chunk states any more."""
+        if not self.config.entity_vectors:
+            return
         before = {scoped(chunk.scope, name) for chunk in removed for name, _ in chunk.typed_names}
         if before - graph.entities.keys():
             yield from self.storage.spaces[ENTITIES].remove(map(name_id, sorted(before - names_of(graph))))
@@ -165,7 +169,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         rows = self.storage.snapshot(ENTITIES)
         named = dict.fromkeys(scoped(chunk.scope, name) for chunk in added for name, _ in chunk.typed_names)
         new = sorted(name for name in named if name_id(name) not in rows)
-        if new:
+        if new and self.config.entity_vectors:
             ids = [name_id(name) for name in new]
             texts = list(dict.fromkeys(map(bare, new)))
             vectors = yield from self.resources.embed(texts, "entities")

@@ -10,10 +10,12 @@ from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
     "PUBLISHED_INDEX",
     "PUBLISHED_SEARCH",
+    "ChunkOrder",
     "Context",
     "DriftConfig",
     "GraphRAGConfig",
@@ -22,6 +24,7 @@ __all__ = [
     "SearchMode",
 ]
 
+ChunkOrder = Literal["score", "entities"]
 Context = Literal["chunks", "mixed"]
 ReportTime = Literal["lazy", "deferred", "eager"]
 SearchMode = Literal["local", "global", "drift", "basic"]
@@ -40,6 +43,8 @@ class GraphRAGConfig:
     context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
         community [None]
+    entity_vectors : whether names of entities are embedded, for links by vectors [False; published True, with their
+        descriptions]
 
     Raises
     ------
@@ -51,6 +56,7 @@ class GraphRAGConfig:
     report_tokens: int = 800
     context_tokens: int = 4000
     partition_by: str | None = None
+    entity_vectors: bool = False
 
     def __post_init__(self) -> None:
         check_choice("reports", self.reports, get_args(ReportTime))
@@ -98,13 +104,22 @@ class SearchConfig(DriftConfig):
     ----------
     mode : "local" starts from the entities of the question, "global" reads reports on the whole corpus, "drift" asks
         follow-up questions, "basic" is a search by similarity alone [local]
+    lexical_weight : of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.6; published 0]
     context : of a local search. "chunks" for chunks alone; "mixed" for reports and statements too [chunks; published
         mixed]
-    entities_top_k : entities that are linked by their vectors, at least 0 [10; published 10]
-    link_threshold : least cosine of such a link, in [-1, 1] [0.5; published none]
+    entities_top_k : entities that are linked by their vectors, at least 0; for an index with `entity_vectors`
+        [0; published 10]
+    link_threshold : least weight of such a link, the place of its cosine between those of the 100th and the first
+        entity, in [0, 1] [0.5; published 0]
+    seed_chunks : nearest chunks whose entities are linked too, at least 0 [20; published 0]
+    seed_weight : of the nearest of these beside an entity that the question names, at least 0 [1]
     spread : share of a link's weight that goes on to the neighbours of the entity, in [0, 1) [0.3; published 0]
-    structure_weight : of the share of linked statements beside similarity, at least 0 [1; published: chunks are ranked
-        by entities alone]
+    structure_weight : of the logarithm of the share of linked statements beside nearness, where it is trusted fully, at
+        least 0 [4; published: chunks are ranked by entities alone]
+    chunk_order : of a mixed context: "score" ranks chunks as without it, "entities" by the linked entities alone
+        [score; published entities]
+    fill : of a mixed context: whether what does not fit is passed over, and room that is left goes to the next part
+        [True; published False]
     report_share, statement_share : of a mixed context for reports, and for entities and relations, at least 0 and
         together at most 1; the rest is for chunks [0.15, 0.35; published the same]
     relations_per_entity : relations to entities that are not linked, for each that is, at least 0 [10; published 10]
@@ -114,24 +129,30 @@ class SearchConfig(DriftConfig):
         without ratings [None; published None, with dynamic selection 1]
     relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
         reports [None; published in microsoft/intelligence-toolkit 50]
-    feedback : weight of the similarity to the best chunk found relevant, at least 0 [0.5; published 0]
+    feedback : weight of the similarity to the best chunk found relevant, at least 0 [0, as published: beside hybrid
+        nearness it found no more]
     num_workers : calls of a model at once, at least 1 [4]
     max_reports : reports that one question may have written, at least 0; None for no limit [20]
     """
 
     mode: SearchMode = "local"
+    lexical_weight: float = LEXICAL_WEIGHT
     context: Context = "chunks"
-    entities_top_k: int = 10
+    entities_top_k: int = 0
     link_threshold: float = 0.5
+    seed_chunks: int = 20
+    seed_weight: float = 1.0
     spread: float = 0.3
-    structure_weight: float = 1.0
+    structure_weight: float = 4.0
+    chunk_order: ChunkOrder = "score"
+    fill: bool = True
     report_share: float = 0.15
     statement_share: float = 0.35
     relations_per_entity: int = 10
     level: int | None = None
     rating_threshold: float | None = None
     relevance_budget: int | None = None
-    feedback: float = 0.5
+    feedback: float = 0.0
     max_reports: int | None = 20
     num_workers: int = 4
 
@@ -140,7 +161,11 @@ class SearchConfig(DriftConfig):
         check_choice("mode", self.mode, get_args(SearchMode))
         check_choice("context", self.context, get_args(Context))
         check_count("entities_top_k", self.entities_top_k, 0)
-        check_number("link_threshold", self.link_threshold, -1, 1)
+        check_number("lexical_weight", self.lexical_weight, 0, 1)
+        check_number("link_threshold", self.link_threshold, 0, 1)
+        check_count("seed_chunks", self.seed_chunks, 0)
+        check_number("seed_weight", self.seed_weight, 0)
+        check_choice("chunk_order", self.chunk_order, get_args(ChunkOrder))
         check_number("spread", self.spread, 0, 1, below=True)
         check_number("structure_weight", self.structure_weight, 0)
         check_number("report_share", self.report_share, 0, 1)
@@ -160,17 +185,26 @@ class SearchConfig(DriftConfig):
             )
 
 
-PUBLISHED_INDEX: Mapping[str, Any] = {"reports": "eager", "report_tokens": 2700, "context_tokens": 8000}
+PUBLISHED_INDEX: Mapping[str, Any] = {
+    "reports": "eager",
+    "report_tokens": 2700,
+    "context_tokens": 8000,
+    "entity_vectors": True,
+}
 """The published values of an index; 2,000 words are taken for 2,700 tokens."""
 
 PUBLISHED_SEARCH: Mapping[str, Any] = {
     "context": "mixed",
-    "link_threshold": -1.0,
+    "lexical_weight": 0.0,
+    "entities_top_k": 10,
+    "link_threshold": 0.0,
+    "seed_chunks": 0,
     "spread": 0.0,
+    "chunk_order": "entities",
+    "fill": False,
     "level": 2,
     "max_reports": None,
     "max_calls": 67,
     "follow_ups": 20,
-    "feedback": 0.0,
 }
 """The published values of a search."""

@@ -62,12 +62,13 @@ def drift_chunks(
     found = yield from linked_chunks(query, query.text, vector, options)
     view = found.view
     if not (yield from offload(lambda: len(view.hierarchy))):
-        return GraphRAGFound(view, found.ranking, EMPTY, cosines=found.cosines)
+        return GraphRAGFound(view, found.ranking, EMPTY, near=found.near)
     reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
     drift = Drift(options)
     reason, calls = "", 0
     try:
-        nearness = yield from offload(nearest_communities, view, (yield from similarities(query, vector)))
+        near = yield from similarities(query, options.lexical_weight)
+        nearness = yield from offload(nearest_communities, view, near)
         form = yield from reports.read([int(nearness.argmax())])
         calls += 1
         hypothesis = yield from ask(
@@ -78,7 +79,7 @@ def drift_chunks(
             question=fence([query.text], "question"),
         )
         vector = yield from query.resources.embed_query(hypothesis, query.state.chunks.dim)
-        nearness = yield from offload(nearest_communities, view, (yield from similarities(query, vector)))
+        nearness = yield from offload(nearest_communities, view, (yield from similarities(query, 0.0, vector)))
         nearest = sorted(range(len(nearness)), key=lambda community: (-nearness[community], community))
         read = yield from reports.read(nearest[: options.primer_reports])
         findings = [finding for report in read.values() for finding in report.findings]
@@ -106,7 +107,7 @@ def drift_chunks(
         links=found.links,
         active=found.active,
         shares=found.shares,
-        cosines=found.cosines,
+        near=found.near,
         answers=drift.answers,
         calls=calls + reports.calls,
     )

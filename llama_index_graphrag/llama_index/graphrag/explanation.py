@@ -21,8 +21,10 @@ class GraphRAGExplanation:
     ----------
     node_id, text : the node
     score : the retriever's score
-    cosine : of the question and a chunk, in [-1, 1]; None where it was not used
+    cosine : of the question and a chunk, in [-1, 1]; None for other nodes
+    lexical : BM25 score of a chunk, at least 0; None for other nodes
     share : of the activations, as a share of the best chunk's, in (0, 1]; None for none
+    trust : how far the shares counted beside nearness, in [0, 1]; None where the search does not ask
     linked : the entities that the question leads to, and how
     entities : entities of the node with their activations, highest first
     statements : what the node states about linked entities; for a report, its findings
@@ -38,7 +40,9 @@ class GraphRAGExplanation:
     text: str
     score: float
     cosine: float | None = None
+    lexical: float | None = None
     share: float | None = None
+    trust: float | None = None
     linked: Sequence[Link] = ()
     entities: Sequence[tuple[str, float]] = ()
     statements: Sequence[str] = ()
@@ -66,8 +70,10 @@ def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> Grap
         node_id=node_id,
         text=text,
         score=score,
-        cosine=found.cosines.get(node_id),
+        cosine=None if found.near is None else found.near.cosine(node_id),
+        lexical=None if found.near is None else found.near.lexical(node_id),
         share=found.shares.get(node_id),
+        trust=found.trust,
         linked=found.links,
         entities=[(view.graph.name_of(key), weight) for key, weight in active[:_SHOWN]],
         statements=[line.text for line in lines[:_SHOWN]] if node is None else text.split("\n")[1:],

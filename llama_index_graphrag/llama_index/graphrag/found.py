@@ -13,85 +13,84 @@ from llama_index.graphrag.search.cut import Cut
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node, offload
-from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 __all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
 
 REPORT_KEY = "graphrag_report"
 FINDINGS_KEY = "graphrag_findings"
 
+_STARTS = 5
+
 Floats = NDArray[np.float64]
-_EXACT = 50_000  # chunks; their exact cosines take some 30 ms
-_STANDARD = 100  # best chunks that similarities are standardised by
-_DECIMALS = 10  # hides the order of a sum
 
 
 @dataclass(frozen=True)
 class Similarities:
-    """Chunks that a query may see, and how similar to the question they are.
+    """How near the chunks are to a question.
 
     Attributes
     ----------
     state : whose chunks they are
-    rows : int64, shape (n,), in `state.chunks`
-    cosines : shape (n,)
+    nearness : of all chunks, dense and lexical; scores of -inf for those that the query may not see
     """
 
     state: GraphRAGState
-    rows: NDArray[np.int64]
-    cosines: Floats
+    nearness: Nearness
 
     @property
-    def standard(self) -> Floats:
-        """Cosines standardised by the mean and standard deviation of the 100 best, shape (n,).
+    def scores(self) -> Floats:
+        """Nearness in standard deviations, shape (n,). The scale of a model's cosines has no influence on it."""
+        return self.nearness.scores
 
-        Shifting or stretching all cosines, as embedding models differ, changes nothing.
-        """
-        best = np.sort(self.cosines)[::-1][:_STANDARD]
-        spread = float(best.std()) if best.size else 0.0
-        if spread < 1e-9:
-            return np.zeros_like(self.cosines)
-        found: Floats = ((self.cosines - best.mean()) / spread).round(_DECIMALS)
-        return found
-
+    @property
     def ids(self) -> list[str]:
-        """The ids of the chunks."""
+        """The ids of the chunks that the query may see."""
         ids = self.state.chunks.ids
-        return [ids[row] for row in self.rows]
+        return [ids[row] for row in np.flatnonzero(np.isfinite(self.scores))]
+
+    def cosine(self, node_id: str) -> float | None:
+        """The cosine of the question and a chunk; None for other nodes."""
+        return self._of(node_id, self.nearness.cosines)
+
+    def lexical(self, node_id: str) -> float | None:
+        """The BM25 score of a chunk; None for other nodes."""
+        return self._of(node_id, self.nearness.lexical)
+
+    def _of(self, node_id: str, values: Floats) -> float | None:
+        chunks = self.state.chunks
+        return float(values[chunks.row_of(node_id)]) if node_id in chunks else None
 
     def ranking(self, scores: Floats, depth: int) -> Iterator[tuple[str, float]]:
-        """Ids with scores, the best first, ties in canonical order.
+        """Ids with scores in [0, 1], the best first, ties in canonical order.
 
         Parameters
         ----------
-        scores : shape (n,)
+        scores : shape (n,), in standard deviations, -inf for chunks that are no result
         depth : how many are ranked at first; the rest when they are needed
         """
         return deepened(self._best(scores, depth), lambda deeper: self._best(scores, deeper), depth)
 
     def _best(self, scores: Floats, depth: int) -> list[tuple[str, float]]:
-        places = np.arange(len(scores))
-        if depth < len(scores):
-            places = np.flatnonzero(scores >= np.partition(scores, -depth)[-depth])
-        records = self.state.chunks.records
-        found = [(records[int(self.rows[place])], float(scores[place])) for place in places]
-        return [(record.id, score) for record, score in sorted(found, key=lambda f: (-f[1], f[0].key, f[0].id))]
+        rows = best_rows(scores, depth, self.state.chunks)
+        ids = self.state.chunks.ids
+        return [(ids[row], score) for row, score in zip(rows, squashed(scores[rows]).tolist(), strict=True)]
 
 
-def similarities(query: Query[GraphRAGState], vector: NDArray[np.float32]) -> Steps[Similarities]:
-    """The similarity of every chunk that a query may see to a vector."""
-    return (yield from offload(_similarities, query.state, query.allowed, vector))
+def similarities(
+    query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
+) -> Steps[Similarities]:
+    """How near every chunk that a query may see is to the question.
 
-
-def _similarities(state: GraphRAGState, allowed: NDArray[np.bool_] | None, vector: NDArray[np.float32]) -> Similarities:
-    chunks = state.chunks
-    rows = np.arange(len(chunks)) if allowed is None else np.flatnonzero(allowed)
-    if len(chunks) <= _EXACT:
-        found = cosines(chunks.matrix, vector)
-    else:
-        found = chunks.cosines([vector])[:, 0].astype(np.float64).round(6)
-    return Similarities(state, rows, found[rows])
+    Parameters
+    ----------
+    lexical_weight : of BM25, in [0, 1]
+    vector : to compare chunks with instead of the vector of the question
+    """
+    nearness = yield from query.nearness(lexical_weight, vector)
+    return Similarities(query.state, nearness)
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,8 @@ class GraphRAGFound:
     links : the entities that the question leads to
     active : entity -> its activation
     shares : chunk -> its share of the activations, in (0, 1]
-    cosines : chunk -> its cosine with the question
+    trust : how far the shares counted beside nearness, in [0, 1]; None where the search does not ask
+    near : how near chunks are to the question
     cut : the communities that were read
     answers : of a search with follow-up questions
     calls : of a model for this question, reports included
@@ -122,12 +122,18 @@ class GraphRAGFound:
     links: Sequence[Link] = ()
     active: Mapping[str, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
-    cosines: Mapping[str, float] = field(default_factory=dict)
+    trust: float | None = None
+    near: Similarities | None = None
     cut: Cut | None = None
     answers: Sequence[DriftAnswer] = ()
     calls: int = 0
     tokens: int = 0
     keep_all: bool = False
+
+    @property
+    def starts(self) -> Sequence[Link]:
+        """The links that a reader is shown: those by names and vectors; without any, the five surest by chunks."""
+        return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
 def report_node(state: GraphRAGState, view: GraphView, community: int, report: Report) -> TextNode:

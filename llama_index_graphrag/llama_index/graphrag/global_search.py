@@ -31,6 +31,8 @@ from llama_index.ragkit import (
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply
 from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 __all__ = ["EMPTY", "Ask", "Reports", "WriteReports", "global_reports", "nearest_communities", "relevant_chunks"]
 
@@ -98,10 +100,9 @@ class Reports:
 
 def nearest_communities(view: GraphView, near: Similarities) -> Floats:
     """How near each community is to the question, shape (c,), by its chunks."""
-    nearness = near.standard
-    ranked = [pair for pair, _ in zip(near.ranking(nearness, _NEAREST), range(_NEAREST), strict=False)]
-    position = view.entities.position
-    chunks = [(score, [position[key] for key in view.entities_of.get(node_id, ())]) for node_id, score in ranked]
+    rows = best_rows(near.scores, _NEAREST, near.state.chunks)
+    position, ids = view.entities.position, near.state.chunks.ids
+    chunks = [(float(near.scores[row]), [position[key] for key in view.entities_of.get(ids[row], ())]) for row in rows]
     return community_nearness(view.hierarchy, chunks, min((score for score, _ in chunks), default=0.0))
 
 
@@ -118,10 +119,10 @@ def global_reports(
     ----------
     budget : tokens of the reports, where neither a level nor a threshold of ratings is given
     """
-    near = yield from similarities(query, (yield from query.vector()))
+    near = yield from similarities(query, options.lexical_weight)
     view = yield from offload(query.state.view, query.allowed)
     if not (yield from offload(lambda: len(view.hierarchy))):
-        return GraphRAGFound(view, near.ranking(near.cosines, query.wanted), EMPTY)
+        return GraphRAGFound(view, near.ranking(near.scores, query.wanted), EMPTY, near=near)
     nearness = yield from offload(nearest_communities, view, near)
     reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
     calls = 0
@@ -137,7 +138,7 @@ def global_reports(
     nodes = {c: report_node(query.state, view, c, report) for c, report in read.items() if report.findings}
     return GraphRAGFound(
         view=view,
-        ranking=[(node.node_id, float(nearness[community])) for community, node in nodes.items()],
+        ranking=[(node.node_id, float(squashed(nearness[community]))) for community, node in nodes.items()],
         fallback=reports.reason,
         derived={node.node_id: node for node in nodes.values()},
         cut=cut,
@@ -232,12 +233,11 @@ def relevant_chunks(
     ----------
     tests : chunks that are tested, at most, at least 1
     """
-    near = yield from similarities(query, (yield from query.vector()))
+    near = yield from similarities(query, options.lexical_weight)
     view = yield from offload(query.state.view, query.allowed)
     chunks = query.state.chunks
-    places = {node_id: place for place, node_id in enumerate(near.ids())}
-    ordered = query.state.ordered(places)
-    nearness = near.standard[[places[node_id] for node_id in ordered]]
+    ordered = query.state.ordered(near.ids)
+    nearness = near.scores[chunks.rows_of(ordered)]
     search = RelevanceSearch(nearness, tests, options.feedback)
     reason = ""
     while (place := search.next()) is not None:
@@ -257,15 +257,15 @@ def relevant_chunks(
             break
         if search.judged(place, relevant):
             vector = chunks.vectors_of([ordered[place]])[0]
-            search.compare(cosines(chunks.vectors_of(ordered), vector))
-    found = [(ordered[place], float(nearness[place])) for place in search.relevant]
+            search.compare(standardised(cosines(chunks.vectors_of(ordered), vector)))
+    found = [(ordered[place], float(squashed(nearness[place]))) for place in search.relevant]
     if not found:
         reason = reason or f"none of the {search.tests} chunks that were tested is relevant; ranked by similarity"
     return GraphRAGFound(
         view=view,
-        ranking=found or near.ranking(near.standard, query.wanted),
+        ranking=found or near.ranking(near.scores, query.wanted),
         fallback=reason,
-        cosines=dict(zip(near.ids(), near.cosines.tolist(), strict=True)),
+        near=near,
         calls=search.tests,
         keep_all=bool(found),
     )

@@ -82,6 +82,8 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
         community, so that reports can be read under a filter for it. It cannot be changed afterwards [None]
+    entity_vectors : whether names of entities are embedded too, for a local search with `entities_top_k`; it cannot be
+        changed afterwards [False; published True, with their descriptions]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises

@@ -1,7 +1,7 @@
 """The keywords of Graph RAG's index, retriever and postprocessor, for editors and type checkers."""
 
 from llama_index.graphrag.clustering.base import Clustering
-from llama_index.graphrag.config import Context, ReportTime, SearchMode
+from llama_index.graphrag.config import ChunkOrder, Context, ReportTime, SearchMode
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords, Summarizer
 
 __all__ = ["GraphRAGKeywords", "GraphRAGPostprocessorKeywords", "GraphRAGRetrieverKeywords"]
@@ -16,17 +16,23 @@ class GraphRAGKeywords(IndexKeywords, total=False):
     report_tokens: int
     context_tokens: int
     partition_by: str | None
+    entity_vectors: bool
 
 
 class GraphRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     """Keywords of :class:`~llama_index.graphrag.GraphRAGRetriever`."""
 
     mode: SearchMode
+    lexical_weight: float
     context: Context
     entities_top_k: int
     link_threshold: float
+    seed_chunks: int
+    seed_weight: float
     spread: float
     structure_weight: float
+    chunk_order: ChunkOrder
+    fill: bool
     report_share: float
     statement_share: float
     relations_per_entity: int

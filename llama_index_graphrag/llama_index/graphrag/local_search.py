@@ -11,19 +11,24 @@ from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
 from llama_index.graphrag.graph.statement import bare, scope_of
 from llama_index.graphrag.reports.lines import ranked_lines
-from llama_index.graphrag.search.chunk_scores import activations, chunk_scores, chunk_shares
-from llama_index.graphrag.search.context import Section, assembled, ranked_communities, ranked_relations
-from llama_index.graphrag.search.linking import Link, linked_entities
+from llama_index.graphrag.search.chunk_scores import activations, chunk_shares, combined, trust
+from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
+from llama_index.graphrag.search.linking import Link, linked_entities, relative
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
+from llama_index.ragkit.vectors.question_scores import best_rows
 
-__all__ = ["UNLINKED", "linked_chunks", "mixed_context", "rescored"]
+__all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
 
 UNLINKED = "the question leads to no entity of the graph; chunks are ranked by similarity alone"
-_NEAREST = 5  # chunks whose entities are linked where the question leads to none
+UNTRUSTED = "the entities point at many chunks, or elsewhere than the words of the question; ranked by similarity alone"
+_LEAST_TRUST = 0.01
+_SCALE = 100  # best chunks, and best entities, whose first and last weigh the others
+_SEED_POWER = 4
+_CONTEXT_ENTITIES = 10  # of a mixed context, as published
 _MOST_REPORTS = 20
 _MOST_CHUNKS = 100
-_STATEMENTS_KEY = "graphrag_statements"
+STATEMENTS_KEY = "graphrag_statements"
 
 
 def linked_chunks(
@@ -35,7 +40,7 @@ def linked_chunks(
     ----------
     text, vector : the question, or a follow-up question
     """
-    near = yield from similarities(query, vector)
+    near = yield from similarities(query, options.lexical_weight, vector)
     view = yield from offload(query.state.view, query.allowed)
     return (yield from offload(_linked_chunks, query, view, text, vector, near, options))
 
@@ -48,50 +53,57 @@ def _linked_chunks(
     near: Similarities,
     options: SearchConfig,
 ) -> GraphRAGFound:
-    nearness = near.standard
-    first = (node_id for node_id, _ in near.ranking(nearness, _NEAREST))
     links = linked_entities(
         text,
         view.names,
-        _near_entities(query.state, view, vector, options.entities_top_k),
-        [view.entities_of.get(node_id, ()) for node_id in islice(first, _NEAREST)] if len(view.entities) else (),
-        top_k=options.entities_top_k,
-        threshold=options.link_threshold,
+        _near_entities(query.state, view, vector, options),
+        _near_chunks(view, near, options),
     )
     active = activations(view.entities, links, options.spread)
     shares = chunk_shares(view.graph, active)
-    ids = near.ids()
-    scores = rescored(nearness, [shares.get(node_id, 0.0) for node_id in ids], options)
+    rows = query.state.chunks.rows_of(list(shares))
+    share_of = np.zeros(len(near.scores))
+    share_of[rows[rows >= 0]] = np.fromiter(shares.values(), np.float64, len(shares))[rows >= 0]
+    trusted = trust(near.scores, share_of)
+    weight = options.structure_weight * trusted
+    scores = combined(near.scores, share_of, weight if trusted >= _LEAST_TRUST else 0.0)
     return GraphRAGFound(
         view=view,
         ranking=near.ranking(scores, query.wanted),
-        fallback="" if links else UNLINKED,
+        fallback=UNLINKED if not links else UNTRUSTED if trusted < _LEAST_TRUST else "",
         links=links,
         active=active,
         shares=shares,
-        cosines=dict(zip(ids, near.cosines.tolist(), strict=True)),
+        trust=trusted,
+        near=near,
     )
 
 
-def rescored(nearness: NDArray[np.float64], shares: Sequence[float], options: SearchConfig) -> NDArray[np.float64]:
-    """The scores of chunks; see :func:`~llama_index.graphrag.search.chunk_scores.chunk_scores`."""
-    return chunk_scores(nearness, np.asarray(shares, np.float64), options.structure_weight)
-
-
 def _near_entities(
-    state: GraphRAGState, view: GraphView, vector: NDArray[np.float32], top_k: int
+    state: GraphRAGState, view: GraphView, vector: NDArray[np.float32], options: SearchConfig
 ) -> list[tuple[str, float]]:
-    """Entities whose names are nearest to a vector, with the cosine."""
-    if not top_k or not len(state.entities):
+    """Entities whose names are nearest to a vector, with the place of the cosine among those of the 100 nearest."""
+    if not options.entities_top_k or not len(state.entities):
         return []
-    (hits,) = state.entities.search(np.stack([vector]), top_k, state.name_mask(view))
+    (hits,) = state.entities.search(np.stack([vector]), max(_SCALE, options.entities_top_k), state.name_mask(view))
     found: dict[str, float] = {}
-    for row, cosine in zip(hits.rows.tolist(), hits.scores, strict=True):
+    weights = relative(np.asarray(hits.scores, np.float64)).tolist()
+    for row, weight in list(zip(hits.rows.tolist(), weights, strict=True))[: options.entities_top_k]:
         name = state.entities.records[row].key
         for key in view.names.get(bare(name), ()):
-            if scope_of(key) == scope_of(name):
-                found.setdefault(key, cosine)
+            if scope_of(key) == scope_of(name) and weight > 0 and weight >= options.link_threshold:
+                found.setdefault(key, weight)
     return list(found.items())
+
+
+def _near_chunks(view: GraphView, near: Similarities, options: SearchConfig) -> list[tuple[float, Sequence[str]]]:
+    """The chunks nearest to the question, each with its weight and its entities."""
+    rows = best_rows(near.scores, _SCALE, near.state.chunks) if options.seed_chunks else []
+    weights = options.seed_weight * relative(near.scores[rows], _SEED_POWER)
+    seeds = list(zip(weights.tolist(), rows, strict=True))[: options.seed_chunks]
+    ids = near.state.chunks.ids
+    found = [(weight, view.entities_of.get(ids[row], ())) for weight, row in seeds if weight > 0]
+    return [(weight, keys) for weight, keys in found if keys]
 
 
 def mixed_context(
@@ -104,10 +116,13 @@ def mixed_context(
     budget : tokens
     """
     state, view = query.state, found.view
-    rows = [view.entities.position[link.entity] for link in found.links if link.entity in view.entities.position]
+    links = [link for link in found.links if link.entity in view.entities.position][:_CONTEXT_ENTITIES]
+    rows = [view.entities.position[link.entity] for link in links]
     reports = yield from offload(_reports, state, view, rows)
-    lines = yield from offload(_lines, view, found.links, rows, options)
+    lines = yield from offload(_lines, view, links, rows, options)
     ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
+    if options.chunk_order == "entities":
+        ranking = yield from offload(_by_entities, view, links)
     texts = []
     for node_id, _ in ranking:
         node = yield from fetch(node_id)
@@ -120,12 +135,13 @@ def mixed_context(
             Section([count_tokens(text) for text in texts], 1 - sum(shares)),
         ],
         budget,
+        pass_on=options.fill,
     )
     derived = [reports[i] for i in kept_reports]
     if kept_lines:
         text = "\n".join(lines[i][0] for i in kept_lines)
         nodes = list(dict.fromkeys(node for i in kept_lines for node in lines[i][1]))
-        derived.append(derived_node(content_id("graphrag statements", text), text, {_STATEMENTS_KEY: True}, nodes))
+        derived.append(derived_node(content_id("graphrag statements", text), text, {STATEMENTS_KEY: True}, nodes))
     best = max((score for _, score in ranking), default=0.0)
     return GraphRAGFound(
         view=view,
@@ -135,11 +151,18 @@ def mixed_context(
         links=found.links,
         active=found.active,
         shares=found.shares,
-        cosines=found.cosines,
+        trust=found.trust,
+        near=found.near,
         calls=found.calls,
         tokens=sum(count_tokens(node.get_content()) for node in derived),
         keep_all=True,
     )
+
+
+def _by_entities(view: GraphView, links: Sequence[Link]) -> list[tuple[str, float]]:
+    """The chunks that name linked entities in the published order, with scores that fall from 1."""
+    chunks = ranked_chunks(view.graph, [link.entity for link in links])[:_MOST_CHUNKS]
+    return [(chunk, 1 / rank) for rank, chunk in enumerate(chunks, start=1)]
 
 
 def _reports(state: GraphRAGState, view: GraphView, rows: Sequence[int]) -> list[TextNode]:

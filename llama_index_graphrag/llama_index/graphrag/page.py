@@ -18,6 +18,8 @@ _ENTITIES = 250
 _LABEL = 40
 _SNIPPET = 140
 _STATEMENTS = 30  # of a community
+_BEST = 5  # chunks that the way leads to
+_LINES = 3  # from a chunk to entities
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
     hierarchy, names = view.hierarchy, view.entities.names
     answer = [node_id for node_id, _ in (query.answer if query else ())]
     chunks = [node_id for node_id in answer if node_id in view.graph.chunks][:_CHUNKS]
-    entities = [] if found is None else [link.entity for link in found.links]
-    entities += [key for chunk in chunks for key in view.entities_of.get(chunk, ())]
+    entities = [] if found is None else [link.entity for link in found.starts]
+    entities += [key for chunk in chunks for key in _ends(view, found, chunk)]
     read = list(found.cut.communities + found.cut.opened) if found is not None and found.cut is not None else []
     wanted = dict.fromkeys([*read, *(int(hierarchy.leaf[view.entities.position[key]]) for key in entities)])
     wanted.update(dict.fromkeys(sorted(range(len(hierarchy)), key=lambda c: (-int(hierarchy.sizes[c]), c))))
@@ -70,10 +72,12 @@ def page_of(
     """
     found: GraphRAGFound | None = None if query is None else query.found
     hierarchy, planner = view.hierarchy, view.planner
-    linked = {link.entity for link in found.links} if found is not None else set()
+    linked = {link.entity for link in found.starts} if found is not None else set()
     read = set(found.cut.communities) if found is not None and found.cut is not None else set()
     position = view.entities.position
-    path = {c for key in linked if key in position for c in [int(hierarchy.leaf[position[key]])]} | read
+    best = [node_id for node_id, _ in (query.answer if query else ()) if node_id in shown.chunks][:_BEST]
+    way = linked | {key for chunk in best for key in _ends(view, found, chunk)[:1]}
+    path = {c for key in way if key in position for c in [int(hierarchy.leaf[position[key]])]} | read
     path |= {ancestor for community in path for ancestor in hierarchy.ancestors(community)}
     top = max((int(hierarchy.level[community]) for community in shown.communities), default=0)
     nodes = [
@@ -89,7 +93,7 @@ def page_of(
         )
         for community in shown.communities
     ]
-    nodes += [_entity(view, key, key in linked, found) for key in shown.entities]
+    nodes += [_entity(view, key, key in linked, key in way, found) for key in shown.entities]
     scores = dict(query.answer) if query else {}
     nodes += [
         Node(
@@ -98,7 +102,7 @@ def page_of(
             text=texts[node_id],
             group="chunk",
             score=scores.get(node_id),
-            highlighted=True,
+            highlighted=node_id in best,
             details={"document": state.chunks.record_of(node_id).ref_doc_id or "none"},
         )
         for node_id in shown.chunks
@@ -113,7 +117,7 @@ def page_of(
     return Page(
         title="Graph RAG communities",
         subtitle=f"Question: {query.question}" if query else "Communities of entities, nested, and their reports",
-        view=Graph(nodes, _edges(view, shown, path, linked, texts), _GROUPS, layout="tree"),
+        view=Graph(nodes, _edges(view, shown, path, way, best, texts, found), _GROUPS, layout="tree"),
         panels=panels,
         highlight_label="Way to the answer",
     )
@@ -134,7 +138,7 @@ def _report_text(state: GraphRAGState, view: GraphView, community: int) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _entity(view: GraphView, key: str, linked: bool, found: GraphRAGFound | None) -> Node:
+def _entity(view: GraphView, key: str, linked: bool, highlighted: bool, found: GraphRAGFound | None) -> Node:
     row = view.entities.position[key]
     statements = list(dict.fromkeys(statement.text for statement in view.graph.statements_about(key)))
     details: dict[str, Any] = {"relations": int(view.entities.degrees[row]), "chunks": len(view.graph.entities[key])}
@@ -147,12 +151,26 @@ def _entity(view: GraphView, key: str, linked: bool, found: GraphRAGFound | None
         level=1,
         size=0.6 + float(view.entities.degrees[row]) ** 0.5 / 2,
         score=None if found is None else found.active.get(key),
-        highlighted=linked,
+        highlighted=highlighted,
         details={"type": kind, **details} if kind else details,
     )
 
 
-def _edges(view: GraphView, shown: Shown, path: set[int], linked: set[str], texts: Mapping[str, str]) -> list[Edge]:
+def _ends(view: GraphView, found: GraphRAGFound | None, chunk: str) -> list[str]:
+    """The entities of a chunk that a line is drawn to: the most active."""
+    active: Mapping[str, float] = {} if found is None else found.active
+    return sorted(view.entities_of.get(chunk, ()), key=lambda key: (-active.get(key, 0.0), key))[:_LINES]
+
+
+def _edges(
+    view: GraphView,
+    shown: Shown,
+    path: set[int],
+    way: set[str],
+    best: Sequence[str],
+    texts: Mapping[str, str],
+    found: GraphRAGFound | None,
+) -> list[Edge]:
     hierarchy, position = view.hierarchy, view.entities.position
     communities, entities = set(shown.communities), set(shown.entities)
     edges = []
@@ -164,12 +182,12 @@ def _edges(view: GraphView, shown: Shown, path: set[int], linked: set[str], text
     for key in shown.entities:
         leaf = int(hierarchy.leaf[position[key]])
         if leaf in communities:
-            edges.append(Edge(f"community {leaf}", f"entity {key}", highlighted=key in linked))
+            edges.append(Edge(f"community {leaf}", f"entity {key}", highlighted=key in way))
     for chunk in shown.chunks:
         if chunk in texts:
             edges += [
-                Edge(f"entity {key}", f"chunk {chunk}", highlighted=key in linked)
-                for key in view.entities_of.get(chunk, ())
+                Edge(f"entity {key}", f"chunk {chunk}", highlighted=key in way and chunk in best)
+                for key in _ends(view, found, chunk)
                 if key in entities
             ]
     return edges
@@ -195,7 +213,7 @@ def _results(query: LastQuery, found: GraphRAGFound, view: GraphView, texts: Map
 def _facts(view: GraphView, found: GraphRAGFound) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if found.links:
-        facts["starts from"] = ", ".join(view.graph.name_of(link.entity) for link in found.links)
+        facts["starts from"] = ", ".join(view.graph.name_of(link.entity) for link in found.starts)
     if found.cut is not None:
         facts["reports read"] = len(found.cut.communities)
         facts["communities opened"] = len(found.cut.opened)

@@ -25,7 +25,7 @@ from llama_index.graphrag.prompts import (
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, fit_tokens, fresh, offload
-from llama_index.ragkit.errors import ConcurrentWriteError
+from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -40,22 +40,23 @@ _BUDGET = 12_000  # tokens of reports, or of a mixed context, as published
 class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGExplanation]):
     """Retrieves from a :class:`GraphRAGIndex`.
 
-    - `mode="local"`: entities that the question names, or whose names are near to it, activate the chunks that state
-      something about them; the score of a chunk is its similarity to the question, standardised, plus its share of the
-      activations, as far as that points at few chunks. It needs no LLM.
+    - `mode="local"`: entities that the question names, and those of the chunks nearest to it, activate the chunks that
+      state something about them; the score of a chunk is its nearness to the question, dense and lexical together,
+      plus the logarithm of its share of the activations, as far as that can be trusted. It needs no LLM.
     - `mode="global"`: reports of communities that together cover the corpus, those nearest to the question in more
       detail, within `token_budget`. Results are report nodes, which name their sources. With `relevance_budget` an LLM
       tests one chunk after another, and results are the relevant chunks.
     - `mode="drift"`: an LLM answers from reports, then asks follow-up questions; results are the chunks that its
       answers rest on.
-    - `mode="basic"`: chunks by similarity.
+    - `mode="basic"`: chunks by nearness alone.
 
-    Where a part of the method does not apply, or a model fails, chunks are ranked by similarity, which :meth:`explain`
+    Where a part of the method does not apply, or a model fails, chunks are ranked by nearness, which :meth:`explain`
     and an event (:class:`~llama_index.ragkit.FallbackEvent`) report. Under a filter, the graph is that of the allowed
     chunks alone.
 
-    Scores: higher is better. Cosines with `mode="basic"`, shares in [0, 1] with `mode="drift"`, otherwise in units of
-    the standard deviation of the question's 100 best cosines.
+    Scores are always in [0, 1], higher is better, and to be compared within one answer only: shares of a full answer
+    with `mode="drift"`, 1 / rank with `chunk_order="entities"`, and else (1 + s / (1 + abs(s))) / 2 of a score s in
+    standard deviations of nearness. They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     Raises
     ------
     ConfigurationError
-        If a parameter is invalid.
+        If a parameter is invalid, or with `entities_top_k` for an index without `entity_vectors`.
     """
 
     default_prompts = {  # noqa: RUF012 - read only
@@ -86,11 +87,15 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     options_cls = SearchConfig
     options: SearchConfig
 
-    if TYPE_CHECKING:  # the keywords, for editors and type checkers
-
-        def __init__(
-            self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: Unpack[GraphRAGRetrieverKeywords]
-        ) -> None: ...
+    def __init__(
+        self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
+    ) -> None:
+        super().__init__(index, **kwargs)
+        if self.options.entities_top_k and not index.config.entity_vectors:
+            raise ConfigurationError(
+                f"entities_top_k={self.options.entities_top_k} links entities by their vectors, and this index was "
+                "built with entity_vectors=False. Build it with entity_vectors=True, or leave entities_top_k at 0."
+            )
 
     @classmethod
     def paper(
@@ -123,10 +128,9 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return (yield from self._search(queries[0])) if queries else None
 
     def _basic(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
-        near = yield from similarities(query, (yield from query.vector()))
+        near = yield from similarities(query, self.options.lexical_weight)
         view = yield from offload(query.state.view, query.allowed)
-        known = dict(zip(near.ids(), near.cosines.tolist(), strict=True))
-        return GraphRAGFound(view, near.ranking(near.cosines, query.wanted), cosines=known)
+        return GraphRAGFound(view, near.ranking(near.scores, query.wanted), near=near)
 
     # -- reports ------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ drops the lightest. Here a pair needs a sentence that names both, so that each e
 weights are counts of chunks.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import combinations
 
@@ -18,6 +19,7 @@ __all__ = ["MOST_NAMES", "NameReader", "cooccurrences"]
 # Reads the names of a text: (name, start, end), in order of place; they may overlap.
 NameReader = Callable[[str], Iterable[tuple[str, int, int]]]
 
+_COMMAS = re.compile(r"\s*,(?:\s*,)+")  # around code that was left out
 MOST_NAMES = 12  # of a sentence that are joined with each other; a longer list is no statement about each pair
 
 
@@ -41,7 +43,7 @@ def cooccurrences(
     together: dict[tuple[str, str, str], None] = {}
     found = _outermost(names(text))
     for start, end in sentence_spans(text):
-        sentence = " ".join(text[start:end].split())
+        sentence = _COMMAS.sub(",", " ".join(text[start:end].split()))
         here = {normalise(name): name for name, first, last in found if start <= first and last <= end}
         here.pop("", None)
         for key, name in here.items():

@@ -1,28 +1,38 @@
 """`CooccurrenceExtractor`: entities are the names in a text, and relations are names in one sentence; no LLM."""
 
+import calendar
+import re
 from typing import ClassVar
 
 from llama_index.core.schema import BaseNode
 
 from llama_index.graphrag.extraction.cooccurrence import cooccurrences
-from llama_index.graphrag.graph.statement import ChunkStatements
-from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, offload, plain_text, title_of
+from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, offload
 from llama_index.ragkit.text.names import Mention, names
+from llama_index.ragkit.text.passages import PassageText
+from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.uncased import uncased_phrases
 
 __all__ = ["CooccurrenceExtractor"]
+
+_DIGIT = re.compile(r"\d")
+_QUOTED = re.compile(r"[?!？！]")
+_MONTHS = frozenset((*calendar.month_name[1:], *calendar.month_abbr[1:]))
 
 
 class CooccurrenceExtractor(NodeExtractor):
     """Reads the names of a text by rules, in scripts with and without capitals.
 
     It needs no LLM: indexing is free and offline. Two names in a sentence are a relation, and the sentence is the
-    statement about it. Entities have no types.
+    statement about it. Entities have no types. Code gives no names, each cell of a table is read alone, and lines that
+    repeat over the chunks of a document that are written together (headers, footers, legal lines) are ignored.
 
     Parameters
     ----------
     title_key : the metadata key of a title, which is an entity of the whole text: a sentence with one other name is a
-        statement about both; None for no title
+        statement about both. For a node without one, a heading at the beginning of its text is the title
+        (:mod:`llama_index.ragkit.text.headings`). None for no titles at all
     """
 
     method: ClassVar[str] = "graphrag"
@@ -32,10 +42,20 @@ class CooccurrenceExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node, without an LLM call."""
-        text, title = plain_text(node), title_of(node, self.title_key)
-        entities, relations = yield from offload(cooccurrences, text, _phrases, title)
+        passage = yield from context.passage(node, self.title_key)
+        entities, relations = yield from offload(_read, passage)
         return ChunkStatements("", "", entities=entities, relations=relations).record()
 
 
+def _read(passage: PassageText) -> tuple[tuple[EntityStatement, ...], tuple[RelationStatement, ...]]:
+    return cooccurrences(prose(passage.body), _phrases, passage.title)
+
+
 def _phrases(text: str) -> list[Mention]:
-    return [*names(text), *uncased_phrases(text)]
+    return [mention for mention in (*names(text), *uncased_phrases(text)) if _is_entity(mention.text)]
+
+
+def _is_entity(name: str) -> bool:
+    """Whether a name is more than a number, a date ("June 2017", "April 1-30") or a question or exclamation quoted."""
+    words = (word.strip(".,()") for word in name.split())
+    return not _QUOTED.search(name) and any(not _DIGIT.search(word) and word not in _MONTHS for word in words)

@@ -1,14 +1,15 @@
 """The graph of entities as arrays: what clusterings and searches work on."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph
+from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["EntityGraph", "entity_graph"]
@@ -112,40 +113,22 @@ class EntityGraph:
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
 
-def entity_graph(graph: StatementGraph, allowed: Container[str] | None = None) -> EntityGraph:
-    """The graph of the entities that some chunks state.
-
-    Parameters
-    ----------
-    allowed : ids of the chunks that count; None for all
-    """
-    names = tuple(sorted(key for key, where in graph.entities.items() if _counted(where, allowed)[0]))
+def entity_graph(graph: StatementGraph) -> EntityGraph:
+    """The graph of the entities of some statements."""
+    names = tuple(sorted(graph.entities))
     position = {name: row for row, name in enumerate(names)}
     cells: list[int] = []
     weights: list[int] = []
     tokens: list[int] = []
     ends = [0]
     for name in names:
-        row = []
-        for other, where in graph.links.get(name, {}).items():
-            chunks, size = _counted(where, allowed)
-            if chunks:
-                row.append((position[other], chunks, size))
-        row.sort()
-        cells += [cell for cell, _, _ in row]
-        weights += [chunks for _, chunks, _ in row]
-        tokens += [size for _, _, size in row]
+        row = sorted(((position[o], where) for o, where in graph.links.get(name, {}).items()), key=itemgetter(0))
+        cells += [cell for cell, _ in row]
+        weights += [len(where) for _, where in row]
+        tokens += [sum(where.values()) for _, where in row]
         ends.append(len(cells))
-    alone = [_counted(graph.entities[name], allowed)[1] for name in names]
+    alone = [sum(graph.entities[name].values()) for name in names]
     return EntityGraph(names, *(np.array(values, np.int64) for values in (ends, cells, weights, tokens, alone)))
-
-
-def _counted(where: Occurrences, allowed: Container[str] | None) -> tuple[int, int]:
-    """Number of allowed chunks, and the tokens of what they state."""
-    if allowed is None:
-        return len(where), sum(where.values())
-    sizes = [tokens for chunk_id, tokens in where.items() if chunk_id in allowed]
-    return len(sizes), sum(sizes)
 
 
 def _summed(where: Integers, values: Integers, length: int) -> Integers:

@@ -108,30 +108,23 @@ class StatementGraph:
             ]
         return self._statements[chunk_id]
 
-    def statements_in(self, keys: Iterable[str], allowed: Container[str] | None = None) -> list[Statement]:
-        """The statements that are about these entities and no others, in canonical order.
-
-        Parameters
-        ----------
-        allowed : ids of the chunks that count; None for all
-        """
+    def statements_in(self, keys: Iterable[str]) -> list[Statement]:
+        """The statements that are about these entities and no others, in canonical order."""
         inside = frozenset(keys)
         chunks = {chunk_id for key in inside for chunk_id in self.entities.get(key, ())}
         found = [
             statement
             for chunk_id in chunks
-            if allowed is None or chunk_id in allowed
             for statement in self.statements(chunk_id)
             if inside.issuperset(statement.entities)
         ]
         return sorted(found, key=lambda statement: statement.order)
 
-    def statements_about(self, key: str, allowed: Container[str] | None = None) -> list[Statement]:
+    def statements_about(self, key: str) -> list[Statement]:
         """The statements about an entity, alone or with another, in canonical order."""
         found = [
             statement
             for chunk_id in self.entities.get(key, ())
-            if allowed is None or chunk_id in allowed
             for statement in self.statements(chunk_id)
             if key in statement.entities
         ]
@@ -139,21 +132,26 @@ class StatementGraph:
 
     # -- entities -----------------------------------------------------------------------------------
 
-    def type_of(self, key: str, allowed: Container[str] | None = None) -> str:
+    def type_of(self, key: str) -> str:
         """The type that most statements give an entity; empty if none does."""
-        return majority(entity.type for entity in self._given(key, allowed) if isinstance(entity, EntityStatement))
+        return majority(entity.type for entity in self._given(key) if isinstance(entity, EntityStatement))
 
     def name_of(self, key: str, allowed: Container[str] | None = None) -> str:
-        """The spelling of an entity in most statements; short forms count where nothing else is there."""
+        """The spelling of an entity in most statements; short forms count where nothing else is there.
+
+        Parameters
+        ----------
+        allowed : ids of the chunks that count, those of a report for one; None for all
+        """
         spelled = [name for statement in self._given(key, allowed) for name in statement.names]
         return majority(name for name in spelled if normalise(name) == bare(key)) or bare(key)
 
-    def descriptions(self, key: str, allowed: Container[str] | None = None) -> list[str]:
+    def descriptions(self, key: str) -> list[str]:
         """The different descriptions of an entity, in canonical order."""
-        given = self._given(key, allowed)
+        given = self._given(key)
         return list(dict.fromkeys(e.description for e in given if isinstance(e, EntityStatement) and e.description))
 
-    def _given(self, key: str, allowed: Container[str] | None) -> Iterator[EntityStatement | RelationStatement]:
+    def _given(self, key: str, allowed: Container[str] | None = None) -> Iterator[EntityStatement | RelationStatement]:
         """The statements about an entity as extracted, in canonical order."""
         where = (self.chunks[c] for c in self.entities.get(key, ()) if allowed is None or c in allowed)
         for chunk in sorted(where, key=lambda chunk: chunk.order):

@@ -66,7 +66,6 @@ class Planner:
     config : budgets
     maker : what decides how reports are made beside the budgets: prompt, model, language
     count : tokens of a text
-    allowed : ids of the chunks that count; None for all
     """
 
     graph: StatementGraph
@@ -75,7 +74,6 @@ class Planner:
     config: GraphRAGConfig
     maker: str
     count: Callable[[str], int]
-    allowed: Container[str] | None = None
     _costs: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     _lines: dict[int, tuple[ReportLine, ...]] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[int, ReportPlan] = field(default_factory=dict, init=False, repr=False)
@@ -87,7 +85,7 @@ class Planner:
     def lines(self, community: int) -> tuple[ReportLine, ...]:
         """All lines of a community, by importance; a statement that is no more than a name is none."""
         if community not in self._lines:
-            statements = self.graph.statements_in(self.names(community), self.allowed)
+            statements = self.graph.statements_in(self.names(community))
             self._lines[community] = tuple(ranked_lines(s for s in statements if not _is_name(s)))
         return self._lines[community]
 

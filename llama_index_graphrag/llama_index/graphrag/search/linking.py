@@ -2,14 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.statement import bare, scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.text.mentions import mentions
 
-__all__ = ["Link", "LinkKind", "known_names", "linked_entities"]
+__all__ = ["Link", "LinkKind", "known_names", "linked_entities", "relative"]
+
+Floats = NDArray[np.float64]
+_EQUAL = 1e-9
 
 LinkKind = Literal["name", "vector", "chunk"]
 
@@ -24,7 +30,8 @@ class Link:
     kind : "name" if the question names it, "vector" if it is near to the question, "chunk" if a chunk that is near to
         the question names it
     asked : the words of the question, for a name
-    weight : in (0, 1]: 1 for a name, else the cosine or the share of chunks
+    weight : above 0: 1 for a name, shared where it may stand for several entities; for others see
+        :func:`linked_entities`
     """
 
     entity: str
@@ -53,38 +60,46 @@ def linked_entities(
     question: str,
     names: Mapping[str, Sequence[str]],
     near: Iterable[tuple[str, float]] = (),
-    chunks: Iterable[Iterable[str]] = (),
-    *,
-    top_k: int = 10,
-    threshold: float = 0.5,
+    chunks: Iterable[tuple[float, Sequence[str]]] = (),
 ) -> list[Link]:
-    """The entities that a question leads to, each once, the surest first.
+    """The entities that a question leads to, each once: those that it names, those near to it, those of near chunks.
 
-    Entities that the question names come first; of a name that may stand for several, each has its share. Then those
-    nearest by their vectors. Only where neither is found, the entities that most of the chunks nearest to the question
-    name.
+    An entity that is found in several ways is linked by the first, with the sum of the weights.
 
     Parameters
     ----------
-    names : see :func:`known_names`
-    near : (key, cosine with the question), the nearest first
-    chunks : for chunks near to the question, the nearest first, the keys of their entities
-    top_k : entities by vectors or by chunks, at most
-    threshold : least cosine
+    names : see :func:`known_names`; of a name that may stand for several entities, each has its share
+    near : (key, weight) of entities by their vectors
+    chunks : for chunks near to the question their weight, which their entities share, and the keys of these
     """
     links: dict[str, Link] = {}
+
+    def add(key: str, kind: LinkKind, asked: str, weight: float) -> None:
+        known = links.get(key)
+        links[key] = Link(key, kind, asked, weight) if known is None else replace(known, weight=known.weight + weight)
+
     for phrase, start, end in mentions(question, names):
         for key in names[phrase]:
-            links.setdefault(key, Link(key, "name", question[start:end], 1 / len(names[phrase])))
-    nearest = [(key, cosine) for key, cosine in near if cosine >= threshold and cosine > 0][:top_k]
-    for key, cosine in nearest:
-        links.setdefault(key, Link(key, "vector", "", min(1.0, float(cosine))))
-    if not links:
-        given = [sorted(set(entities)) for entities in chunks]
-        counts: dict[str, int] = defaultdict(int)
-        for entities in given:
-            for key in entities:
-                counts[key] += 1
-        for key in sorted(counts, key=lambda key: (-counts[key], key))[:top_k]:
-            links[key] = Link(key, "chunk", "", counts[key] / len(given))
-    return sorted(links.values(), key=lambda link: ("name", "vector", "chunk").index(link.kind))
+            if key not in links:
+                add(key, "name", question[start:end], 1 / len(names[phrase]))
+    for key, weight in near:
+        add(key, "vector", "", weight)
+    for weight, keys in chunks:
+        for key in keys:
+            add(key, "chunk", "", weight / len(keys))
+    kinds: Sequence[LinkKind] = ("name", "vector", "chunk")
+    return sorted(links.values(), key=lambda link: (kinds.index(link.kind), -link.weight, link.entity))
+
+
+def relative(values: Floats, power: float = 1.0) -> Floats:
+    """Values between the last and the first as numbers in [0, 1], to a power; 0 where all are equal.
+
+    Parameters
+    ----------
+    values : shape (n,), descending, such as the cosines of the best; their scale and offset have no influence
+    """
+    spread = float(values[0] - values[-1]) if len(values) else 0.0
+    if spread <= _EQUAL:
+        return np.zeros(len(values))
+    found: Floats = ((values - values[-1]) / spread) ** power
+    return found

@@ -4,9 +4,9 @@ The next chunk is the one of largest
 
     nearness_c + f sim(c, b)
 
-among those not tested, with b the nearest chunk that was found relevant and f the feedback; ties by place. Without a
-relevant chunk it is nearness alone. The published search (microsoft/intelligence-toolkit) goes through communities in
-the order of their nearness and takes no feedback.
+among those not tested, with b the nearest chunk that was found relevant, sim the cosine of both, standardised over its
+hundred best, and f the feedback; ties by place. Without a relevant chunk it is nearness alone. The published search
+(microsoft/intelligence-toolkit) goes through communities in the order of their nearness and takes no feedback.
 """
 
 import numpy as np

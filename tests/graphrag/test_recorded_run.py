@@ -1,0 +1,124 @@
+"""The recorded run on A Christmas Carol, as this package reads it: counts, communities, and tokens of reports."""
+
+import json
+import os
+import subprocess
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import llama_index.core
+import numpy as np
+import pytest
+import tiktoken
+from tests.graphrag.carol import needs_recording, table
+
+from llama_index.graphrag.clustering.hierarchy import hierarchy
+from llama_index.graphrag.extraction.published import PublishedRun, read_published
+from llama_index.graphrag.graph.changes import statement_graph
+
+pytestmark = needs_recording
+
+TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
+
+
+@cache
+def run() -> PublishedRun:
+    return read_published({name: table(name) for name in TABLES})
+
+
+@cache
+def pairs() -> dict[frozenset[str], float]:
+    """The weight of each pair; of reversed ones the last row's stays, as in the published code."""
+    return {frozenset((row["source"], row["target"])): row["weight"] for row in table("relationships")}
+
+
+def test_the_counts_are_those_that_were_recorded() -> None:
+    names = {row["title"] for row in table("entities")}
+    assert (len(names), len(pairs()), len(table("relationships"))) == (529, 935, 978)
+    ends = [(row["source"], row["target"]) for row in table("relationships")]
+    assert sum(not names.issuperset(pair) for pair in ends) == 84
+    degrees = Counter(name for pair in pairs() for name in pair)
+    assert all(row["degree"] == degrees[row["title"]] for row in table("entities"))
+
+
+def test_a_dangling_relation_keeps_its_ends() -> None:
+    """The published pipeline drops the entities that only relations name; here they are entities."""
+    graph = statement_graph(run().chunks)
+    unknown = {name for row in table("relationships") for name in (row["source"], row["target"])}
+    unknown -= {row["title"] for row in table("entities")}
+    found = {graph.key(name, chunk.document) for chunk in run().chunks[:1] for name in unknown}
+    assert found <= graph.entities.keys()
+
+
+NATIVE = """
+import json, sys
+import graspologic_native
+edges = [tuple(edge) for edge in json.load(sys.stdin)]
+found = graspologic_native.hierarchical_leiden(
+    edges, resolution=1.0, randomness=0.001, iterations=1, use_modularity=True, max_cluster_size=10, seed=0xDEADBEEF)
+print(json.dumps([[entry.level, entry.cluster, entry.node] for entry in found]))
+"""
+
+
+@pytest.mark.skipif(
+    "NATIVE_PYTHON" not in os.environ, reason="NATIVE_PYTHON names no Python with graspologic-native 1.2.5"
+)
+def test_native_1_2_5_gives_the_recorded_communities() -> None:
+    import networkx as nx
+
+    graph = nx.Graph([tuple(pair) for pair in pairs() if len(pair) == 2])
+    largest = max(nx.connected_components(graph), key=len)
+    edges = sorted((*sorted(pair), weight) for pair, weight in pairs().items() if len(pair) == 2 and pair <= largest)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [os.environ["NATIVE_PYTHON"], "-c", NATIVE],
+        input=json.dumps(edges),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    members: dict[tuple[int, int], set[str]] = {}
+    for level, cluster, name in json.loads(done.stdout):
+        members.setdefault((level, cluster), set()).add(name)
+    known = {row["title"] for row in table("entities")}
+    found = Counter((level, frozenset(names & known)) for (level, _), names in members.items())
+    recorded = Counter((community.level, frozenset(community.names)) for community in run().communities.values())
+    assert recorded == found
+
+
+def test_the_tokens_of_the_cuts_are_those_that_were_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level of the hierarchy with each entity once, as a share of the book's tokens."""
+    files = Path(llama_index.core.__file__).parent / "_static" / "tiktoken_cache"
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(files))
+    count = tiktoken.get_encoding("o200k_base").encode
+    book = sum(row["n_tokens"] for row in table("text_units"))
+    tokens = {number: len(count(report.text)) for number, report in run().reports.items()}
+    assert (book, sum(tokens.values())) == (50_288, 117_499)
+    communities = run().communities
+    parents = {(c.parent, communities[c.parent].level) for c in communities.values() if c.parent >= 0}
+    opened = {number for number, _ in parents}
+    shares = []
+    for deepest in range(3):
+        cut = [n for n, c in communities.items() if c.level == deepest or (c.level < deepest and n not in opened)]
+        names = [name for number in cut for name in communities[number].names]
+        assert len(names) == len(set(names))
+        shares.append(sum(tokens[number] for number in cut) / book)
+    assert [round(share, 2) for share in shares] == [0.54, 1.37, 1.66]
+
+
+def test_recorded_communities_are_a_hierarchy() -> None:
+    names = sorted({name for community in run().communities.values() for name in community.names})
+    place = {name: row for row, name in enumerate(names)}
+    labels = np.zeros(len(names), np.int64)
+    levels = []
+    for level in range(1 + max(community.level for community in run().communities.values())):
+        labels = labels.copy()
+        for number, community in run().communities.items():
+            if community.level == level:
+                labels[[place[name] for name in community.names]] = number
+        levels.append(np.unique(labels, return_inverse=True)[1].reshape(-1))
+    found = hierarchy(len(names), levels)
+    sizes = Counter(len(community.names) for community in run().communities.values())
+    assert Counter(found.sizes.tolist()) == sizes
