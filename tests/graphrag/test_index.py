@@ -256,7 +256,7 @@ def test_the_paper_has_its_keywords() -> None:
     pytest.importorskip("graspologic_native")
     index = GraphRAGIndex(nodes=corpus(), embed_model=HashEmbedding(), llm=ScriptedLLM(answer), **GraphRAGIndex.paper())
     assert index.config.reports == "eager"
-    assert GraphRAGRetriever.paper(index).options.context == "mixed"
+    assert index.as_retriever(**GraphRAGRetriever.paper()).options.context == "mixed"
     assert index.as_retriever().retrieve("Who kept Tern Rock?")
 
 

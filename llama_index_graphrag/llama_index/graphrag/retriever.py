@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
 from llama_index.graphrag.builder import GraphRAGBuilder
-from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig
+from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig, SearchMode
 from llama_index.graphrag.drift_search import drift_chunks
 from llama_index.graphrag.explanation import GraphRAGExplanation, explain
 from llama_index.graphrag.found import GraphRAGFound, similarities
@@ -26,9 +26,10 @@ from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, fit_tokens, fresh, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
+from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 __all__ = ["GraphRAGRetriever"]
 
@@ -97,13 +98,23 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
                 "built with entity_vectors=False. Build it with entity_vectors=True, or leave entities_top_k at 0."
             )
 
-    @classmethod
-    def paper(
-        cls, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
-    ) -> "Self":
-        """The published search, `mode="local"` unless another is given."""
-        keywords: Any = {**PUBLISHED_SEARCH, **kwargs}
-        return cls(index, **keywords)
+    @staticmethod
+    def paper(mode: SearchMode = "local") -> dict[str, Any]:
+        """The published search as keywords: `index.as_retriever(**GraphRAGRetriever.paper())`.
+
+        For an index with `entity_vectors=True`, such as one of `**GraphRAGIndex.paper()`.
+
+        Parameters
+        ----------
+        mode : "local", "global", "drift" or "basic"
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such mode.
+        """
+        check_choice("mode", mode, get_args(SearchMode))
+        return {"mode": mode, **PUBLISHED_SEARCH}
 
     def _search(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
         options, fetch = self.options, self._index.storage.get_node
