@@ -4,10 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.mentions import mentions, normalise
 
 __all__ = ["CellNames"]
 
@@ -15,6 +13,7 @@ Ids = frozenset[str]
 Named = tuple[str, str]  # id and text of a cell
 
 _LONGEST = 100  # characters of a name; longer cells are sentences
+_MOST_WORDS = 6  # of a name in a sentence
 _ADDED = re.compile(r"\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
 
 
@@ -33,20 +32,11 @@ class CellNames:
                 cells[phrase] = frozenset(ids)
         return CellNames(cells)
 
-    def named_in(self, text: str) -> list[Ids]:
-        """The cells that a text names, grouped by name, in the order of the text; names in lower case do not count in a
-        text that marks names by capitals.
+    def names_in(self, text: str) -> list[str]:
+        """The names in a text, exactly as they are, in its order; those in lower case do not count in a text that marks
+        names by capitals.
         """
-        found = [name.rows for name in self._known.find(text) if not name.lower_case]
-        return [frozenset().union(*(self.cells[self._phrases[row]] for row in rows)) for rows in found]
-
-    @cached_property
-    def _phrases(self) -> list[str]:
-        return sorted(self.cells)
-
-    @cached_property
-    def _known(self) -> KnownNames:
-        return KnownNames(self._phrases)
+        return list(dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.cells, longest=_MOST_WORDS)))
 
 
 def _by_name(cells: Iterable[Named]) -> defaultdict[str, set[str]]:

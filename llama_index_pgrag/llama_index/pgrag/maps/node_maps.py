@@ -60,7 +60,7 @@ def node_maps(texts: Sequence[str], topic: str, parts: Sequence[tuple[Sequence[i
     >>> [found.paths for found in maps]
     [[('Lamp', 'fuel', 'oil')], [('Lamp', 'keeper', 'Ada lit it')]]
     >>> maps[1].needs, maps[1].own_topic  # the topic stands in the first text only
-    ([(-1, 0, 0)], 'Ada')
+    ([(-1, 0, 0)], 'Ada lit it.')
     """
     words = [TextWords(text) for text in texts]
     maps = [NodeMap(topic) for _ in texts]
