@@ -11,7 +11,6 @@ from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, fact_paths, with_facts
 from llama_index.ragkit import Builder, Change, SpaceRows, Steps, as_matrix, offload
-from llama_index.ragkit.storage.manifest import NodeEntry
 
 __all__ = ["PseudoGraphBuilder"]
 
@@ -64,7 +63,7 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
             yield from self._store_super_nodes(kind, changed, dropped[kind])
         return self._with_rows(graph, super_nodes)
 
-    def _reduced(self, change: Change) -> Steps[dict[str, NodeEntry]]:
+    def _reduced(self, change: Change) -> Steps[dict[str, Any]]:
         """Take from the facts of other nodes what they have from nodes that are gone, in the stored entries too.
 
         Nodes of a document are read together, so that a cell can hold words of another node's text. Replies in the
@@ -73,7 +72,7 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
         manifest = self.storage.manifest
         gone = set(change.removed) - {node.node_id for node in change.added}
         touched = yield from manifest.entries_of([*change.removed, *change.repeated])
-        found: dict[str, NodeEntry] = {}
+        found: dict[str, Any] = {}  # manifest entries
         unused: dict[str, list[str]] = {}
         for document in sorted({entry.ref_doc_id for entry in touched.values() if entry.ref_doc_id}):
             node_ids = (yield from manifest.nodes_of(document)) or []

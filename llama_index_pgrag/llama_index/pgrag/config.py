@@ -135,7 +135,7 @@ class SearchConfig:
     ranking: Ranking = "trust"
     fact_weight: float = 0.3
     walk_weight: float = 0.3
-    bridge_weight: float = 2.0
+    bridge_weight: float = 3.0
     lexical_weight: float = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:

@@ -74,7 +74,9 @@ def lost_texts(records: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:
 def without_texts(record: dict[str, Any], gone: Collection[str]) -> dict[str, Any]:
     """The record of a node without the cells that need some texts: a path goes with its fact."""
     needs = [(row, cell) for row, cell, text in record["needs"] if text in gone]
-    paths, rows, cells = [], {}, {}
+    paths: list[list[str]] = []
+    rows: dict[int, int] = {}
+    cells: dict[tuple[int, int], int] = {}
     for row, path in enumerate(record["paths"]):
         dropped = {cell for at, cell in needs if at == row}
         if len(path) - 1 in dropped:

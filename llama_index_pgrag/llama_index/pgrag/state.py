@@ -127,7 +127,7 @@ class PseudoGraph:
             self.topic_names,
             self.fact_names,
             {topic_id: {fact.node_id for fact in found.facts} for topic_id, found in self.maps.items()},
-            {fact.id: (fact.node_id, fact.path[-1]) for fact in facts},
+            {fact.id: (fact.node_id, fact.path[0], fact.path[-1]) for fact in facts},
         )
 
     @cached_property

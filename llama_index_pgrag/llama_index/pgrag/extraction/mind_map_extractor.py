@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode
 from pydantic import Field
 
 from llama_index.pgrag.extraction.mind_map_reply import MindMapReply, ReadMindMap, read_mind_map_reply
-from llama_index.pgrag.extraction.parts import Part, part_budget, parts_of
+from llama_index.pgrag.extraction.parts import DocumentPart, part_budget, parts_of
 from llama_index.pgrag.maps.node_maps import node_maps
 from llama_index.pgrag.maps.verification import Check, rouge_l
 from llama_index.pgrag.prompts import MIND_MAP_PROMPT
@@ -107,7 +107,7 @@ class MindMapExtractor(NodeExtractor):
         """Read the nodes of a document: 1 call for each part, and 1 for each regeneration."""
         parts = yield from offload(parts_of, nodes, part_budget(self.part_tokens, context.llm))
         topic = ""
-        found: list[tuple[Part, _Attempt]] = []
+        found: list[tuple[DocumentPart, _Attempt]] = []
         for part in parts:
             attempt = yield from self._read_part(part.text, topic, context)
             topic = attempt.map.topic
@@ -188,7 +188,7 @@ class _Attempt:
     attempts: int
 
 
-def _records(texts: list[str], topic: str, found: Sequence[tuple[Part, _Attempt]]) -> list[Record]:
+def _records(texts: list[str], topic: str, found: Sequence[tuple[DocumentPart, _Attempt]]) -> list[Record]:
     """The record of each node; checks and attempts are those of the parts that it is in."""
     maps = node_maps(texts, topic, [(part.places, attempt.map.paths) for part, attempt in found])
     records = []

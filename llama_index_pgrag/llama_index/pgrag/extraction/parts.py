@@ -9,12 +9,12 @@ from llama_index.core.schema import BaseNode, TextNode
 from llama_index.ragkit import count_tokens, plain_text
 from llama_index.ragkit.text.sentences import split_sentences
 
-__all__ = ["Part", "part_budget", "parts_of"]
+__all__ = ["DocumentPart", "part_budget", "parts_of"]
 
 _WINDOW_SHARE = 3  # prompt and text, and a reply that is up to twice as long as the text
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A part of a document, and the places of the nodes that it is from."""
 
     text: str
@@ -26,7 +26,7 @@ def part_budget(most: int, llm: LLM | None) -> int:
     return most if llm is None else max(1, min(most, llm.metadata.context_window // _WINDOW_SHARE))
 
 
-def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] = count_tokens) -> list[Part]:
+def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] = count_tokens) -> list[DocumentPart]:
     """The nodes of a document in as few parts of whole nodes as fit; a longer node is split into parts of its own.
 
     Text that a node shares with the one before it, as chunks that overlap do, is read once.
@@ -37,7 +37,7 @@ def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] =
     most : tokens of a part, at least 1
     count : counts the tokens of a text
     """
-    parts: list[Part] = []
+    parts: list[DocumentPart] = []
     open_: list[tuple[str, int]] = []
     left = most
     for place, node in enumerate(nodes):
@@ -49,15 +49,15 @@ def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] =
             open_, left, new = [], most, text
             cost = count(new) + 1
         if count(text) > most:
-            parts += [Part(piece, (place,)) for piece in _pieces(text, most, count)]
+            parts += [DocumentPart(piece, (place,)) for piece in _pieces(text, most, count)]
         else:
             open_.append((new, place))
             left -= cost
     return [*parts, _joined(open_)] if open_ else parts
 
 
-def _joined(open_: Sequence[tuple[str, int]]) -> Part:
-    return Part("\n".join(text for text, _ in open_ if text), tuple(place for _, place in open_))
+def _joined(open_: Sequence[tuple[str, int]]) -> DocumentPart:
+    return DocumentPart("\n".join(text for text, _ in open_ if text), tuple(place for _, place in open_))
 
 
 def _without_overlap(before: BaseNode, node: BaseNode) -> str:

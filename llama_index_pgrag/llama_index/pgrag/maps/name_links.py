@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
-from llama_index.pgrag.maps.names import CellNames
+from llama_index.pgrag.maps.names import CellNames, name_of
 from llama_index.ragkit.text.known_names import KnownNames
 
-__all__ = ["NameLinks", "Part"]
+__all__ = ["LinkedNodes", "NameLinks"]
 
 _TOPIC_WEIGHT = 3.0  # of the name of a topic, relative to other names of the same map
 _LONG = 40  # characters; in longer facts the topics of other maps are looked for
@@ -42,7 +42,7 @@ class NameLinks:
         topics: CellNames,
         facts: CellNames,
         nodes_of_topic: Mapping[str, Iterable[str]],
-        said: Mapping[str, tuple[str, str]],
+        said: Mapping[str, tuple[str, str, str]],
     ) -> "NameLinks":
         """The links of a graph.
 
@@ -51,7 +51,7 @@ class NameLinks:
         rows : node id -> row
         topics, facts : topics and last cells by name
         nodes_of_topic : topic id -> ids of the nodes with facts under it
-        said : fact id -> its node and its last cell
+        said : fact id -> its node, its topic and its last cell
         """
         names = sorted({*topics.cells, *facts.cells})
         column = {name: i for i, name in enumerate(names)}
@@ -59,9 +59,8 @@ class NameLinks:
         for name, ids in facts.cells.items():
             for fact_id in ids:
                 found[rows[said[fact_id][0]], column[name]] = 1.0
-        mentioned = sorted({(node_id, text) for node_id, text in said.values() if len(text) > _LONG})
-        for node_id, text in mentioned:
-            for name in topics.names_in(text):
+        for node_id, topic, text in sorted({fact for fact in said.values() if len(fact[2]) > _LONG}):
+            for name in topics.names_in(text, but=name_of(topic)):
                 found[rows[node_id], column[name]] = 1.0
         for name, ids in topics.cells.items():
             for row in {rows[node_id] for topic_id in ids for node_id in nodes_of_topic[topic_id]}:
@@ -76,16 +75,16 @@ class NameLinks:
         return KnownNames(self.names)
 
     @cached_property
-    def _all(self) -> "Part":
-        return _part(self.weights)
+    def _all(self) -> "LinkedNodes":
+        return _linked(self.weights)
 
-    def part(self, allowed: NDArray[np.bool_] | None) -> "Part":
+    def part(self, allowed: NDArray[np.bool_] | None) -> "LinkedNodes":
         """The links of the nodes that a filter lets pass; None for all."""
-        return self._all if allowed is None else _part(self.weights.multiply(allowed[:, np.newaxis]).tocsr())
+        return self._all if allowed is None else _linked(self.weights.multiply(allowed[:, np.newaxis]).tocsr())
 
 
 @dataclass(frozen=True)
-class Part:
+class LinkedNodes:
     """The links of some nodes, from both sides.
 
     Attributes
@@ -100,8 +99,8 @@ class Part:
     frequency: NDArray[np.float64]
 
 
-def _part(weights: csr_matrix) -> Part:
+def _linked(weights: csr_matrix) -> LinkedNodes:
     weights.eliminate_zeros()
     of_node, of_name = (np.maximum(np.asarray(weights.sum(axis=axis)).ravel(), 1e-12) for axis in (1, 0))
     frequency = np.bincount(weights.indices, minlength=weights.shape[1]).astype(np.float64)
-    return Part((diags(1 / of_node) @ weights).T.tocsr(), (weights @ diags(1 / of_name)).tocsr(), frequency)
+    return LinkedNodes((diags(1 / of_node) @ weights).T.tocsr(), (weights @ diags(1 / of_name)).tocsr(), frequency)

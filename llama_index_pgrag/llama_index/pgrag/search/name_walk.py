@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.name_links import NameLinks, Part
+from llama_index.pgrag.maps.name_links import LinkedNodes, NameLinks
 from llama_index.ragkit.vectors.walk_trust import passage_seeds, trust
 
 __all__ = ["NameWalk", "walk_names"]
@@ -68,7 +68,7 @@ def walk_names(
     reached = _spread(part, seeds, near)
     reached /= reached.max()
     trusted = trust(nearness[shown], reached[shown])
-    named = [links.names[i] for i in sorted(np.flatnonzero(seeds), key=lambda i: -seeds[i])]
+    named = [links.names[i] for i in sorted(np.flatnonzero(seeds).tolist(), key=lambda i: -seeds[i])]
     reason = "" if trusted else "the names in the question do not lead to the node that is nearest to it"
     return NameWalk(named, reached, trusted, reason)
 
@@ -84,9 +84,9 @@ def _seeds(links: NameLinks, texts: Sequence[str], frequency: Floats) -> Floats:
     return seeds
 
 
-def _spread(part: Part, names: Floats, nodes: Floats) -> Floats:
+def _spread(part: LinkedNodes, names: Floats, nodes: Floats) -> Floats:
     """What reaches each node in all steps together."""
-    total = nodes.copy()
+    total: Floats = nodes.copy()
     for _ in range(_STEPS):
         names, nodes = _DAMPING * (part.from_nodes @ nodes), _DAMPING * (part.from_names @ names)
         total += nodes

@@ -466,13 +466,9 @@ class IndexWriter(Generic[State]):
             return entries
         extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
         failed = {f"Node {found.read_with!r}": found.error for found in extracted if found.error is not None}
-        whole = self._resources.extractor.reads_documents
-        if (
-            self._resources.extractor.needs_llm
-            and not again
-            and 1 < len(failed) == len({e.read_with for e in extracted})
-        ):
-            raise all_failed("documents" if whole else "nodes", failed)
+        read = {found.read_with for found in extracted}  # nodes that were read together failed together
+        if extractor.needs_llm and not again and 1 < len(failed) == len(read):
+            raise all_failed("documents" if extractor.reads_documents else "nodes", failed)
         for found in extracted:
             old = entries[found.node_id]
             entries[found.node_id] = NodeEntry(
