@@ -148,8 +148,9 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             fallback = "no path has support" if nothing else "the mind maps have no facts"
             shown = np.isfinite(near.scores)
             nodes = np.where(shown, squashed(near.scores), -np.inf) if options.ranking == "support" else near.scores
-        cosines = np.stack([question_cosines(graph.chunks, point) for point in points])
-        return Answer(graph, options, texts, cosines, facts, names, nodes, paths, query.wanted, fallback)
+        asked_whole = len(points) == 1 and points[0] is question
+        cosines = [near.cosines] if asked_whole else [question_cosines(graph.chunks, point) for point in points]
+        return Answer(graph, options, texts, np.stack(cosines), facts, names, nodes, paths, query.wanted, fallback)
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
         if self.options.return_source or not np.isfinite(found.paths).any():
