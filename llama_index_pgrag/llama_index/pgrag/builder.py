@@ -122,9 +122,10 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
         """Load the graph from records and spaces; rows left by an interrupted write are deleted."""
         spaces = self.storage.spaces
         rows = {kind: self.storage.snapshot(kind) for kind in KINDS}
+        chunks = self.storage.snapshot()
         stored: dict[str, list[FactPath]] = {}
         for node_id, entry in (yield from self.storage.manifest.entries()).items():
-            if entry.record is not None:
+            if entry.record is not None and node_id in chunks:
                 paths = from_record(entry.record)[1]
                 stored[node_id] = list(fact_paths(node_id, entry.ref_doc_id, entry.key, paths))
         graph, _ = with_facts(self._empty(), stored, ())
