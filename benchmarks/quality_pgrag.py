@@ -1,4 +1,4 @@
-"""PG-RAG in the quality benchmark: `pgrag` with its defaults, `pgrag-off` without maps, and its ablations.
+"""PG-RAG in the quality benchmark: `pgrag` with its defaults, `pgrag-off` without maps, the paper's search, ablations.
 
     python -m benchmarks.quality_pgrag --data DIR --out FILE
 
@@ -18,7 +18,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus, _found, _lines
 from benchmarks.systems import Dense, Ranking, System, node_depth
-from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
+from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex, PGRAGRetriever
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.outline import outline
 from llama_index.ragkit.text.passages import read_passage
@@ -29,7 +29,7 @@ __all__ = ["add_arguments", "build", "describe", "make_index", "map_of_triples",
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--outline", action="store_true", help="read outlines even where triples were recorded")
-    parser.add_argument("--ablations", action="store_true", help="also the modes of the paper, and its three titles")
+    parser.add_argument("--ablations", action="store_true", help="also each part of the search left out")
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> PGRAGIndex:
@@ -48,27 +48,38 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
 
 
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
-    """`pgrag` gives the source passages of fact paths; `pgrag-off` is the same index with no weight on paths."""
+    """`pgrag` gives source passages, `pgrag-off` the same with no weight on maps: nearness alone.
+
+    `pgrag-paper` is the published search on the same index, with the question as key point, and `paths` gives the
+    sources of fact paths as they are ranked.
+    """
     index = make_index(corpus, embed_model, options)
     print(json.dumps(describe(index, corpus)), file=sys.stderr, flush=True)
 
     def system(**settings: Any) -> System:
-        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), return_source=True, **settings)
+        depth = {"similarity_top_k": node_depth(corpus), "return_source": True}
+        retriever = index.as_retriever(**{**settings, **depth})
 
         def rank(question: str) -> Ranking:
             return corpus.passages([found.node.node_id for found in retriever.retrieve(question)])[:100]
 
         return rank
 
-    systems = {"pgrag": system(), "pgrag-off": system(dense_weight=1.0, lead_weight=0.0)}
+    def paths(question: str) -> Ranking:
+        found = index.as_retriever(similarity_top_k=node_depth(corpus)).retrieve(question)
+        return corpus.passages([child.node_id for result in found for child in result.node.child_nodes or []])[:100]
+
+    systems = {
+        "pgrag": system(),
+        "pgrag-off": system(fact_weight=0, bridge_weight=0),
+        "pgrag-paper": system(**{**PGRAGRetriever.paper(), "key_points": "question"}),
+    }
     if options.ablations:
-        paths_only: dict[str, Any] = {"dense_weight": 0.0}
         systems |= {
-            "paths": system(**paths_only),
-            "paths-PG": system(mode="PG", **paths_only),
-            "paths-capped": system(seed_facts=0, **paths_only),
-            "pgrag-PG": system(mode="PG"),
-            "pgrag-capped": system(seed_facts=0),
+            "paths": paths,
+            "no-names": system(bridge_weight=0),
+            "no-facts": system(fact_weight=0),
+            "no-words": system(lexical_weight=0),
         }
     return systems
 

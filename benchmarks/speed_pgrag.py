@@ -50,13 +50,19 @@ def walk_over_six_maps() -> Iterator[dict[str, Any]]:
     """From the question's vector to ranked paths over six candidate maps: template, similarities, walk, aggregation."""
     from llama_index.pgrag.config import SearchConfig
     from llama_index.pgrag.search.allowed import Allowed
-    from llama_index.pgrag.search.ranking import search_paths
+    from llama_index.pgrag.search.candidates import find_candidates
+    from llama_index.pgrag.search.ranking import FactScores, score_facts
 
     index = _index(1000, 12)
     question = np.asarray(index.embed_model.get_query_embedding("q"), dtype=np.float32)
     config = SearchConfig(seed_topics=6, seed_facts=0)
-    found = search_paths(index.graph, question, [question], config, Allowed())
-    times = repeated(lambda: search_paths(index.graph, question, [question], config, Allowed()), 50)
+
+    def search() -> FactScores:
+        candidates = find_candidates(index.graph, question, [question], config, Allowed())
+        return score_facts(index.graph, [question], candidates, config, Allowed())
+
+    found = search()
+    times = repeated(search, 50)
     yield {
         "name": f"one query over {len(found.candidates)} candidate maps, {len(found.template.facts)} paths",
         "ours_ms": round(times.median_ms, 2),

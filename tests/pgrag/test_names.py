@@ -1,18 +1,14 @@
 """Cells that a question names."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 
-from llama_index.pgrag import GivenMindMaps, PGRAGIndex, PGRAGPostprocessor
+from llama_index.pgrag import GivenMindMaps, PGRAGIndex
 from llama_index.pgrag.maps.names import CellNames
-from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.bridge_topics import named_topics
+from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.filters import select
 
 cells = st.dictionaries(
     st.sampled_from("abcdefgh"),
@@ -32,8 +28,9 @@ def test_names_follow_every_change(before, after):
 
 def test_what_stands_in_brackets_is_no_part_of_a_name():
     names = CellNames().changed((), [("1", "The Glass Wall (film)"), ("2", "the glass wall"), ("3", "Glass")])
-    assert names.named_in("Who directed The Glass Wall?") == [{"1", "2"}]
-    assert names.named_in("Who directed it?") == []
+    assert names.names_in("Who directed The Glass Wall?") == ["the glass wall"]
+    assert names.cells["the glass wall"] == {"1", "2"}
+    assert names.names_in("Who directed it?") == []
 
 
 MAPS = {
@@ -44,75 +41,96 @@ MAPS = {
 }
 
 
-ALL = Allowed()
-
-
 def index_of(maps) -> PGRAGIndex:
     nodes = [TextNode(id_=name, text=f"text of {name}") for name in maps]
-    return PGRAGIndex(nodes=nodes, embed_model=HashEmbedding(), extractor=GivenMindMaps(maps=maps))
+    return PGRAGIndex(nodes=nodes, embed_model=HashEmbedding(dim=256), extractor=GivenMindMaps(maps=maps))
 
 
-def by_topic(graph, bridges):
-    return {graph.maps[topic_id].topic: strength for topic_id, strength in bridges.items()}
-
-
-def test_a_question_leads_to_the_topics_and_facts_that_it_names():
-    graph = index_of(MAPS).graph
-    assert by_topic(graph, named_topics(graph, ["Who is Maxwell Shane's wife?"], ALL)) == {
-        "Maxwell Shane": 1.0,
-        "The Glass Wall (film)": 0.5,
-    }
-    found = by_topic(graph, named_topics(graph, ["What is Paterson?", "Who directed The Glass Wall?"], ALL))
-    assert found == {"Paterson": 1.0, "Maxwell Shane": 0.5, "The Glass Wall (film)": 1.0}
-
-
-def test_hidden_facts_and_topics_lead_nowhere():
-    graph = index_of(MAPS).graph
-    alone = Allowed.of(graph, select(graph.chunks, node_ids=["wall", "film 3"]))
-    assert by_topic(graph, named_topics(graph, ["Is Maxwell Shane of Paterson?"], alone)) == {
-        "The Glass Wall (film)": 0.5,
-    }
-    assert by_topic(graph, named_topics(graph, ["Is it in Italy?"], alone)) == {"Film 3": 0.5}  # one of twelve is seen
-
-
-def test_a_name_of_very_many_leads_nowhere():
-    graph = index_of(MAPS).graph
-    assert named_topics(graph, ["Is it in Italy?"], ALL) == {}
-
-
-def test_facts_of_several_topics_lead_less_to_each():
-    graph = index_of({name: tree for name, tree in MAPS.items() if name in ("film 0", "film 1")}).graph
-    assert list(named_topics(graph, ["Is it in Italy?"], ALL).values()) == [0.5 / np.sqrt(2)] * 2
-
-
-def test_what_is_named_is_found_although_it_is_not_near():
-    """Vectors of chance: only the name tells."""
-    index = index_of(MAPS)
-    question = "Tell me of Paterson please"
-    found = index.as_retriever(similarity_top_k=3, lead_weight=2.0).retrieve(question)
-    assert "Paterson" in [node.metadata["pgrag_path"][0] for node in (result.node for result in found)]
-    index.delete_nodes(["town"])
-    assert by_topic(index.graph, named_topics(index.graph, [question], ALL)) == {"Maxwell Shane": 0.5}
-
-
-def test_no_score_is_above_one():
-    """Paths and passages that are as near as can be, and named."""
-    index = index_of({"a": {"Paterson": {"state": ["New Jersey"]}}})
-    question = index.graph.maps[next(iter(index.graph.maps))].facts[0].text
-    for options in ({}, {"return_source": True}, {"return_source": True, "dense_weight": 0.0}, {"walk_weight": 2.0}):
-        scores = [result.get_score() for result in index.as_retriever(lead_weight=3.0, **options).retrieve(question)]
-        assert scores
-        assert max(scores) <= 1 + 1e-9
-
-
-def test_the_postprocessor_does_not_pay_for_bridge_topics_that_it_does_not_use():
-    index = index_of({"a": {"Paterson": {"state": ["New Jersey"]}}})
-    question = index.graph.maps[next(iter(index.graph.maps))].facts[0].text
-    plain = index.as_retriever(lead_weight=0).retrieve(question)
-    (outline,) = PGRAGPostprocessor(index=index).postprocess_nodes(
-        VectorStoreIndex(list(index.docstore.docs.values()), embed_model=HashEmbedding())
-        .as_retriever()
-        .retrieve(question),
-        query_str=question,
+def walked(index: PGRAGIndex, question: str, nearest: str, allowed=None) -> tuple[NameWalk, dict[str, float]]:
+    """A walk for a question to which one node is near, and its share of each node."""
+    ids = index.graph.chunks.ids
+    near = np.array([float(node_id == nearest) for node_id in ids])
+    mask = None if allowed is None else np.isin(ids, allowed)
+    walk = walk_names(
+        index.graph.name_links, [question], np.where(mask, near, -np.inf) if allowed else near, near, mask
     )
-    assert outline.score == pytest.approx(plain[0].score)
+    return walk, dict(zip(ids, walk.shares.tolist(), strict=True))
+
+
+def test_a_walk_goes_from_the_names_of_a_question_over_the_maps_that_share_names():
+    walk, shares = walked(index_of(MAPS), "Where was the director of The Glass Wall born?", "wall")
+    assert walk.named[0] == "the glass wall"
+    assert shares["wall"] == 1.0
+    assert shares["wall"] > shares["shane"] > shares["town"] > shares["film 1"] == 0
+    assert walk.trust > 0.5
+
+
+def test_a_longer_fact_leads_to_the_topics_that_it_mentions():
+    maps = {
+        "sentence": {"Notes": {"life": ["She was married to Maxwell Shane, a director of films, for years."]}},
+        **MAPS,
+    }
+    assert walked(index_of(maps), "What do the Notes say?", "sentence")[1]["shane"] > 0
+
+
+def test_a_question_without_a_name_is_answered_by_nearness_and_says_so():
+    index = index_of(MAPS)
+    walk, shares = walked(index, "what is it about", "wall")
+    assert (walk.trust, set(shares.values())) == (0.0, {0.0})
+    assert "names nothing" in walk.reason
+    (why, *_) = index.as_retriever(return_source=True).explain("what is it about")
+    assert "names nothing" in why.fallback
+    assert (why.trust, why.names, why.share) == (0.0, [], 0.0)
+
+
+def test_a_walk_that_leads_everywhere_is_trusted_less_than_one_that_leads_to_few():
+    index = index_of(MAPS)
+    few = walked(index, "Who is Evelyn?", "shane")[0].trust
+    many = walked(index, "Which films are from Italy?", "film 3")[0].trust
+    assert few > 2 * many
+    assert walked(index, "Who is Evelyn?", "film 7")[0].trust < 0.5 * few  # the nearest node is elsewhere
+
+
+def test_hidden_nodes_are_no_part_of_a_walk():
+    walk, shares = walked(index_of(MAPS), "Who is Maxwell Shane of Paterson?", "wall", ["wall", "film 3"])
+    assert walk.named == ["maxwell shane"]
+    assert {node_id for node_id, share in shares.items() if share} == {"wall"}
+
+
+def test_what_is_named_is_found_although_it_is_not_near_and_gone_when_it_is_deleted():
+    maps = {name: MAPS[name] for name in ("shane", "wall", "town")}
+    index = index_of({**maps, **{f"x{i}": {f"Thing {i}": {"text": f"wall {i}"}} for i in range(30)}})
+    question = "Where was the director of The Glass Wall born?"
+
+    def rank(**options) -> list[str]:
+        return [
+            r.node.node_id
+            for r in index.as_retriever(return_source=True, similarity_top_k=40, **options).retrieve(question)
+        ]
+
+    assert rank().index("town") < rank(bridge_weight=0).index("town")
+    assert rank().index("town") <= 3
+    index.delete_nodes(["shane"])  # which led there
+    assert rank().index("town") > 3
+
+
+def test_scores_are_between_zero_and_one():
+    index = index_of({"a": {"Paterson": {"state": ["New Jersey"]}}})
+    question = index.graph.maps[next(iter(index.graph.maps))].facts[0].text
+    for options in ({}, {"return_source": True}, {"walk_weight": 2.0, "bridge_weight": 9.0}, {"ranking": "support"}):
+        scores = [result.get_score() for result in index.as_retriever(**options).retrieve(question)]
+        assert scores
+        assert all(0 <= score <= 1 for score in scores)
+
+
+def test_the_links_of_names_are_those_of_the_maps_whatever_the_order_of_writes():
+    at_once = index_of(MAPS).graph.name_links
+    grown = index_of({"extra": {"Extra": {"of": ["Paterson"]}}})
+    grown.resources.extractor = GivenMindMaps(maps=MAPS)
+    for name in reversed(MAPS):
+        grown.insert_nodes([TextNode(id_=name, text=f"text of {name}")])
+    grown.delete_nodes(["extra"])
+    links = grown.graph.name_links
+    order = [grown.graph.chunks.ids.index(node_id) for node_id in index_of(MAPS).graph.chunks.ids]
+    assert links.names == at_once.names
+    assert (links.weights[order] != at_once.weights).nnz == 0

@@ -8,12 +8,13 @@ from llama_index.core.schema import QueryBundle, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.chromium import CHROMIUM, Browser
 from tests.pgrag.test_index import MAPS, build, node
+from tests.shifted import ShiftedEmbedding
 
-from llama_index.pgrag import Control, PGRAGIndex, PGRAGPostprocessor
-from llama_index.pgrag.config import PAPER
+from llama_index.pgrag import Control, GivenMindMaps, PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever
 from llama_index.pgrag.evaluation import bert_scores, bleu, rouge_l
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.testing import HashEmbedding
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
 ONLY_A = MetadataFilters(filters=[MetadataFilter(key="name", value="a1")])
 
@@ -55,23 +56,29 @@ def test_the_modes_are_the_papers_ablations():
 
 def test_three_titles_cap_what_is_found_and_facts_enter_directly():
     maps = {f"n{i}": {f"Title {i}": {"route": f"fact{i}"}} for i in range(12)}
-    from llama_index.pgrag import GivenMindMaps
-
     nodes = [TextNode(id_=name, text=f"text {name}") for name in maps]
     index = PGRAGIndex(nodes=nodes, extractor=GivenMindMaps(maps=maps))
-    capped = index.as_retriever(seed_facts=0, lead_weight=0, max_topics=3, similarity_top_k=12)
+    titles = {**PGRAGRetriever.paper(), "key_points": "question", "similarity_top_k": 12}
+    titles["control"] = Control(9, 9, unit="cosines")
+    capped = index.as_retriever(**{**titles, "max_topics": 3})
     assert len(capped.retrieve("fact7")) == 3
     assert len(index.as_retriever(similarity_top_k=12).retrieve("fact7")) == 12
+    nothing = index.as_retriever(**{**titles, "control": Control(9, 9), "max_topics": 3})
+    assert nothing.explain("fact7")[0].fallback == "no path has support"
+    assert all(0 <= result.get_score() <= 1 for result in nothing.retrieve("fact7"))
     assert "fact7" in texts(index.as_retriever().retrieve("fact7"))[0]
 
 
 def test_walks_go_over_super_nodes_and_say_so():
     index = build()
-    walks = {"seed_topics": 1, "seed_facts": 0, "lead_weight": 0, "similarity_top_k": 20}
+    walks = {
+        **PGRAGRetriever.paper(), "key_points": "question", "seed_topics": 1, "similarity_top_k": 20,
+        "control": Control(9, 9), "num_seeds": 99,
+    }  # fmt: skip
     question = "Lamp"
 
     def reasons(**kwargs):
-        return {why.reason for why in index.as_retriever(**walks, **kwargs).explain(question)}
+        return {why.reason for why in index.as_retriever(**{**walks, **kwargs}).explain(question)}
 
     assert reasons() == {"seed topic", "topic walk"}
     assert reasons(topic_walk=False) == {"seed topic", "fact walk"}
@@ -85,20 +92,89 @@ def test_a_fact_that_names_another_topic_leads_there():
         "r": {"Lewis Range": {"in": "Montana"}},
         **{f"x{i}": {f"Norris {i}": {"part": f"thing {i}"}} for i in range(30)},
     }
-    from llama_index.pgrag import GivenMindMaps
-
-    nodes = [TextNode(id_=name, text=f"text {name}") for name in maps]
+    nodes = [TextNode(id_=name, text=next(iter(tree))) for name, tree in maps.items()]
     index = PGRAGIndex(nodes=nodes, extractor=GivenMindMaps(maps=maps), embed_model=HashEmbedding(dim=128))
-    reach = {"seed_facts": 3, "similarity_top_k": 40}
-    found = index.as_retriever(**reach).explain("Norris Mountain part of")
-    assert "Lewis Range in Montana" in [" ".join(why.path) for why in found if why.reason == "lead"]
-    without = index.as_retriever(lead_weight=0, **reach).explain("Norris Mountain part of")
-    assert "lead" not in {why.reason for why in without}
+    reach = {"similarity_top_k": 40, "seed_facts": 3}
+    explained = index.as_retriever(**reach).explain("What is Norris Mountain part of?")
+    (why,) = [why for why in explained if why.path[0] == "Lewis Range"]
+    assert why.names == ["norris mountain"]
+    assert why.share > 0
+    assert why.trust > 0
+
+    def rank(**options) -> int:
+        found = index.as_retriever(**reach, **options).retrieve("What is Norris Mountain part of?")
+        return texts(found).index("Lewis Range in Montana")
+
+    assert rank() < rank(bridge_weight=0)
+
+
+@pytest.mark.parametrize("common", [0.5, 2.0])
+@pytest.mark.parametrize("return_source", [False, True])
+@pytest.mark.parametrize("question", ["Which fuel does the lamp of Lyon burn?", "whale oil", "Who keeps it?"])
+def test_the_scale_of_cosines_changes_no_score(common: float, return_source: bool, question: str):
+    plain, shifted = (
+        build(embed_model=ShiftedEmbedding(common=c, dim=256))
+        .as_retriever(similarity_top_k=20, return_source=return_source)
+        .retrieve(question)
+        for c in (0.0, common)
+    )
+    assert plain
+    assert [r.node_id for r in plain] == [r.node_id for r in shifted]
+    assert [r.score for r in plain] == pytest.approx([r.score for r in shifted], abs=1e-4)
+
+
+@pytest.mark.parametrize("return_source", [False, True])
+def test_one_question_is_one_embedded_text(return_source: bool):
+    index = build()
+    index.embed_model.texts.clear()
+    assert index.as_retriever(return_source=return_source).retrieve("Which fuel does the Lamp burn?")
+    assert index.embed_model.texts == ["Which fuel does the Lamp burn?"]
+
+
+def test_paths_can_be_cited_like_their_sources():
+    def page(name: str, label: str) -> TextNode:
+        found = node(name)
+        found.metadata = {"file_name": "lamp.pdf", "page_label": label, "secret": "s"}
+        found.excluded_llm_metadata_keys = ["secret"]
+        return found
+
+    index = PGRAGIndex(nodes=[page("a1", "1"), page("a2", "2"), page("b1", "1")], extractor=GivenMindMaps(maps=MAPS))
+    found = {r.node.get_content(): r.node for r in index.as_retriever(similarity_top_k=20).retrieve("lamp")}
+    keeper = found["Lamp keeper Ada Byron"]
+    assert keeper.ref_doc_id == "A"
+    assert (keeper.metadata["file_name"], keeper.metadata["page_label"]) == ("lamp.pdf", "1")
+    assert keeper.get_content(metadata_mode="llm") == "file_name: lamp.pdf\npage_label: 1\n\nLamp keeper Ada Byron"
+    assert keeper.get_content(metadata_mode="embed") == "Lamp keeper Ada Byron"
+    both = found["Lamp fuel whale oil"]  # of two documents
+    assert both.ref_doc_id is None
+    assert both.metadata["page_label"] == "1"
+    got = VectorStoreIndex([page("a1", "1"), page("a2", "2")]).as_retriever().retrieve("lamp")
+    (outline,) = PGRAGPostprocessor(index=index).postprocess_nodes(got, query_str="lamp")
+    assert outline.node.ref_doc_id == "A"
+    assert outline.node.metadata["file_name"] == "lamp.pdf"
+    assert "page_label" not in outline.node.metadata
+    assert run_steps(index.storage.manifest.nodes_of("A")) == ["a1", "a2"]
+
+
+def test_the_published_index_and_search_are_keywords():
+    llm = ScriptedLLM('{"key_points": ["The lamp burned whale oil."]}')
+    index = PGRAGIndex(
+        nodes=[node(n) for n in MAPS], **{**PGRAGIndex.paper(), "extractor": GivenMindMaps(maps=MAPS)}, llm=llm
+    )
+    assert (index.config.topic_threshold, index.config.fact_threshold, index.config.fusion) == (0.92, 0.98, "leaders")
+    extractor = PGRAGIndex.paper()["extractor"]
+    assert (extractor.min_rouge_l, extractor.min_semantic, extractor.join_lists) == (0.75, 0.85, True)
+    retriever = index.as_retriever(**PGRAGRetriever.paper())
+    assert retriever.similarity_top_k == 8
+    found = retriever.explain("Lamp?")
+    assert len(llm.prompts) == 1
+    assert {why.key_point for why in found} == {"The lamp burned whale oil."}
 
 
 def test_the_papers_search_ranks_by_support_and_enters_by_titles_alone():
     index = build()
-    found = index.as_retriever(**{**PAPER, "key_points": "question"}, similarity_top_k=20).explain("Lamp fuel")
+    options = {**PGRAGRetriever.paper(), "key_points": "question", "similarity_top_k": 20}
+    found = index.as_retriever(**options).explain("Lamp fuel")
     assert found
     assert {why.reason for why in found} <= {"seed topic", "topic walk", "fact walk"}
     supports = [round(why.support, 9) for why in found]
@@ -111,7 +187,7 @@ def test_explanations_name_key_point_seed_and_control_values():
     assert why.seed[-1] == "whale oil"
     assert [cell.text for cell in why.cells] == list(why.path)
     assert why.cells[-1].weight == 1.0
-    assert {cell.weight for cell in why.cells} <= {0.5, 1.0}
+    assert {cell.weight for cell in why.cells} <= {0.0, 0.5, 1.0}
     assert why.support > 0
     assert why.documents == ["A", "B"]
 
@@ -161,9 +237,10 @@ def test_sync_and_async_give_the_same():
         {"num_seeds": 0},
         {"max_key_points": 0},
         {"walk_weight": -1},
-        {"lead_weight": float("inf")},
-        {"lead_threshold": 1},
-        {"dense_weight": 1.5},
+        {"bridge_weight": float("inf")},
+        {"fact_weight": -0.1},
+        {"lexical_weight": 1.5},
+        {"ranking": "x"},
         {"seed_topics": -1},
         {"seed_topics": 0, "seed_facts": 0},
         {"prompts": {"nothing": None}},

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from tests.pgrag.slow_walk import slow_walk
 
-from llama_index.pgrag.config import CODE_CONTROL, PAPER_CONTROL, SIGNED_CONTROL, Control
+from llama_index.pgrag.config import CODE_CONTROL, PAPER_CONTROL, Control
 from llama_index.pgrag.search.pseudo_graph_walk import walk
 from llama_index.ragkit.errors import ConfigurationError
 
 # topic 0; route 1 with facts 2 and 3; route 4 with fact 5; fact 6 directly under the topic
+SIGNED = Control(0.03, 0.05)
 IDS = np.array([[0, 1, 2], [0, 1, 3], [0, 4, 5], [0, 6, -1]])
 
 
@@ -18,41 +19,44 @@ def sims(*cells: float) -> np.ndarray:
 
 
 def test_a_route_that_supports_the_seed_brings_its_other_facts():
-    found = walk(IDS, sims(0.1, 0.60, 0.62, 0.58, 0.1, 0.1, 0.1), 1)
+    found = walk(IDS, sims(0.1, 0.60, 0.62, 0.58, 0.1, 0.1, 0.1), 1, SIGNED)
     # The topic is a reject, so the walk stops at the route; row 1 is within .05 of the seed, by half.
     assert found.seeds.tolist() == [[0]]
     np.testing.assert_allclose(found.scores, [0.60 + 0.62, 0.60 + 0.5 * 0.58, 0, 0])
 
 
 def test_a_topic_that_supports_the_seed_brings_the_whole_map_up_to_each_reject():
-    found = walk(IDS, sims(0.60, 0.60, 0.62, 0.1, 0.60, 0.61, 0.1), 1)
+    found = walk(IDS, sims(0.60, 0.60, 0.62, 0.1, 0.60, 0.61, 0.1), 1, SIGNED)
     np.testing.assert_allclose(found.scores, [1.82, 1.2, 1.81, 0.60])
 
 
 def test_a_better_ancestor_supports_when_signed_and_ends_the_walk_when_absolute():
     better = sims(0.1, 0.90, 0.62, 0.61, 0.1, 0.1, 0.1)
-    assert walk(IDS, better, 1, SIGNED_CONTROL).scores[1] > 0
+    assert walk(IDS, better, 1, SIGNED).scores[1] > 0
     np.testing.assert_allclose(walk(IDS, better, 1, PAPER_CONTROL).scores, [0.62, 0, 0, 0])
 
 
 def test_rows_of_one_parent_need_not_stand_together():
     order = [0, 2, 1, 3]
     cells = np.array([0.1, 0.60, 0.62, 0.58, 0.1, 0.1, 0.1])[IDS[order]][np.newaxis]
-    np.testing.assert_allclose(walk(IDS[order], cells, 1).scores, [1.22, 0, 0.89, 0])
+    np.testing.assert_allclose(walk(IDS[order], cells, 1, SIGNED).scores, [1.22, 0, 0.89, 0])
 
 
 def test_what_two_key_points_reach_adds_up_and_nothing_negative_counts():
     one = sims(0.1, 0.2, 0.62, 0.1, 0.1, 0.1, 0.1)
-    assert walk(IDS, np.concatenate([one, one]), 1).scores[0] == pytest.approx(1.24)
-    assert walk(IDS, -one, 4).scores.tolist() == [0, 0, 0, 0]
+    assert walk(IDS, np.concatenate([one, one]), 1, SIGNED).scores[0] == pytest.approx(1.24)
+    assert walk(IDS, -one, 4, SIGNED).scores.tolist() == [0, 0, 0, 0]
 
 
 def test_the_presets_are_those_of_paper_and_code():
     assert (PAPER_CONTROL.support, PAPER_CONTROL.fuzzy, PAPER_CONTROL.difference) == (0.03, 0.05, "absolute")
+    assert PAPER_CONTROL.unit == CODE_CONTROL.unit == "cosines"
     assert (CODE_CONTROL.support, CODE_CONTROL.fuzzy, CODE_CONTROL.difference) == (0.01, 0.02, "absolute")
 
 
-@pytest.mark.parametrize("bad", [{"support": -0.1}, {"support": 0.2}, {"fuzzy": float("nan")}, {"difference": "both"}])
+@pytest.mark.parametrize(
+    "bad", [{"support": -0.1}, {"support": 0.9}, {"fuzzy": float("nan")}, {"difference": "both"}, {"unit": "x"}]
+)
 def test_a_control_that_cannot_be_meant_is_refused(bad):
     with pytest.raises(ConfigurationError):
         Control(**bad)

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes, restore, update
 from llama_index.pgrag.maps.mind_map import path_text
-from llama_index.pgrag.records import from_record, is_unverified
+from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, fact_paths, with_facts
 from llama_index.ragkit import Builder, Change, SpaceRows, Steps, as_matrix, offload
 
@@ -44,8 +44,12 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
 
     def _changed(self, old: PseudoGraph, change: Change) -> Steps[PseudoGraph]:
         entries = yield from self.storage.manifest.entries_of(node.node_id for node in change.added)
+        records = {node_id: change.records.get(node_id, {}) for node_id in entries}
+        reduced = yield from self._reduced(change)
+        entries.update(reduced)
+        records.update({node_id: entry.record or {} for node_id, entry in reduced.items()})
         new = {
-            node_id: fact_paths(node_id, entry.ref_doc_id, entry.key, from_record(change.records.get(node_id, {}))[1])
+            node_id: fact_paths(node_id, entry.ref_doc_id, entry.key, from_record(records[node_id])[1])
             for node_id, entry in entries.items()
         }
         graph, dropped = with_facts(old, new, change.removed)
@@ -58,6 +62,30 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
             super_nodes[kind], changed = yield from offload(update, known, rows, added[kind], set(dropped[kind]))
             yield from self._store_super_nodes(kind, changed, dropped[kind])
         return self._with_rows(graph, super_nodes)
+
+    def _reduced(self, change: Change) -> Steps[dict[str, Any]]:
+        """Take from the facts of other nodes what they have from nodes that are gone, in the stored entries too.
+
+        Nodes of a document are read together, so that a cell can hold words of another node's text. Replies in the
+        cache that were about both are released.
+        """
+        manifest = self.storage.manifest
+        gone = set(change.removed) - {node.node_id for node in change.added}
+        touched = yield from manifest.entries_of([*change.removed, *change.repeated])
+        found: dict[str, Any] = {}  # manifest entries
+        unused: dict[str, list[str]] = {}
+        for document in sorted({entry.ref_doc_id for entry in touched.values() if entry.ref_doc_id}):
+            node_ids = (yield from manifest.nodes_of(document)) or []
+            entries = yield from manifest.entries_of(i for i in node_ids if i not in gone)
+            records = {i: entry.record for i, entry in entries.items() if entry.record}
+            for node_id, texts in lost_texts(records).items():
+                entry = entries[node_id]
+                unused[self.storage.cache_user(node_id)] = entry.cache_keys
+                found[node_id] = replace(entry, record=without_texts(records[node_id], texts), cache_keys=[])
+        if found:
+            yield from manifest.add(found, {})
+            yield from self.resources.release(unused)
+        return found
 
     def _embed_new(self, graph: PseudoGraph, topic_ids: Iterable[str]) -> Steps[dict[str, list[str]]]:
         """Embed and store the cells that have no row yet, embedding each text once; returns their ids by kind."""
@@ -94,9 +122,10 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
         """Load the graph from records and spaces; rows left by an interrupted write are deleted."""
         spaces = self.storage.spaces
         rows = {kind: self.storage.snapshot(kind) for kind in KINDS}
+        chunks = self.storage.snapshot()
         stored: dict[str, list[FactPath]] = {}
         for node_id, entry in (yield from self.storage.manifest.entries()).items():
-            if entry.record is not None:
+            if entry.record is not None and node_id in chunks:
                 paths = from_record(entry.record)[1]
                 stored[node_id] = list(fact_paths(node_id, entry.ref_doc_id, entry.key, paths))
         graph, _ = with_facts(self._empty(), stored, ())

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
     "CODE_CONTROL",
     "PAPER",
     "PAPER_CONTROL",
+    "PAPER_INDEX",
     "SIGNED_CONTROL",
     "Control",
     "ControlName",
@@ -22,6 +24,7 @@ __all__ = [
     "KeyPoints",
     "Mode",
     "PGRAGConfig",
+    "Ranking",
     "SearchConfig",
 ]
 
@@ -30,6 +33,8 @@ Mode = Literal["PG-RAG", "PG w. KPs", "PG"]
 KeyPoints = Literal["question", "llm"]
 ControlName = Literal["signed", "paper", "code"]
 Difference = Literal["signed", "absolute"]
+Unit = Literal["deviations", "cosines"]
+Ranking = Literal["trust", "support"]
 
 Cosines = NDArray[np.float64]
 
@@ -62,30 +67,34 @@ class Control:
 
     Attributes
     ----------
-    support, fuzzy : largest differences of cosines that count fully and half, 0 <= support <= fuzzy
+    support, fuzzy : largest differences of similarity that count fully and half, 0 <= support <= fuzzy
     difference : "signed" is seed minus cell, "absolute" its absolute value
+    unit : "deviations" compares cosines in standard deviations of the hundred best facts of the question, so that the
+        habits of an embedding model do not matter; "cosines" as they are, as published
 
     Raises
     ------
     ConfigurationError
-        If a threshold is negative or not finite, `fuzzy` is below `support`, or `difference` is unknown.
+        If a threshold is negative or not finite, `fuzzy` is below `support`, or `difference` or `unit` is unknown.
     """
 
-    support: float = 0.03
-    fuzzy: float = 0.05
+    support: float = 0.5
+    fuzzy: float = 0.75
     difference: Difference = "signed"
+    unit: Unit = "deviations"
 
     def __post_init__(self) -> None:
         check_number("support", self.support, 0)
         check_number("fuzzy", self.fuzzy, self.support)
         check_choice("difference", self.difference, get_args(Difference))
+        check_choice("unit", self.unit, get_args(Unit))
 
     def weights(self, cells: Cosines, seeds: Cosines) -> Cosines:
         """1 where a cell supports a seed, 0.5 where it half supports it, 0 where it is rejected.
 
         Parameters
         ----------
-        cells, seeds : cosines of cells and seeds to a key point, of shapes that broadcast
+        cells, seeds : similarities of cells and seeds to a key point, of shapes that broadcast
         """
         gap = seeds - cells
         gap = np.abs(gap) if self.difference == "absolute" else gap
@@ -94,8 +103,8 @@ class Control:
 
 
 SIGNED_CONTROL = Control()
-PAPER_CONTROL = Control(difference="absolute")
-CODE_CONTROL = Control(0.01, 0.02, "absolute")
+PAPER_CONTROL = Control(0.03, 0.05, "absolute", "cosines")
+CODE_CONTROL = Control(0.01, 0.02, "absolute", "cosines")
 _CONTROLS: Mapping[str, Control] = MappingProxyType(
     {"signed": SIGNED_CONTROL, "paper": PAPER_CONTROL, "code": CODE_CONTROL}
 )
@@ -123,10 +132,11 @@ class SearchConfig:
     seed_facts: int = 30
     num_seeds: int = 8
     control: ControlName | Control = "signed"
-    walk_weight: float = 0.1
-    lead_weight: float = 0.25
-    lead_threshold: float = 0.5
-    dense_weight: float = 0.7
+    ranking: Ranking = "trust"
+    fact_weight: float = 0.3
+    walk_weight: float = 0.3
+    bridge_weight: float = 3.0
+    lexical_weight: float = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, get_args(Mode))
@@ -141,10 +151,10 @@ class SearchConfig:
         check_count("num_seeds", self.num_seeds, 1)
         if not isinstance(self.control, Control):
             check_choice("control, unless it is a Control,", self.control, get_args(ControlName))
-        check_number("walk_weight", self.walk_weight, 0)
-        check_number("lead_weight", self.lead_weight, 0)
-        check_number("lead_threshold", self.lead_threshold, 0, 1, below=True)
-        check_number("dense_weight", self.dense_weight, 0, 1)
+        check_choice("ranking", self.ranking, get_args(Ranking))
+        for name in ("fact_weight", "walk_weight", "bridge_weight"):
+            check_number(name, getattr(self, name), 0)
+        check_number("lexical_weight", self.lexical_weight, 0, 1)
 
     @property
     def cell_control(self) -> Control:
@@ -157,17 +167,29 @@ class SearchConfig:
         return self.mode == "PG-RAG"
 
     @property
-    def path_scale(self) -> float:
-        """The largest possible sum of a path's cosine and support; the sum is divided by it."""
-        return 1 + self.walk_weight if self.walks else 1.0
+    def follows_names(self) -> bool:
+        """Whether names are followed from map to map."""
+        return self.walks and self.ranking == "trust" and self.bridge_weight > 0
 
-    @property
-    def score_scale(self) -> float:
-        """The largest possible score with its bridge topic; scores are divided by it, so that none exceeds 1."""
-        return 1 + self.lead_weight if self.walks else 1.0
 
+PAPER_INDEX: Mapping[str, Any] = MappingProxyType(
+    {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "leaders"}
+)
+"""Parameters of the paper's pseudo-graph (section 2.3.3)."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
-    {"key_points": "llm", "control": "paper", "seed_facts": 0, "lead_weight": 0.0, "walk_weight": 100.0}
+    {
+        "mode": "PG-RAG",
+        "key_points": "llm",
+        "seed_topics": 3,
+        "max_topics": 6,
+        "topic_walk": True,
+        "fact_walk": True,
+        "seed_facts": 0,
+        "num_seeds": 8,
+        "control": "paper",
+        "ranking": "support",
+        "similarity_top_k": 8,
+    }
 )
-"""Parameters of the paper's search (section 2.4): seeds come from titles only, and paths are ranked by support."""
+"""Keywords of the paper's search (section 2.4): seeds come from titles only, and paths are ranked by support alone."""

@@ -1,7 +1,7 @@
 """Explanations of results: path, key point, the seed that reached it, and the contribution of each cell."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from llama_index.pgrag.config import Control
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.search.answer import Answer
 from llama_index.pgrag.search.ranking import MergedPath
-from llama_index.ragkit.vectors.kernels import cosines
 
 __all__ = ["CellSupport", "PGRAGExplanation", "explain_node", "explain_path"]
 
@@ -38,15 +37,19 @@ class PGRAGExplanation:
     node_id, text : the result
     score : the retriever's score
     path : the fact path; for a source node its best one, empty if none was found
-    reason : how the mind map of the path became a candidate: "seed topic", "topic walk", "fact walk", "fact" or
-        "lead" (a bridge topic); "" without a path
+    reason : how the mind map of the path was reached: "seed topic", "topic walk", "fact walk", "fact", or "names" if
+        only the walk over names, or its node, led to it; "" without a path
     key_point : the key point nearest to it, or the one that the seed was found for
     cosine : cosine of key point and path, in [-1, 1]; without a path, of key point and node
     seed : the path of the seed that supports it most; None if no seed reached it
-    support : the support of all seeds together
+    support : the support of all seeds together, in [0, 1] relative to the best path
+    names : the names in the question that the walk over names started from
+    share : share of that walk that the node has, relative to the best, in [0, 1]
+    trust : how far that walk counted for this question, in [0, 1]; None where none was made
     cells : from the topic to the fact
     sources, documents : ids of the nodes that the path was read from, and of their documents
-    fallback : why the search was degraded (for example, no key points from the LLM); empty if it was not
+    fallback : which part of the method was not used, and why, such as a walk over names that says nothing, where nodes
+        are ranked by nearness and facts alone; empty otherwise
     """
 
     node_id: str
@@ -58,6 +61,9 @@ class PGRAGExplanation:
     cosine: float
     seed: Path | None = None
     support: float = 0.0
+    names: list[str] = field(default_factory=list)
+    share: float = 0.0
+    trust: float | None = None
     cells: list[CellSupport] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
@@ -68,45 +74,68 @@ def explain_path(
     answer: Answer, result: MergedPath, control: Control, node_id: str, text: str, score: float
 ) -> PGRAGExplanation:
     """Explain a result by a path of the answer."""
-    paths = answer.paths
-    template, walked = paths.template, paths.walked
-    row = answer.row_of[result.fact.id]
-    leaf = len(result.fact.path) - 1
-    point = int(np.argmax(paths.sims[:, row, leaf]))
-    seed: int | None = None
-    support = 0.0
-    if walked is not None and walked.scores[row] > 0:
-        stained = walked.stained[:, :, row]
-        point, place = (int(i) for i in np.unravel_index(int(np.argmax(stained)), stained.shape))
-        seed, support = int(walked.seeds[point, place]), float(walked.scores[row])
-    sims = paths.sims[point, row, : leaf + 1]
-    weights: list[float | None] = [None] * (leaf + 1)
-    if seed is not None:
-        level = paths.sims[point, seed, len(template.facts[seed].path) - 1]
-        weights = [float(weight) for weight in control.weights(sims, np.asarray(level))]
+    facts, fact = answer.facts, result.fact
+    at = int(answer.graph.facts.rows_of([fact.id])[0])
+    point = int(np.argmax(facts.cosines[:, at]))
+    row = answer.row_of.get(fact.id)
+    cells = [CellSupport(cell, float(facts.cosines[point, at]), None) for cell in fact.path[-1:]]
+    seed: Path | None = None
+    if row is not None:
+        point, seed, cells = _cells(answer, fact.path, row, point, control)
     return PGRAGExplanation(
         node_id=node_id,
         text=text,
         score=score,
-        path=result.fact.path,
-        reason=next(c.reason for c in paths.candidates if c.topic_id == result.fact.topic_id),
+        path=fact.path,
+        reason=next((c.reason for c in facts.candidates if c.topic_id == fact.topic_id), "names"),
         key_point=answer.key_points[point],
-        cosine=float(sims[leaf]),
-        seed=None if seed is None else template.facts[seed].path,
-        support=support,
-        cells=[CellSupport(*cell) for cell in zip(result.fact.path, sims.tolist(), weights, strict=True)],
+        cosine=float(facts.cosines[point, at]),
+        seed=seed,
+        support=float(facts.support[at]) if seed is not None else 0.0,
+        cells=cells,
         sources=result.sources,
         documents=result.documents,
         fallback=answer.fallback,
+        **_walked(answer, fact.node_id),
     )
 
 
+def _cells(
+    answer: Answer, path: Path, row: int, point: int, control: Control
+) -> tuple[int, Path | None, list[CellSupport]]:
+    """The key point whose seed supports a path most, that seed, and the cells."""
+    facts = answer.facts
+    walked = facts.walked
+    seed: int | None = None
+    if walked is not None and walked.scores[row] > 0:
+        stained = walked.stained[:, :, row]
+        point, place = (int(i) for i in np.unravel_index(int(np.argmax(stained)), stained.shape))
+        seed = int(walked.seeds[point, place])
+    sims = facts.sims[point, row, : len(path)]
+    weights: list[float | None] = [None] * len(path)
+    if seed is not None:
+        level = facts.sims[point, seed, len(facts.template.facts[seed].path) - 1]
+        weights = [float(weight) for weight in control.weights(sims, np.asarray(level))]
+    cosines = facts.cell_cosines[point, row, : len(path)].tolist()
+    cells = [CellSupport(*cell) for cell in zip(path, cosines, weights, strict=True)]
+    return point, None if seed is None else facts.template.facts[seed].path, cells
+
+
+def _walked(answer: Answer, node_id: str) -> dict[str, Any]:
+    """What the walk over names says about a node."""
+    names = answer.names
+    if names is None:
+        return {}
+    share = float(names.shares[answer.graph.chunks.row_of(node_id)])
+    return {"names": list(names.named), "share": share, "trust": names.trust}
+
+
 def explain_node(answer: Answer, control: Control, node_id: str, text: str, score: float) -> PGRAGExplanation:
-    """Explain a source node by the best of its facts that were found, else by its own similarity."""
-    best: Sequence[MergedPath] = [MergedPath(f, s, (f,)) for f, s in answer.ranking if f.node_id == node_id][:1]
-    if best:
-        return explain_path(answer, best[0], control, node_id, text, score)
-    near = cosines(np.stack(answer.points), answer.graph.chunks.vectors_of([node_id])[0])
+    """Explain a source node by its nearest fact, else by its own similarity."""
+    best = answer.best_fact(node_id)
+    if best is not None:
+        return explain_path(answer, best, control, node_id, text, score)
+    near = answer.cosines[:, answer.graph.chunks.row_of(node_id)]
     point = int(np.argmax(near))
     document = answer.graph.chunks.record_of(node_id).ref_doc_id
     return PGRAGExplanation(
@@ -120,4 +149,5 @@ def explain_node(answer: Answer, control: Control, node_id: str, text: str, scor
         sources=[node_id],
         documents=[] if document is None else [document],
         fallback=answer.fallback,
+        **_walked(answer, node_id),
     )

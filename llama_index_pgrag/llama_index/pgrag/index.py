@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.pgrag.builder import PseudoGraphBuilder
-from llama_index.pgrag.config import PGRAGConfig
+from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
 from llama_index.pgrag.export import to_networkx
 from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
 from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
@@ -116,6 +116,15 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     def graph(self) -> PseudoGraph:
         """The current mind maps, facts and super nodes."""
         return self.state
+
+    @staticmethod
+    def paper() -> dict[str, Any]:
+        """The published index as keywords: `PGRAGIndex(nodes, **PGRAGIndex.paper())`.
+
+        Statements must reach the paper's thresholds, a list is one fact, and super nodes are found by leaders. For maps
+        from elsewhere, replace its `extractor`.
+        """
+        return {**PAPER_INDEX, "extractor": MindMapExtractor(min_rouge_l=0.75, min_semantic=0.85, join_lists=True)}
 
     def unverified(self) -> list[str]:
         """Ids of nodes whose statements failed verification against the text; the best attempt was kept."""

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from llama_index.pgrag.config import Control, ControlName, Fusion, KeyPoints, Mode
+from llama_index.pgrag.config import Control, ControlName, Fusion, KeyPoints, Mode, Ranking
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords
 
 __all__ = ["PGRAGKeywords", "PGRAGPostprocessorKeywords", "PGRAGRetrieverKeywords"]
@@ -30,10 +30,11 @@ class PGRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     seed_facts: int
     num_seeds: int
     control: ControlName | Control
+    ranking: Ranking
+    fact_weight: float
     walk_weight: float
-    lead_weight: float
-    lead_threshold: float
-    dense_weight: float
+    bridge_weight: float
+    lexical_weight: float
 
 
 class PGRAGPostprocessorKeywords(PostprocessorKeywords, total=False):

@@ -9,23 +9,24 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llama_index.pgrag.config import PGRAGConfig, SearchConfig
 from llama_index.pgrag.keywords import PGRAGPostprocessorKeywords
+from llama_index.pgrag.path_nodes import outline_node
 from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.candidates import Candidate
+from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.context import ContextPath, context_text
-from llama_index.pgrag.search.ranking import MergedPath, merge_equal, rank_paths
+from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
     Steps,
     content_id,
-    derived_node,
     embed_texts,
     fresh,
     match_nodes,
     offload,
 )
 from llama_index.ragkit.validation import choice, count
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -80,14 +81,14 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         kept = [(rank, node) for rank, (node, m) in enumerate(zip(nodes, matched, strict=True)) if m not in sources]
         outlines: list[NodeWithScore] = []
         if sources:
-            allowed = Allowed(nodes=frozenset(self._scope(graph, sources)))
+            scope = self._scope(graph, sources)
             maps = dict.fromkeys(fact.topic_id for node_id in sources for fact in graph.of_node[node_id])
             if self.scope == "documents":
                 documents = {graph.maps[topic_id].document for topic_id in maps} - {None}
                 further = (i for i, found in sorted(graph.maps.items()) if found.document in documents)
                 maps.update(dict.fromkeys(further))
             candidates = [Candidate(topic_id, "fact", 0.0) for topic_id in maps]
-            outlines = _outlines((yield from self._rank(graph, candidates, allowed, query_bundle)))
+            outlines = yield from self._outlines((yield from self._rank(graph, candidates, scope, query_bundle)))
         results = [fresh(node.node, node.score or 0.0) for _, node in kept]
         placed = [(rank, 1, result) for (rank, _), result in zip(kept, results, strict=True)]
         placed += [(rank, 0, outline) for rank, outline in enumerate(outlines)]
@@ -106,32 +107,43 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         return scope
 
     def _rank(
-        self, graph: PseudoGraph, candidates: list[Candidate], allowed: Allowed, bundle: QueryBundle | None
+        self, graph: PseudoGraph, candidates: list[Candidate], scope: set[str], bundle: QueryBundle | None
     ) -> Steps[list[MergedPath]]:
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
+        mask = np.zeros(len(graph.chunks), np.bool_)
+        mask[graph.chunks.rows_of(sorted(scope))] = True
+        allowed = yield from offload(Allowed.of, graph, mask)
         if bundle is None:
             facts = [fact for c in candidates for fact in graph.maps[c.topic_id].facts if allowed.fact(fact)]
-            return merge_equal([(fact, 0.0) for fact in facts])[: self.max_paths]
+            return MergedPath.of([(fact, 0.0) for fact in facts])[: self.max_paths]
         yield from index.writer.check_embed_model()
         points = [(yield from index.resources.embed_query(bundle.query_str, graph.facts.dim))]
         texts = [text for text in bundle.embedding_strs if text.strip()]
         if texts and texts != [bundle.query_str]:
             points = list((yield from embed_texts(index.embed_model, texts)))
-        config = SearchConfig(lead_weight=0)  # the maps are fixed: bridge topics could add none
-        paths = yield from offload(rank_paths, graph, candidates, points, config, allowed)
-        return merge_equal(paths.ranking)[: self.max_paths]
+        return (yield from offload(self._best_paths, graph, points, candidates, allowed))
 
+    def _best_paths(
+        self, graph: PseudoGraph, points: list[Vector], candidates: list[Candidate], allowed: Allowed
+    ) -> list[MergedPath]:
+        config = SearchConfig()
+        facts = score_facts(graph, points, candidates, config, allowed)
+        scores = path_scores(graph, facts, None, config)
+        rows = best_rows(scores, len(scores), graph.facts)
+        shown = squashed(scores)
+        ranking = [(graph.fact(graph.facts.ids[row]), float(shown[row])) for row in rows]
+        return MergedPath.of(ranking)[: self.max_paths]
 
-def _outlines(results: list[MergedPath]) -> list[NodeWithScore]:
-    """One node for each topic."""
-    by_topic: dict[str, list[MergedPath]] = defaultdict(list)
-    for result in results:
-        by_topic[result.fact.path[0]].append(result)
-    nodes = []
-    for topic, found in by_topic.items():
-        whole = MergedPath(found[0].fact, found[0].score, tuple(fact for result in found for fact in result.facts))
-        text = context_text([ContextPath(result.fact.path) for result in found])
-        metadata = {"pgrag_topic": topic, "pgrag_documents": whole.documents}
-        name = content_id("outline", *(result.fact.id for result in found))
-        nodes.append(NodeWithScore(node=derived_node(name, text, metadata, whole.sources), score=whole.score))
-    return nodes
+    def _outlines(self, results: list[MergedPath]) -> Steps[list[NodeWithScore]]:
+        """One node for each topic."""
+        by_topic: dict[str, list[MergedPath]] = defaultdict(list)
+        for result in results:
+            by_topic[result.fact.path[0]].append(result)
+        nodes = []
+        for topic, found in by_topic.items():
+            whole = MergedPath(found[0].fact, found[0].score, tuple(fact for result in found for fact in result.facts))
+            text = context_text([ContextPath(result.fact.path) for result in found])
+            name = content_id("outline", *(result.fact.id for result in found))
+            node = yield from outline_node(name, text, topic, whole, self._index.storage.get_node)
+            nodes.append(NodeWithScore(node=node, score=whole.score))
+        return nodes

@@ -1,12 +1,14 @@
 """Conversion of mind maps to and from the JSON record of a node."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.maps.node_maps import TOPIC, NodeMap
 from llama_index.pgrag.maps.verification import Check
+from llama_index.ragkit.ids import content_id
 
-__all__ = ["from_record", "is_unverified", "to_record"]
+__all__ = ["from_record", "is_unverified", "lost_texts", "read_together", "to_record", "without_texts"]
 
 
 def to_record(
@@ -35,6 +37,61 @@ def from_record(record: dict[str, Any]) -> tuple[str, list[Path]]:
     """Topic and fact paths of a record; ("", []) for a node without text."""
     topic = record.get("topic", "")
     return topic, [(topic, *cells) for cells in record.get("paths", ())]
+
+
+def read_together(records: Sequence[dict[str, Any]], maps: Sequence[NodeMap], texts: Sequence[str]) -> None:
+    """Note in the records of nodes that were read together which of their cells need which other text.
+
+    A text is named by its hash: `"text"` is that of the node, `"read_with"` that of all of them, and `"needs"` lists
+    (path, cell, text).
+    """
+    names = [content_id("text", text) for text in texts]
+    together = content_id("read together", *names)
+    for record, found, name in zip(records, maps, names, strict=True):
+        record.update(text=name, read_with=together)
+        if found.needs:
+            record["needs"] = [[row, cell, names[other]] for row, cell, other in found.needs]
+        if found.own_topic:
+            record["own_topic"] = found.own_topic
+
+
+def lost_texts(records: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:
+    """For each node of a document, the texts that its cells need and that no node has which was read with it.
+
+    Parameters
+    ----------
+    records : of the document's nodes, as they are now
+    """
+    there = {(record.get("read_with"), record.get("text")) for record in records.values()}
+    lost = {}
+    for node_id, record in records.items():
+        gone = {text for _, _, text in record.get("needs", ()) if (record["read_with"], text) not in there}
+        if gone:
+            lost[node_id] = gone
+    return lost
+
+
+def without_texts(record: dict[str, Any], gone: Collection[str]) -> dict[str, Any]:
+    """The record of a node without the cells that need some texts: a path goes with its fact."""
+    needs = [(row, cell) for row, cell, text in record["needs"] if text in gone]
+    paths: list[list[str]] = []
+    rows: dict[int, int] = {}
+    cells: dict[tuple[int, int], int] = {}
+    for row, path in enumerate(record["paths"]):
+        dropped = {cell for at, cell in needs if at == row}
+        if len(path) - 1 in dropped:
+            continue
+        rows[row] = len(paths)
+        kept = [cell for cell in range(len(path)) if cell not in dropped]
+        cells.update({(row, cell): place for place, cell in enumerate(kept)})
+        paths.append([path[cell] for cell in kept])
+    left = [[rows[row], cells[row, cell], text] for row, cell, text in record["needs"] if (row, cell) in cells]
+    changed = {**record, "paths": paths, "needs": left}
+    if any(row == TOPIC for row, _ in needs):
+        changed["topic"] = changed.pop("own_topic")
+    else:
+        changed["needs"] = [[r, c, text] for r, c, text in record["needs"] if r == TOPIC] + left
+    return changed
 
 
 def is_unverified(record: dict[str, Any]) -> bool:

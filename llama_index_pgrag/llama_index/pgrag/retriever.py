@@ -2,23 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryType, TextNode
 from numpy.typing import NDArray
 
-from llama_index.pgrag.config import PGRAGConfig, SearchConfig
+from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
+from llama_index.pgrag.path_nodes import path_node
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.answer import Answer
-from llama_index.pgrag.search.bridge_topics import BridgeTopics, bridge_topics, named_topics, nearest_facts
+from llama_index.pgrag.search.candidates import find_candidates
 from llama_index.pgrag.search.context import ContextPath, Format, context_text
-from llama_index.pgrag.search.ranking import MergedPath, rank_passages, search_paths
+from llama_index.pgrag.search.name_walk import walk_names
+from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
@@ -27,13 +29,13 @@ from llama_index.ragkit import (
     Steps,
     arun_steps,
     as_bundle,
-    derived_node,
     embed_texts,
-    fit_tokens,
     offload,
     query_matrix,
     run_steps,
 )
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -44,13 +46,16 @@ __all__ = ["PGRAGRetriever"]
 class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     """Retrieves fact paths, or their source nodes, from a :class:`PGRAGIndex`.
 
-    Scores are at most 1 and comparable within one answer, higher is better: the cosine of the nearest key point and the
-    path, `walk_weight` times its share of the walk's support, and `lead_weight` times the strength of its topic as a
-    bridge topic, divided by the largest possible sum (:mod:`llama_index.pgrag.search.ranking`).
+    Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts,
+    and by a walk from the names in the question over the maps that share names, which counts as far as it can be
+    trusted for this question (:mod:`llama_index.pgrag.search.ranking`). Scores are (1 + s / (1 + abs(s))) / 2, in
+    [0, 1], s being a sum in standard deviations of the hundred best; with `ranking="support"` they are shares of the
+    best support. They are comparable within one question, higher is better.
 
     Fact paths are returned as text nodes: the text is the path, the metadata hold its cells (`pgrag_path`) and
-    documents (`pgrag_documents`), and the source nodes are its CHILD relationships. Paths with the same text are merged
-    into one result.
+    documents (`pgrag_documents`) beside what the metadata of its source nodes share (file name, page). The source nodes
+    are its CHILD relationships, and `ref_doc_id` is that of their document, if they are of one. Paths with the same
+    text are merged into one result.
 
     Parameters
     ----------
@@ -68,13 +73,12 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     num_seeds : facts from which each key point's walk starts, at least 1 [8, as published]
     control : when a cell supports a seed: "signed", "paper", "code", or a :class:`~llama_index.pgrag.Control`
         ["signed"]
-    walk_weight : weight of the walk relative to the cosine, at least 0 [0.1]
-    lead_weight : weight of bridge topics, at least 0: topics that the question or a key point mentions literally, or
-        one of whose facts it mentions, and topics that the best facts refer to, for which the last cells of the
-        `num_seeds` facts nearest to the key points are embedded separately. 0 skips that embedding call, as in the
-        paper [0.25]
-    lead_threshold : least cosine at which a fact refers to a topic, in [0, 1) [0.5]
-    dense_weight : with `return_source`, weight of a node's own cosine relative to its best path, in [0, 1] [0.7]
+    ranking : "trust" as above; "support" as published: paths by the walk over the candidate maps alone, nodes by their
+        best path ["trust"]
+    fact_weight : weight of its nearest fact in the score of a node, at least 0 [0.3]
+    walk_weight : weight of the walk over the candidate maps in the score of a path, at least 0 [0.3]
+    bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has none [3]
+    lexical_weight : weight of BM25 in the nearness of a node, in [0, 1]; its cosine has the rest [0.6; paper: 0]
     llm, prompts, retry : for generating key points; the prompt "key_points" has the variables `question` and
         `max_points`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
@@ -97,6 +101,14 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             self, index: DerivedIndex[PGRAGConfig, PseudoGraph], **kwargs: Unpack[PGRAGRetrieverKeywords]
         ) -> None: ...
 
+    @staticmethod
+    def paper() -> dict[str, Any]:
+        """The published search as keywords: `index.as_retriever(**PGRAGRetriever.paper())`.
+
+        Key points are generated by an LLM; `{**PGRAGRetriever.paper(), "key_points": "question"}` needs none.
+        """
+        return dict(PAPER)
+
     # -- steps --------------------------------------------------------------------------------------
 
     def _search(self, query: Query[PseudoGraph]) -> Steps[Answer]:
@@ -107,47 +119,51 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         if texts != [query.text]:
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
-        if not len(graph.facts):
-            fallback = "the mind maps have no facts"
-        allowed = Allowed.of(graph, query.allowed)
-        bridges = yield from self._bridge_topics(query, texts, points, allowed)
-        paths = yield from offload(search_paths, graph, question, points, self.options, allowed, bridges)
-        return Answer(graph, question, texts, points, allowed, paths, fallback)
+        near = yield from query.nearness(self.options.lexical_weight)
+        return (yield from offload(self._ranked, graph, query, question, texts, points, near, fallback))
 
-    def _bridge_topics(
-        self, query: Query[PseudoGraph], key_points: Sequence[str], points: list[NDArray[np.float32]], allowed: Allowed
-    ) -> Steps[BridgeTopics]:
-        graph, options = query.state, self.options
-        if not options.lead_weight or not options.walks or not len(graph.facts):
-            return {}
-        facts = yield from offload(nearest_facts, graph, points, options.num_seeds, allowed)
-        last_cells = yield from embed_texts(query.resources.embed_model, [fact.path[-1] for fact, _ in facts])
-        reached = yield from offload(bridge_topics, graph, facts, list(last_cells), options.lead_threshold, allowed)
-        named = yield from offload(named_topics, graph, [query.text, *key_points], allowed)
-        return {
-            topic_id: max(reached.get(topic_id, 0.0), named.get(topic_id, 0.0)) for topic_id in {**named, **reached}
-        }
+    def _ranked(
+        self,
+        graph: PseudoGraph,
+        query: Query[PseudoGraph],
+        question: NDArray[np.float32],
+        texts: list[str],
+        points: list[NDArray[np.float32]],
+        near: Nearness,
+        fallback: str,
+    ) -> Answer:
+        options = self.options
+        allowed = Allowed.of(graph, query.allowed)
+        candidates = find_candidates(graph, question, points, options, allowed)
+        facts = score_facts(graph, points, candidates, options, allowed)
+        names = None
+        if options.follows_names and len(graph.facts):
+            asked = dict.fromkeys([query.text, *texts])
+            names = walk_names(graph.name_links, list(asked), near.scores, near.cosines, query.allowed)
+            fallback = fallback or names.reason
+        nodes = node_scores(graph, near.scores, near.cosines, facts, names, options)
+        paths = path_scores(graph, facts, nodes, options)
+        if not np.isfinite(paths).any():
+            nothing = options.ranking == "support" and len(graph.facts)
+            fallback = "no path has support" if nothing else "the mind maps have no facts"
+            shown = np.isfinite(near.scores)
+            nodes = np.where(shown, squashed(near.scores), -np.inf) if options.ranking == "support" else near.scores
+        asked_whole = len(points) == 1 and points[0] is question
+        cosines = [near.cosines] if asked_whole else [question_cosines(graph.chunks, point) for point in points]
+        return Answer(graph, options, texts, np.stack(cosines), facts, names, nodes, paths, query.wanted, fallback)
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
-        if self.options.return_source or not len(found.graph.facts):
-            return (yield from self._sources(found))
-        return self._paths(found)
+        if self.options.return_source or not np.isfinite(found.paths).any():
+            return (yield from self._take_best(found.ranking))
+        return (yield from self._paths(found))
 
-    def _paths(self, answer: Answer) -> list[NodeWithScore]:
-        nodes = (NodeWithScore(node=_path_node(result), score=result.score) for result in answer.results)
-        return fit_tokens(nodes, self.token_budget)[: self.similarity_top_k]
+    def _paths(self, answer: Answer) -> Steps[list[NodeWithScore]]:
+        ranking = ((result.fact.id, result.score) for result in answer.results)
+        path_of = {result.fact.id: result for result in answer.results}
+        return (yield from self._take_best(ranking, partial(self._path_node, path_of)))
 
-    def _sources(self, answer: Answer) -> Steps[list[NodeWithScore]]:
-        graph, mask, nearest = answer.graph, answer.allowed.chunks, None
-        wanted = max(2 * self.similarity_top_k, 100)
-        if mask is None:
-            nearest = yield from self._index.storage.chunks.search(answer.question, wanted)
-        if nearest is None:
-            nearest = (yield from offload(graph.chunks.search, [answer.question], wanted, mask))[0].ids
-        ranking = yield from offload(
-            rank_passages, graph, answer.question, answer.points, answer.paths, nearest, self.options
-        )
-        return (yield from self._take_best(ranking))
+    def _path_node(self, path_of: Mapping[str, MergedPath], fact_id: str) -> Steps[TextNode]:
+        return (yield from path_node(path_of[fact_id], self._index.storage.get_node))
 
     def _on_page(self, found: Answer) -> list[MergedPath]:
         return found.results[: self.similarity_top_k]
@@ -199,12 +215,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             return context_text([], form, documents)
         answer = yield from self._search(queries[0])
         self._report(queries[0], answer)
-        kept = {result.node.node_id for result in self._paths(answer)}
+        kept = {result.node.node_id for result in (yield from self._paths(answer))}
         shown = [result for result in answer.results if result.fact.id in kept]
         paths = [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]
         return context_text(paths, form, documents)
-
-
-def _path_node(result: MergedPath) -> TextNode:
-    metadata = {"pgrag_path": list(result.fact.path), "pgrag_documents": result.documents}
-    return derived_node(result.fact.id, result.fact.text, metadata, result.sources)

@@ -10,8 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
+from llama_index.pgrag.maps.name_links import NameLinks
 from llama_index.pgrag.maps.names import CellNames
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -113,6 +117,25 @@ class PseudoGraph:
     super_facts: SuperNodes = field(default_factory=lambda: SuperNodes(1.0))
     topic_names: CellNames = field(default_factory=CellNames)
     fact_names: CellNames = field(default_factory=CellNames)
+
+    @cached_property
+    def name_links(self) -> NameLinks:
+        """Which nodes have which names in their maps."""
+        facts = [fact for found in self.maps.values() for fact in found.facts]
+        return NameLinks.of(
+            {node_id: row for row, node_id in enumerate(self.chunks.ids)},
+            self.topic_names,
+            self.fact_names,
+            {topic_id: {fact.node_id for fact in found.facts} for topic_id, found in self.maps.items()},
+            {fact.id: (fact.node_id, fact.path[0], fact.path[-1]) for fact in facts},
+        )
+
+    @cached_property
+    def node_rows(self) -> NDArray[np.int64]:
+        """The row of each fact's node, shape (facts,)."""
+        column, codes = self.facts.column("node")
+        rows: NDArray[np.int64] = np.asarray(self.chunks.rows_of(list(column.values)), np.int64)[codes]
+        return rows
 
     def fact(self, fact_id: str) -> FactPath:
         """A fact by its id."""

@@ -2,131 +2,14 @@
 
 1. The phrases of the graph that occur in the question are linked (`llama_index.ragkit.text.known_names`).
 2. A walk starts from them, each with the weight 1 / (number of passages with it), and from the passages nearest to the
-question (:func:`passage_seeds`), with a total weight of `passage_seed_weight`: much less than a name in one or two
-passages, and more than a word in hundreds. 3. The score of a passage is its nearness to the question, dense and
-lexical together, plus the logarithm of its share of the walk, which counts as far as the walk can be trusted
-(:func:`trust`, :func:`combine`).
-
-A walk is trusted if it reaches the passage that is nearest to the question, and if it is concentrated. Where the names
-of a question lead elsewhere than its other words, or to everything alike, as in a report in which the same names stand
-on every page, nearness alone knows better; in a chain of facts, the walk finds passages that no word of the question
-is in.
+   question, with a total weight of `passage_seed_weight`: much less than a name in one or two passages, and more than a
+   word in hundreds.
+3. The score of a passage is its nearness to the question, dense and lexical together, plus the logarithm of its share
+   of the walk, which counts as far as the walk can be trusted (:mod:`llama_index.ragkit.vectors.walk_trust`).
 """
 
-import math
+from llama_index.ragkit.vectors.walk_trust import FLOOR, PASSAGE_SEEDS, combine, gain, passage_seeds, trust
 
-import numpy as np
+__all__ = ["FLOOR", "PASSAGE_SEEDS", "WALK_WEIGHT", "combine", "gain", "passage_seeds", "trust"]
 
-from llama_index.ragkit.errors import ConfigurationError
-
-__all__ = [
-    "FLOOR",
-    "PASSAGE_SEEDS",
-    "WALK_WEIGHT",
-    "combine",
-    "gain",
-    "passage_seeds",
-    "trust",
-]
-
-FLOOR = 1e-4  # minimum share of the walk, relative to the best passage, for passages that the walk does not reach
-PASSAGE_SEEDS = 100  # passages that a walk starts from
 WALK_WEIGHT = 5.0  # of a walk that is trusted fully
-_SEED_POWER = 4
-_CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it is
-_DIFFUSE = 4.0
-_AGREEMENT = 0.25
-_EQUAL = 1e-9  # nearness within the error of rounding
-
-
-def passage_seeds(
-    cosines: np.ndarray, count: int = PASSAGE_SEEDS, power: float = _SEED_POWER
-) -> tuple[np.ndarray, np.ndarray]:
-    """The passages that a walk starts from: the `count` nearest, by ``((cos - lowest) / (highest - lowest)) ** power``.
-
-    Parameters
-    ----------
-    cosines : (p,) of the question and each passage
-
-    Returns
-    -------
-    rows, weights : (k,) int64 ascending and float64 with sum 1; empty where there are no passages
-
-    Raises
-    ------
-    ConfigurationError
-        If `count` is below 1 or `power` is not positive.
-
-    >>> passage_seeds(np.array([0.1, 0.5, 0.9]), power=1)
-    (array([1, 2]), array([0.33333333, 0.66666667]))
-    """
-    if count < 1 or not power > 0:
-        raise ConfigurationError(f"count must be at least 1 and power positive, not {count} and {power}.")
-    if not len(cosines):
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    floor = np.partition(cosines, len(cosines) - min(count, len(cosines)))[len(cosines) - min(count, len(cosines))]
-    rows = np.flatnonzero(
-        cosines >= floor
-    )  # including all that are equal to the last one, so that their order does not matter
-    spread = cosines[rows].max() - floor
-    weights = ((cosines[rows] - floor) / spread) ** power if spread > 0 else np.ones(len(rows))
-    rows, weights = rows[weights > 0], weights[weights > 0]
-    return rows, weights / weights.sum()
-
-
-def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
-    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-4 m) * s ** (1 / 4)``.
-
-    m is the mean share of the passages that the walk ranks second to sixth: near 1, it does not tell passages apart.
-    s is the share of the passage that is nearest to the question: 0, the two have nothing to do with each other.
-
-    Parameters
-    ----------
-    nearness : (p,) of the question and each passage that may be shown
-    walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
-
-    >>> trust(np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
-    1.0
-    >>> trust(np.array([2.0, 0.0, -1.0]), np.array([0.0, 1.0, 0.1]))
-    0.0
-    """
-    if not walked.size or not walked.any():
-        return 0.0
-    first = min(_CONCENTRATION, walked.size)
-    best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]
-    others = float(best[1:].mean()) if first > 1 else 0.0
-    nearest = walked[nearness >= nearness.max() - _EQUAL]
-    return math.exp(-_DIFFUSE * others) * math.pow(float(nearest.max()), _AGREEMENT)
-
-
-def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarray:
-    """Scores of passages: ``nearness + weight * log((walked + FLOOR) / (1 + FLOOR))``.
-
-    Parameters
-    ----------
-    nearness : (p,) standardised, see :func:`llama_index.ragkit.vectors.nearness.hybrid_nearness`
-    walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
-    weight : 0 for nearness only; the higher, the more the walk counts
-
-    Returns
-    -------
-    (p,) : at most the nearness, which the best passage of the walk keeps
-
-    Raises
-    ------
-    ConfigurationError
-        If `weight` is negative or not finite.
-
-    >>> combine(np.array([2.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.01]), weight=0.5).round(3)
-    array([-2.605,  1.   , -1.298])
-    """
-    if not 0 <= weight < np.inf:
-        raise ConfigurationError(f"The weight of the walk must be finite and not negative, not {weight}.")
-    scores: np.ndarray = nearness + weight * np.log((walked + FLOOR) / (1.0 + FLOOR)) if weight else nearness
-    return scores
-
-
-def gain(walked: np.ndarray, weight: float) -> np.ndarray:
-    """What :func:`combine` adds to a score for a relative gain of the walk, to first order."""
-    found: np.ndarray = weight * walked / (walked + FLOOR)
-    return found

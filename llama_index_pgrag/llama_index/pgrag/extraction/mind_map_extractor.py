@@ -1,21 +1,23 @@
 """`MindMapExtractor`: extracts topic, verified statements and mind map with a language model (section 2.3)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import Field
 
 from llama_index.pgrag.extraction.mind_map_reply import MindMapReply, ReadMindMap, read_mind_map_reply
-from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.extraction.parts import DocumentPart, part_budget, parts_of
+from llama_index.pgrag.maps.node_maps import node_maps
 from llama_index.pgrag.maps.verification import Check, rouge_l
 from llama_index.pgrag.prompts import MIND_MAP_PROMPT
-from llama_index.pgrag.records import to_record
+from llama_index.pgrag.records import read_together, to_record
 from llama_index.ragkit import (
     Estimate,
     ExtractionContext,
@@ -23,31 +25,35 @@ from llama_index.ragkit import (
     Record,
     Rejected,
     Steps,
-    count_tokens,
     embed_texts,
     fence,
     offload,
     plain_text,
 )
 from llama_index.ragkit.errors import ExtractionError, LanguageModelError
-from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["MindMapExtractor"]
 
 
 class MindMapExtractor(NodeExtractor):
-    """Has a language model rewrite each node as a mind map of facts.
+    """Has a language model rewrite each document as a mind map of facts.
 
-    1. For each part of the text one call gives topic, statements (the paper's fact-checking items) and a mind map of
-       them, as JSON, parsed tolerantly. The published code makes one call for each of the three.
-    2. Facts of whose words the text has too few are dropped, and counted in the record under `dropped`.
+    1. One call for the nodes of a document, or for each part of a longer one, gives topic, statements (the paper's
+       fact-checking items) and a mind map of them, as JSON, parsed tolerantly. The published code makes one call for
+       each of the three.
+    2. Facts of whose words the text has too few are dropped, and counted in the record under `dropped`. Each other
+       fact belongs to the node whose text holds most of its words, or to several that hold as many
+       (:mod:`~llama_index.pgrag.maps.node_maps`).
     3. The statements are verified against the text (:mod:`~llama_index.pgrag.maps.verification`). If they fail, the
        model is told why and asked again, up to `max_regenerations` times; if no attempt passes, the best is kept and
        the record has `"verified": False`. In the published code such documents were processed manually.
 
-    There is one call for each node of up to `part_tokens` tokens: with whole documents as nodes, as published, that is
-    one call a document.
+    Nodes of a document that are written together are read together: 1,000 chunks of 300 documents cost 300 calls. If a
+    call fails, all nodes of the document have failed, and are tried again together; what was paid for is in the cache.
+    An update with a changed chunk reads the other chunks of its document again, in the same call, so that the index
+    equals one built from the new document. Chunks that are inserted without their document are read by themselves, and
+    a delete asks no model: the facts of other chunks stay, without words that stood in the deleted chunk only.
 
     Parameters
     ----------
@@ -56,11 +62,12 @@ class MindMapExtractor(NodeExtractor):
     min_semantic : least cosine of the embeddings of text and statements, in [-1, 1]; suitable values depend on the
         embedding model [0.85]
     max_regenerations : further attempts at the statements of a part, at least 0 [2; paper: unlimited]
-    part_tokens : longer texts are split at sentence boundaries into parts, each with its own statements and map under
-        one topic; at least 50 [1500]
+    part_tokens : tokens of text for one call, at least 50; at most a third of the context window of the model. Longer
+        documents are read in parts of whole nodes, longer nodes in parts of whole sentences, each with its own
+        statements and map under one topic. A reply is up to twice as long as its text [1500]
     join_lists : whether a list of texts is one fact, as published [False: each item is a fact]
     min_in_text : least share of the words of a fact that the text must have, in [0, 1]; 0 for no check, as for mind
-        maps in another language [0.3]
+        maps in another language; each node is then read by itself, since nothing tells which node a fact is from [0.3]
     embed_model : for the semantic score; defaults to the index's, else to `Settings.embed_model`
 
     Raises
@@ -71,7 +78,6 @@ class MindMapExtractor(NodeExtractor):
 
     method: ClassVar[str] = "pgrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"mind_map": MIND_MAP_PROMPT}
-    completion_tokens: ClassVar[int] = 1000
     without_llm: ClassVar[str] = "extractor=OutlineExtractor()"
 
     verify: bool = True
@@ -88,21 +94,25 @@ class MindMapExtractor(NodeExtractor):
         """As for every extractor, but without the embedding model, which is only used for verification."""
         return {name: value for name, value in super().fingerprint.items() if name != "embed_model"}
 
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the nodes of a document are read together: if the words of facts tell which node they are from."""
+        return self.min_in_text > 0
+
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Process one node: 1 call for each part, and 1 for each regeneration."""
-        parts = yield from offload(_parts, plain_text(node), self.part_tokens)
+        """Read one node as a document of its own."""
+        return (yield from self.extract_document([node], context))[0]
+
+    def extract_document(self, nodes: Sequence[BaseNode], context: ExtractionContext) -> Steps[list[Record]]:
+        """Read the nodes of a document: 1 call for each part, and 1 for each regeneration."""
+        parts = yield from offload(parts_of, nodes, part_budget(self.part_tokens, context.llm))
         topic = ""
-        paths: list[Path] = []
-        checks: list[Check] = []
-        attempts = dropped = 0
+        found: list[tuple[DocumentPart, _Attempt]] = []
         for part in parts:
-            found = yield from self._read_part(part, topic, context)
-            topic = found.map.topic
-            attempts += found.attempts
-            dropped += found.map.dropped
-            checks += [] if found.check is None else [found.check]
-            paths += found.map.paths
-        return to_record(topic, dict.fromkeys(paths), checks, attempts, dropped)
+            attempt = yield from self._read_part(part.text, topic, context)
+            topic = attempt.map.topic
+            found.append((part, attempt))
+        return (yield from offload(_records, [plain_text(node).strip() for node in nodes], topic, found))
 
     def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps["_Attempt"]:
         """The first mind map of a part whose statements pass verification, or else the best."""
@@ -161,12 +171,14 @@ class MindMapExtractor(NodeExtractor):
         semantic = float(one @ other) / norms if norms > 0 else 0.0
         return Check(lexical, semantic, lexical >= self.min_rouge_l and semantic >= self.min_semantic)
 
-    def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """One call for each part, without regeneration."""
-        text = count(plain_text(node))
-        parts = max(1, -(-text // self.part_tokens))
+    def estimate_document(
+        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
+    ) -> Estimate:
+        """One call for each part, with a reply of about the length of its text, without regeneration."""
+        parts = parts_of(nodes, part_budget(self.part_tokens, llm))
+        text = sum(count(part.text) for part in parts)
         prompt = count(self.prompt("mind_map").get_template())
-        return Estimate(parts, parts * prompt + text, parts * self.completion_tokens)
+        return Estimate(len(parts), len(parts) * prompt + text, text)
 
 
 @dataclass(frozen=True)
@@ -176,24 +188,15 @@ class _Attempt:
     attempts: int
 
 
-def _parts(text: str, most: int) -> list[str]:
-    """Split the text into parts of whole sentences of at most `most` tokens; longer sentences are cut."""
-    text = text.strip()
-    if count_tokens(text) <= most:
-        return [text]
-    parts: list[str] = []
-    open_: list[str] = []
-    left = most
-    for sentence in split_sentences(text):
-        pieces = [sentence]
-        while (tokens := count_tokens(pieces[-1])) > most:
-            cut = max(1, len(pieces[-1]) * most // tokens * 9 // 10)
-            pieces[-1:] = [pieces[-1][:cut], pieces[-1][cut:]]
-        for piece in pieces:
-            cost = count_tokens(piece) + 1
-            if cost > left and open_:
-                parts.append("\n".join(open_))
-                open_, left = [], most
-            open_.append(piece)
-            left -= cost
-    return [*parts, "\n".join(open_)] if open_ else parts
+def _records(texts: list[str], topic: str, found: Sequence[tuple[DocumentPart, _Attempt]]) -> list[Record]:
+    """The record of each node; checks and attempts are those of the parts that it is in."""
+    maps = node_maps(texts, topic, [(part.places, attempt.map.paths) for part, attempt in found])
+    records = []
+    for i, own in enumerate(maps):
+        attempts = [attempt for part, attempt in found if i in part.places]
+        checks = [attempt.check for attempt in attempts if attempt.check is not None]
+        dropped = sum(attempt.map.dropped for part, attempt in found if part.places[0] == i)  # counted once
+        records.append(to_record(topic, own.paths, checks, sum(each.attempts for each in attempts), dropped))
+    if len(texts) > 1:
+        read_together(records, maps, texts)
+    return records

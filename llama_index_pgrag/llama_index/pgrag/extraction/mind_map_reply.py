@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from llama_index.pgrag.maps.mind_map import Path, path_text, read_mind_map, root_of
+from llama_index.pgrag.maps.node_maps import in_text
 from llama_index.ragkit import (
     find_values,
     without_announcement,
@@ -79,7 +80,8 @@ def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, 
             reason = "The reply has no topic."
             continue
         paths = read_mind_map(tree, own, join_lists=join_lists) if isinstance(tree, list | Mapping) else []
-        held = [path for path in paths if not min_in_text or _share(path, TextWords(text)) >= min_in_text]
+        words = TextWords(text)
+        held = [path for path in paths if not min_in_text or in_text(path, words) >= min_in_text]
         if held:
             statements = _statements(parts.get("statements")) or [path_text(path[1:]) for path in held]
             return ReadMindMap(own, statements, held, len(paths) - len(held), reply)
@@ -123,7 +125,3 @@ def _one_line(value: Any) -> str:
     plain = next(iter(_statements(value)), "") if isinstance(value, list) else str(value or "")
     title = " ".join(without_announcement(plain).strip("#*`\"“”' \n").split())
     return title[:_LONGEST_TOPIC] if any(character.isalnum() for character in title) else ""
-
-
-def _share(path: Path, words: TextWords) -> float:
-    return max(words.share(path[-1]), words.share(" ".join(path[-2:])) if len(path) > 2 else 0.0)

@@ -79,7 +79,8 @@ def key_phrases(text: str, count: int) -> list[str]:
     def rank(key: str) -> tuple[float, int]:
         return -seen[key] * log(1 + _length(key)), place[key]
 
-    candidates = sorted((key for key, times in seen.items() if times > 1 or key in named), key=rank)
+    said = (key for key, times in seen.items() if times > 1 or key in named)
+    candidates = sorted((key for key in said if any(map(str.isalpha, key))), key=rank)
     whole: list[str] = []
     for key in sorted(candidates[:_MOST_CANDIDATES], key=lambda key: (-len(key), key)):
         if not any(key in longer and seen[longer] >= seen[key] for longer in whole):

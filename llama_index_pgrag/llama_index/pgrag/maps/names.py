@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.mentions import mentions, normalise
+from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["CellNames"]
+__all__ = ["CellNames", "name_of"]
 
 Ids = frozenset[str]
 Named = tuple[str, str]  # id and text of a cell
 
 _LONGEST = 100  # characters of a name; longer cells are sentences
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_MOST_WORDS = 6  # of a name in a sentence
 _ADDED = re.compile(r"\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
 
 
@@ -33,26 +35,44 @@ class CellNames:
                 cells[phrase] = frozenset(ids)
         return CellNames(cells)
 
-    def named_in(self, text: str) -> list[Ids]:
-        """The cells that a text names, grouped by name, in the order of the text; names in lower case do not count in a
-        text that marks names by capitals.
+    def names_in(self, text: str, but: str = "") -> list[str]:
+        """The names in a text, exactly as they are, in its order; those in lower case do not count in a text that marks
+        names by capitals.
+
+        Parameters
+        ----------
+        but : a name that is not looked for
         """
-        found = [name.rows for name in self._known.find(text) if not name.lower_case]
-        return [frozenset().union(*(self.cells[self._phrases[row]] for row in rows)) for rows in found]
+        if not _UNSPACED.search(text):
+            words = normalise(text).split()  # a quick look, since few texts have a name
+            if not any(self._begins(words, i, but) for i in range(len(words))):
+                return []
+        found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.cells, longest=_MOST_WORDS))
+        return [phrase for phrase in found if phrase != but]
+
+    def _begins(self, words: list[str], start: int, but: str) -> bool:
+        """Whether a name begins at a word."""
+        known = self._by_first_word.get(words[start], ())
+        return any(name != but and words[start : start + len(parts)] == parts for name, parts in known)
 
     @cached_property
-    def _phrases(self) -> list[str]:
-        return sorted(self.cells)
+    def _by_first_word(self) -> dict[str, list[tuple[str, list[str]]]]:
+        found: dict[str, list[tuple[str, list[str]]]] = {}
+        for phrase in self.cells:
+            parts = phrase.split()
+            found.setdefault(parts[0], []).append((phrase, parts))
+        return found
 
-    @cached_property
-    def _known(self) -> KnownNames:
-        return KnownNames(self._phrases)
+
+def name_of(text: str) -> str:
+    """The name of a cell, normalised, without what is added to it in brackets."""
+    return normalise(_ADDED.sub("", text))
 
 
 def _by_name(cells: Iterable[Named]) -> defaultdict[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for cell_id, text in cells:
-        phrase = normalise(_ADDED.sub("", text)) if len(text) <= _LONGEST else ""
+        phrase = name_of(text) if len(text) <= _LONGEST else ""
         if phrase:
             found[phrase].add(cell_id)
     return found

@@ -1,16 +1,23 @@
-"""The result of a search of the pseudo-graph: the intermediate values and the merged paths."""
+"""The result of a search of the pseudo-graph: the intermediate values, the ranked paths and the ranked nodes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.ranking import MergedPath, PathRanking, Scored, merge_equal
+from llama_index.pgrag.config import SearchConfig
+from llama_index.pgrag.search.name_walk import NameWalk
+from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 __all__ = ["Answer"]
+
+Floats = NDArray[np.float64]
+
+_PATHS = 500  # that are ranked; more if more results are asked for
 
 
 @dataclass(frozen=True)
@@ -20,32 +27,60 @@ class Answer:
     Attributes
     ----------
     graph : the graph that was searched
-    question : vector of the question
-    key_points, points : the key points, and their vectors
-    allowed : the rows that pass the filters
-    paths : the candidates, the walk and the ranking
-    fallback : why the search was degraded; empty if it was not
+    config : the options
+    key_points : the key points
+    cosines : shape (key points, nodes)
+    facts : the facts, and the walk over the candidate maps
+    names : the walk over names; None without one
+    nodes : shape (nodes,), their scores; -inf for nodes that are no results
+    paths : shape (facts,), the scores of fact paths, likewise
+    wanted : how many results are asked for
+    fallback : which part of the method was not used, and why; empty otherwise
     """
 
     graph: PseudoGraph
-    question: NDArray[np.float32]
+    config: SearchConfig
     key_points: list[str]
-    points: list[NDArray[np.float32]]
-    allowed: Allowed
-    paths: PathRanking
+    cosines: Floats
+    facts: FactScores
+    names: NameWalk | None
+    nodes: Floats
+    paths: Floats
+    wanted: int
     fallback: str = ""
 
     @property
-    def ranking(self) -> list[Scored]:
-        """Facts with their scores, best first, each once."""
-        return self.paths.ranking
+    def ranking(self) -> Iterator[tuple[str, float]]:
+        """Nodes with their scores, best first."""
+        chunks, scores = self.graph.chunks, self._shown(self.nodes)
+        given, total, k = 0, int(np.isfinite(self.nodes).sum()), self.wanted
+        while given < total:
+            rows = best_rows(self.nodes, k, chunks)
+            for row in rows[given:]:
+                yield chunks.ids[row], float(scores[row])
+            given, k = len(rows), 4 * k
 
     @cached_property
     def results(self) -> list[MergedPath]:
         """The paths, best first; paths with the same text are merged."""
-        return merge_equal(self.ranking)
+        facts, scores = self.graph.facts, self._shown(self.paths)
+        rows = best_rows(self.paths, max(_PATHS, 20 * self.wanted), facts)
+        return MergedPath.of([(self.graph.fact(facts.ids[row]), float(scores[row])) for row in rows])
 
     @cached_property
     def row_of(self) -> dict[str, int]:
         """The row of each fact in the template of the walk."""
-        return {fact.id: row for row, fact in enumerate(self.paths.template.facts)}
+        return {fact.id: row for row, fact in enumerate(self.facts.template.facts)}
+
+    def best_fact(self, node_id: str) -> MergedPath | None:
+        """The fact of a node that is nearest to a key point; None if it has none."""
+        own = self.graph.of_node.get(node_id, ())
+        if not own:
+            return None
+        rows = self.graph.facts.rows_of([fact.id for fact in own])
+        best = int(np.argmax(self.facts.nearness[rows]))
+        return MergedPath(own[best], float(self._shown(self.paths)[rows[best]]), (own[best],))
+
+    def _shown(self, scores: Floats) -> Floats:
+        """Scores as numbers in [0, 1]; shares of support are."""
+        return scores if self.config.ranking == "support" else squashed(scores)

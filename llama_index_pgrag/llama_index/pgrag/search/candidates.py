@@ -5,7 +5,6 @@
 3. Fact walk: topics of facts that share a super-fact with a fact of a seed. In the paper, not in the published code.
 4. Entry by facts: topics of the facts that are nearest to a key point. Not in the paper: steps 1 to 3 reach at most
    `max_topics` maps, and only through their titles.
-5. Bridge topics (:mod:`~llama_index.pgrag.search.bridge_topics`). Not in the paper.
 
 Topics from 2 and 3 are ranked by their cosine to the question and limited so that 1 to 3 give at most `max_topics`.
 """
@@ -19,14 +18,13 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.bridge_topics import BridgeTopics
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["Candidate", "Reason", "Vector", "find_candidates"]
 
 Vector = NDArray[np.float32]
-Reason = Literal["seed topic", "topic walk", "fact walk", "fact", "lead"]
+Reason = Literal["seed topic", "topic walk", "fact walk", "fact"]
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,12 @@ def find_candidates(
     key_points: Sequence[Vector],
     config: SearchConfig,
     allowed: Allowed,
-    bridges: BridgeTopics,
 ) -> list[Candidate]:
     """The mind maps to search, each once, the seeds first.
 
     Parameters
     ----------
     question, key_points : vectors
-    bridges : strength of bridge topics by id
     """
     if not len(graph.facts):
         return []
@@ -83,8 +79,6 @@ def find_candidates(
         ]
         for topic_id, cosine in _nearest(graph, question, [i for i in dict.fromkeys(entered) if i not in found], None):
             found[topic_id] = Candidate(topic_id, "fact", cosine)
-    for topic_id, cosine in _nearest(graph, question, [i for i in bridges if i not in found], allowed.topics):
-        found[topic_id] = Candidate(topic_id, "lead", cosine)
     return list(found.values())
 
 

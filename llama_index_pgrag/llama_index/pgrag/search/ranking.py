@@ -1,148 +1,150 @@
-"""Ranking of fact paths and of source passages for a question.
+"""Ranking of fact paths and of source nodes for a question.
 
-A path f with the aggregate score w(f) of the walk is ranked by
+With z, cosines and BM25 scores in standard deviations of their hundred best for this question, a node p with the facts
+F(p) has the score
 
-    score(f) = (max_k cos(k, f) + walk_weight * w(f) / max w) / (1 + walk_weight)
+    s(p) = nearness(p) + fact_weight * z(max_{f in F(p), k} cos(k, f)) + bridge_weight * t * log share(p)
 
-over the key points k: its own cosine, and its share of the support. The published retrieval ranks by w alone and does
-not score facts that no seed reached; with a large `walk_weight` the order is the same wherever w differs.
+over the key points k: its nearness (:mod:`llama_index.ragkit.vectors.nearness`), its nearest fact, and its share of the
+walk over names (:mod:`~llama_index.pgrag.search.name_walk`), which counts as far as the walk can be trusted for this
+question, t in [0, 1]. A fact path f with the aggregate score w(f) of the walk over the candidate maps has the score
 
-Where the topic of f is a bridge topic (:mod:`~llama_index.pgrag.search.bridge_topics`), `lead_weight` times its
-strength is added.
+    s(f) = z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
 
-A passage p with the facts F(p) is ranked by
+Shifting or stretching all cosines changes no ranking. Nodes are long and cover several subjects, facts are short and
+lack context: together they rank better than either.
 
-    score(p) = dense_weight * cos(question, p) + (1 - dense_weight) * max_{f in F(p)} score(f)
-
-plus `lead_weight` times the strength of its bridge topic. All scores are divided by 1 + `lead_weight`, so that none
-exceeds 1.
-
-Passages are long and cover several subjects, facts are short and lack context: combined they rank better than either.
+The published ranking, `ranking="support"`, is by w alone: paths that no seed reached are no results, and a node has the
+support of its best path.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.bridge_topics import BridgeTopics
-from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
+from llama_index.pgrag.search.candidates import Candidate, Vector
+from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
 from llama_index.pgrag.search.template import Template, make_template
 from llama_index.pgrag.state import FactPath, PseudoGraph
-from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.walk_trust import combine
 
-__all__ = ["MergedPath", "PathRanking", "Scored", "merge_equal", "rank_passages", "rank_paths", "search_paths"]
+__all__ = ["FactScores", "MergedPath", "Scored", "node_scores", "path_scores", "score_facts"]
 
+Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
+
+_EXACT = 5_000  # facts; a corpus has ten times as many facts as nodes, whose cosines must not take a tenth of a second
 
 
 @dataclass(frozen=True)
-class PathRanking:
-    """The facts found for a question, and the values they were ranked by.
+class FactScores:
+    """The facts of a graph for a question, and the walk over the candidate maps.
 
     Attributes
     ----------
-    ranking : facts with their scores, best first, each once
-    candidates, template, sims, walked : the results of the steps
-    bridges : strength of bridge topics by id
+    allowed : which facts count, shape (facts,); None for all
+    cosines : shape (key points, facts)
+    nearness : shape (facts,), the best cosine to a key point in standard deviations of the hundred best; -inf for facts
+        that do not count
+    support : shape (facts,), their shares of the walk relative to the best
+    candidates, template, cell_cosines, sims, walked : the steps of the walk; `sims` are the cosines of the cells in the
+        unit of the control
     """
 
-    ranking: list[Scored]
-    candidates: list[Candidate]
+    allowed: NDArray[np.bool_] | None
+    cosines: Floats
+    nearness: Floats
+    support: Floats
+    candidates: Sequence[Candidate]
     template: Template
-    sims: NDArray[np.float64]
+    cell_cosines: Floats
+    sims: Floats
     walked: Walk | None
-    bridges: BridgeTopics = field(default_factory=dict)
 
 
-def search_paths(
+def score_facts(
     graph: PseudoGraph,
-    question: Vector,
     key_points: Sequence[Vector],
+    candidates: Sequence[Candidate],
     config: SearchConfig,
     allowed: Allowed,
-    bridges: BridgeTopics | None = None,
-) -> PathRanking:
-    """Find the candidate maps, walk them, and rank their facts."""
-    candidates = find_candidates(graph, question, key_points, config, allowed, bridges or {})
-    return rank_paths(graph, candidates, key_points, config, allowed, bridges)
-
-
-def rank_paths(
-    graph: PseudoGraph,
-    candidates: list[Candidate],
-    key_points: Sequence[Vector],
-    config: SearchConfig,
-    allowed: Allowed,
-    bridges: BridgeTopics | None = None,
-) -> PathRanking:
-    """Walk some maps, and rank their facts."""
-    bridges = bridges or {}
+) -> FactScores:
+    """Compare all facts with the key points, and walk over the candidate maps."""
+    cosines = np.stack([question_cosines(graph.facts, point, _EXACT) for point in key_points])
+    nearness = np.full(len(graph.facts), -np.inf)
+    shown = np.arange(len(graph.facts)) if allowed.facts is None else np.flatnonzero(allowed.facts)
+    if len(shown):
+        nearness[shown] = np.max([standardised(row) for row in cosines[:, shown]], axis=0)
     template = make_template(graph, candidates, allowed)
-    sims = template.similarities(key_points)
-    rows = len(template.facts)
-    walked = walk(template.ids, sims, config.num_seeds, config.cell_control) if config.walks and rows else None
-    scores = np.zeros(rows)
-    if rows:
-        leaf = (template.ids >= 0).sum(axis=1) - 1
-        scores = sims[:, np.arange(rows), leaf].max(axis=0)
-    if walked is not None and walked.scores.max() > 0:
-        scores = scores + config.walk_weight * walked.scores / walked.scores.max()
-    scores = scores / config.path_scale
-    scored = [
-        (fact, (float(score) + config.lead_weight * bridges.get(fact.topic_id, 0.0)) / config.score_scale)
-        for fact, score in zip(template.facts, scores, strict=True)
-    ]
-    scored.sort(key=lambda pair: (-pair[1], pair[0].key))
-    return PathRanking(scored, candidates, template, sims, walked, bridges)
+    cell_cosines = sims = template.similarities(key_points)
+    support = np.zeros(len(graph.facts))
+    walked = None
+    if config.walks and template.facts:
+        control = config.cell_control
+        if control.unit == "deviations":
+            by_point = [standardised(own, by=row) for own, row in zip(sims, cosines[:, shown], strict=True)]
+            sims = np.stack(by_point)
+        walked = walk(template.ids, sims, config.num_seeds, control)
+        if walked.scores.max() > 0:
+            support[graph.facts.rows_of([fact.id for fact in template.facts])] = walked.scores / walked.scores.max()
+    return FactScores(allowed.facts, cosines, nearness, support, candidates, template, cell_cosines, sims, walked)
 
 
-def rank_passages(
+def node_scores(
     graph: PseudoGraph,
-    question: Vector,
-    key_points: Sequence[Vector],
-    paths: PathRanking,
-    nearest: Sequence[str],
+    nearness: Floats,
+    cosines: Floats,
+    facts: FactScores,
+    names: NameWalk | None,
     config: SearchConfig,
-) -> list[tuple[str, float]]:
-    """Nodes by the best of their facts and by their own cosine, best first.
+) -> Floats:
+    """The scores of all nodes, shape (nodes,); -inf for those that may not be shown.
 
     Parameters
     ----------
-    nearest : allowed nodes nearest to the question. Their facts count even if no candidate map contains them; a node
-        without facts ranks by its own cosine only
+    nearness, cosines : shape (nodes,), of the question; -inf in `nearness` for nodes that may not be shown
+    names : the walk over names, None without one
     """
-    best: dict[str, float] = {}
-    strength: dict[str, float] = {}
-    for fact, score in paths.ranking:
-        best.setdefault(fact.node_id, score)
-        strength[fact.node_id] = max(paths.bridges.get(fact.topic_id, 0.0), strength.get(fact.node_id, 0.0))
-    nodes = [node_id for node_id in dict.fromkeys([*best, *nearest]) if node_id in graph.chunks]
-    if not nodes:
-        return []
-    ranked = {fact.id for fact, _ in paths.ranking}
-    further = [fact for node_id in nodes for fact in graph.of_node.get(node_id, ()) if fact.id not in ranked]
-    if further:
-        vectors = graph.facts.vectors_of([fact.id for fact in further])
-        scores = np.max([cosines(vectors, point) for point in key_points], axis=0)
-        for fact, score in zip(further, scores.tolist(), strict=True):
-            score /= config.path_scale * config.score_scale
-            best[fact.node_id] = max(score, best.get(fact.node_id, score))
-    share = config.dense_weight
+    shown = np.isfinite(nearness)
+    scores = np.full(len(nearness), -np.inf)
+    if config.ranking == "support":
+        best = np.zeros(len(nearness))
+        np.maximum.at(best, graph.node_rows, facts.support)
+        scores[shown & (best > 0)] = best[shown & (best > 0)]
+        return scores
+    # A node without a fact stands for itself.
+    best = np.where(np.isin(np.arange(len(nearness)), graph.node_rows), -np.inf, cosines)
+    if len(graph.facts):
+        np.maximum.at(best, graph.node_rows, facts.cosines.max(axis=0))
+    scores[shown] = nearness[shown]
+    if config.fact_weight:
+        scores[shown] += config.fact_weight * standardised(best[shown])
+    if names is not None and names.trust:
+        scores[shown] = combine(scores[shown], names.shares[shown], config.bridge_weight * names.trust)
+    return scores
 
-    def bridge_score(node_id: str) -> float:
-        return config.lead_weight * strength.get(node_id, 0.0) / config.score_scale
 
-    own = cosines(graph.chunks.vectors_of(nodes), question)
-    scored = [
-        (node_id, share * (near + bridge_score(node_id)) + (1 - share) * best.get(node_id, near / config.path_scale))
-        for node_id, near in zip(nodes, (own / config.score_scale).tolist(), strict=True)
-    ]
-    return sorted(scored, key=lambda pair: (-pair[1], graph.chunks.record_of(pair[0]).key))
+def path_scores(graph: PseudoGraph, facts: FactScores, nodes: Floats | None, config: SearchConfig) -> Floats:
+    """The scores of all fact paths, shape (facts,); -inf for those that are no results.
+
+    Parameters
+    ----------
+    nodes : result of :func:`node_scores`; None for paths alone
+    """
+    if config.ranking == "support":
+        return np.where(facts.support > 0, facts.support, -np.inf)
+    if not config.walks:
+        return facts.nearness
+    own = 0.0 if nodes is None else nodes[graph.node_rows]
+    scores: Floats = facts.nearness + config.walk_weight * facts.support + own
+    return scores
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,14 @@ class MergedPath:
     score: float
     facts: tuple[FactPath, ...]
 
+    @classmethod
+    def of(cls, ranking: Sequence[Scored]) -> list["MergedPath"]:
+        """One result for each text, at the rank of its best fact, so that a context has no duplicates."""
+        same: dict[str, list[Scored]] = {}
+        for fact, score in ranking:
+            same.setdefault(fact.text, []).append((fact, score))
+        return [cls(scored[0][0], scored[0][1], tuple(fact for fact, _ in scored)) for scored in same.values()]
+
     @property
     def sources(self) -> list[str]:
         """Ids of the nodes that contain it, each once."""
@@ -162,11 +172,3 @@ class MergedPath:
     def documents(self) -> list[str]:
         """Ids of their documents, sorted."""
         return sorted({fact.document for fact in self.facts if fact.document is not None})
-
-
-def merge_equal(ranking: Sequence[Scored]) -> list[MergedPath]:
-    """One result for each text, at the rank of its best fact, so that a context has no duplicates."""
-    same: dict[str, list[Scored]] = {}
-    for fact, score in ranking:
-        same.setdefault(fact.text, []).append((fact, score))
-    return [MergedPath(scored[0][0], scored[0][1], tuple(fact for fact, _ in scored)) for scored in same.values()]

@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 
 class ExtractionContext:
-    """The model and the cache for one node or summary, and the cache entries that it used.
+    """The model and the cache for one node, document or summary, and the cache entries that it used.
 
     Parameters
     ----------
     llm : None for steps without an LLM
     cache : None for no cache
-    user : the user of the cache entries
+    users : the users of the cache entries: one, or one for each of the nodes that are read together
     retry, mode : see :func:`llama_index.ragkit.llm.completion.complete`
     same_language : whether replies must be in the language of what they are about
     prompts : the prompts by name, for messages of errors
@@ -50,7 +50,7 @@ class ExtractionContext:
         self,
         llm: LLM | None,
         cache: ExtractionCache | None,
-        user: str,
+        users: str | Sequence[str],
         retry: RetryPolicy,
         mode: Mode = "auto",
         embed_model: Callable[[], BaseEmbedding] | None = None,
@@ -60,7 +60,7 @@ class ExtractionContext:
     ) -> None:
         self._llm = llm
         self._cache = cache
-        self._user = user
+        self._users = [users] if isinstance(users, str) else list(users)
         self._retry = retry
         self._mode = mode
         self._embed_model = embed_model
@@ -68,6 +68,11 @@ class ExtractionContext:
         self._same_language = same_language
         self._lines = DocumentLines(()) if lines is None else lines
         self.cache_keys: list[str] = []
+
+    @property
+    def llm(self) -> LLM | None:
+        """The language model, None for a step without one."""
+        return self._llm
 
     @property
     def embed_model(self) -> BaseEmbedding:
@@ -120,9 +125,9 @@ class ExtractionContext:
             wording = prompt.format(llm=llm, **prompt_args)
             again = "" if rejected is None else json.dumps([rejected.reply, rejected.reason])
             key = cache_key(wording, model_identity(llm), self._mode, schema, str(sample), again)
-            kept = yield from cache.get(key, self._user)
+            kept = yield from cache.get(key, self._users[0])
             if kept is not None:
-                self.cache_keys.append(key)
+                yield from self._join(cache, key)
                 try:
                     return parse(kept)
                 except ValueError:  # cached by a version with a more lenient parser
@@ -140,10 +145,16 @@ class ExtractionContext:
             **prompt_args,
         )
         if cache is not None:
-            if key not in self.cache_keys:
-                self.cache_keys.append(key)
-            yield from cache.put(key, reply.text, self._user)
+            yield from cache.put(key, reply.text, self._users[0])
+            yield from self._join(cache, key)
         return reply.value
+
+    def _join(self, cache: ExtractionCache, key: str) -> Steps[None]:
+        """Note that an entry is used, by the other users too."""
+        if key not in self.cache_keys:
+            self.cache_keys.append(key)
+        for user in self._users[1:]:
+            yield from cache.get(key, user)
 
 
 @dataclass(frozen=True)
@@ -156,6 +167,7 @@ class Extraction:
     error : the reason of a failure; None after a success
     cache_keys : entries of the cache that were used, to be released with the node (after a failure too)
     step : the prompt at which the extraction failed, if it was one
+    read_with : id of the first of the nodes that were read together; "" where no node was read
     """
 
     node_id: str
@@ -163,6 +175,7 @@ class Extraction:
     error: str | None = None
     cache_keys: list[str] = field(default_factory=list)
     step: str = ""
+    read_with: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`NodeExtractor`: the base of extractors, with a language model or rules.
 
-A subclass implements the extraction from one node; the base runs it for many nodes concurrently, stores results as
-they arrive, and records which nodes failed and why.
+A subclass implements the extraction from one node, or from the nodes of one document together; the base runs it for
+many concurrently, stores results as they arrive, and records which nodes failed and why.
 """
 
 import json
@@ -24,6 +24,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
+from llama_index.ragkit.extraction.document_groups import document_groups
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.record_transform import RecordTransform
@@ -98,11 +99,44 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
     # -- hooks of a subclass ---------------------------------------------------------------------
 
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the nodes of a document are read together, by :meth:`extract_document`.
+
+        An index then reads the unchanged nodes of a document again when others of the same write changed or went, so
+        that it equals one that is built from the document as it is now.
+        """
+        return False
+
     @abstractmethod
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node with text; the LLM is called by `context.complete`. Any exception marks the node as
         failed.
         """
+
+    def extract_document(self, nodes: Sequence[BaseNode], context: ExtractionContext) -> Steps[list[Record]]:
+        """Extract from the nodes of a document that are written together, all with text, in reading order.
+
+        Without :attr:`reads_documents` it is called with one node at a time. Any exception marks all of the nodes as
+        failed; the replies that arrived before it are cached.
+
+        Returns
+        -------
+        One record per node.
+        """
+        return [(yield from self.extract_node(nodes[0], context))]
+
+    def estimate_document(
+        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
+    ) -> Estimate:
+        """The work of :meth:`extract_document`.
+
+        Parameters
+        ----------
+        count : counts the tokens of a text
+        llm : the model, if known
+        """
+        return sum((self.estimate_node(node, count) for node in nodes), Estimate())
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """The work for one node: one call per prompt, unless a subclass overrides it.
@@ -133,8 +167,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
     ) -> Steps[list[Extraction]]:
         """Extract from nodes, `num_workers` at once; parameters default to those of the constructor.
 
-        Each reply of the LLM is cached as it arrives, so that a process that dies loses only calls in flight. Nodes
-        with the same text as another wait for it and use its cached replies.
+        Each reply of the LLM is cached as it arrives, so that a process that dies loses only calls in flight. Nodes,
+        or documents, with the same text as another wait for it and use its cached replies.
 
         Parameters
         ----------
@@ -157,18 +191,18 @@ class NodeExtractor(RecordTransform, PromptHolder):
         """
         handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
-        todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
-        model = (self.llm or llm or Settings.llm) if self.needs_llm and todo else None
+        groups = self._groups(nodes)
+        model = (self.llm or llm or Settings.llm) if self.needs_llm and groups else None
         if model is not None:
             check_llm(model, self.without_llm)
         cache = self.cache if cache is None else cache
         prompts = self._get_prompts()
         lines = DocumentLines([*siblings, *nodes])
-        contexts = {
-            i: ExtractionContext(
+        contexts = [
+            ExtractionContext(
                 model,
                 cache,
-                user_prefix + nodes[i].node_id,
+                [user_prefix + nodes[i].node_id for i in group],
                 self.retry,
                 self.mode,
                 embed_model,
@@ -176,49 +210,58 @@ class NodeExtractor(RecordTransform, PromptHolder):
                 prompts,
                 self.same_language,
             )
-            for i in todo
-        }
-        watch = FailureWatch("nodes", handling)
+            for group in groups
+        ]
+        watch = FailureWatch("documents" if self.reads_documents else "nodes", handling)
 
-        def read(i: int) -> Steps[Record]:
-            return (yield from watch.run(partial(self.extract_node, nodes[i], contexts[i])))
+        def read(g: int) -> Steps[list[Record]]:
+            return (yield from watch.run(partial(self.extract_document, [nodes[i] for i in groups[g]], contexts[g])))
 
-        outcomes: dict[int, Outcome[Record]] = {}
-        firsts = set({plain_text(nodes[i]).strip(): i for i in reversed(todo)}.values())
-        for batch in ([i for i in todo if i in firsts], [i for i in todo if i not in firsts]):
+        outcomes: dict[int, Outcome[list[Record]]] = {}
+        texts = [tuple(plain_text(nodes[i]).strip() for i in group) for group in groups]
+        firsts = set({texts[g]: g for g in reversed(range(len(groups)))}.values())
+        for batch in (sorted(firsts), [g for g in range(len(groups)) if g not in firsts]):
             if not batch:
                 continue
             found = yield from gather(
-                [partial(read, i) for i in batch],
+                [partial(read, g) for g in batch],
                 self.num_workers if num_workers is None else num_workers,
                 type(self).__name__,
                 self.show_progress if show_progress is None else show_progress,
             )
             outcomes.update(zip(batch, found, strict=True))
-        watch.check({f"Node {nodes[i].node_id!r}": outcomes[i] for i in todo})
-        errors = [outcomes[i].error for i in todo if outcomes[i].error is not None]
+        watch.check({_name([nodes[i] for i in group]): outcomes[g] for g, group in enumerate(groups)})
+        failed = [g for g in range(len(groups)) if outcomes[g].error is not None]
         owners = [model, self.llm, getattr(self, "embed_model", None)]
-        if errors:
+        if failed:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
-            name, first = type(self).__name__, _reason(errors[0], *owners)
+            name, first = type(self).__name__, _reason(outcomes[failed[0]].error, *owners)
             logger.warning(
                 "%s failed at %d of %d nodes. An index lists them in failures() and tries them again in "
                 "retry_failed(). The first: %s",
-                name, len(errors), len(nodes), first,
+                name, sum(len(groups[g]) for g in failed), len(nodes), first,
             )  # fmt: skip
-        return [
-            Extraction(
-                node.node_id,
-                outcomes[i].value,
-                _reason(outcomes[i].error, *owners),
-                contexts[i].cache_keys,
-                getattr(outcomes[i].error, "step", ""),
+        extractions = {
+            i: Extraction(
+                nodes[i].node_id,
+                None if outcomes[g].value is None else outcomes[g].unwrap()[place],
+                _reason(outcomes[g].error, *owners),
+                list(contexts[g].cache_keys),
+                getattr(outcomes[g].error, "step", ""),
+                nodes[group[0]].node_id,
             )
-            if i in outcomes
-            else Extraction(node.node_id, {})
-            for i, node in enumerate(nodes)
-        ]
+            for g, group in enumerate(groups)
+            for place, i in enumerate(group)
+        }
+        return [extractions.get(i, Extraction(node.node_id, {})) for i, node in enumerate(nodes)]
+
+    def _groups(self, nodes: Sequence[BaseNode]) -> list[list[int]]:
+        """Places of the nodes with text that are read together."""
+        todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
+        if not self.reads_documents:
+            return [[i] for i in todo]
+        return [[todo[place] for place in group] for group in document_groups([nodes[i] for i in todo])]
 
     def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None = None) -> Estimate:
         """The LLM work for nodes, by LlamaIndex's tokenizer: without retries and with an empty cache.
@@ -231,8 +274,10 @@ class NodeExtractor(RecordTransform, PromptHolder):
             return Estimate()
         tokenizer = get_tokenizer()
         count = lru_cache(maxsize=16)(lambda text: len(tokenizer(text)))
-        work = sum((self.estimate_node(node, count) for node in nodes if plain_text(node).strip()), Estimate())
-        system = count(getattr(self.llm or llm, "system_prompt", None) or "")
+        groups = [[nodes[i] for i in group] for group in self._groups(nodes)]
+        model = self.llm or llm
+        work = sum((self.estimate_document(group, count, model) for group in groups), Estimate())
+        system = count(getattr(model, "system_prompt", None) or "")
         return work + Estimate(0, work.calls * system, 0)
 
     # -- identity -------------------------------------------------------------------------------------
@@ -266,6 +311,12 @@ class NodeExtractor(RecordTransform, PromptHolder):
         added = {"fingerprint", "model"} - set(cls.model_fields)
         own = {name: value for name, value in data.items() if name not in added}
         return super().from_dict(own, **kwargs)
+
+
+def _name(nodes: Sequence[BaseNode]) -> str:
+    """Nodes that are read together, for messages."""
+    name = f"Node {nodes[0].node_id!r}"
+    return name if len(nodes) == 1 else f"{name} and {len(nodes) - 1} more of its document"
 
 
 def _reason(error: Exception | None, *owners: object) -> str | None:

@@ -219,13 +219,11 @@ class IndexWriter(Generic[State]):
             known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
             stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
             rows = storage.snapshot()
-            plan = plan_write(
-                [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes],
-                known,
-                rows,
-                stored=stored,
-                again=again,
-            )
+            to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
+            plan = plan_write(to_plan, known, rows, stored=stored, again=again)
+            whole = self._read_with(nodes, plan, given)
+            if whole:
+                plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
             yield from self._check_delete(plan.removed)
             is_build = not storage.struct.generation or storage.struct.building
             node_of = {node.node_id: node for node in nodes}
@@ -241,6 +239,21 @@ class IndexWriter(Generic[State]):
                 yield from claims.keep()
             if is_build:
                 yield from self._sweep()
+
+    def _read_with(self, nodes: Sequence[BaseNode], plan: WritePlan, given: Collection[str]) -> list[str]:
+        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed.
+
+        Parameters
+        ----------
+        given : ids of nodes whose extraction is in their metadata
+        """
+        extractor = self._resources.extractor
+        if extractor is None or not extractor.reads_documents:
+            return []
+        reads = set(plan.read)
+        changed = {node.ref_doc_id for node in nodes if node.node_id in reads and node.node_id not in given}
+        changed |= {entry.ref_doc_id for entry in plan.obsolete.values()}
+        return [node.node_id for node in nodes if node.ref_doc_id in changed - {None} and node.node_id not in reads]
 
     def _announce(self, plan: WritePlan, given: int) -> None:
         """Log what a write is going to do, before it costs anything."""
@@ -444,16 +457,18 @@ class IndexWriter(Generic[State]):
         Raises
         ------
         LanguageModelError
-            If the extractor failed at every one of several nodes, none of which failed before.
+            If the extractor failed at every one of several nodes, or documents, none of which failed before.
         """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
-        if self._resources.extractor is None or not todo:
+        extractor = self._resources.extractor
+        if extractor is None or not todo:
             return entries
         extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
-        failed = {f"Node {found.node_id!r}": found.error for found in extracted if found.error is not None}
-        if self._resources.extractor.needs_llm and not again and 1 < len(failed) == len(extracted):
-            raise all_failed("nodes", failed)
+        failed = {f"Node {found.read_with!r}": found.error for found in extracted if found.error is not None}
+        read = {found.read_with for found in extracted}  # nodes that were read together failed together
+        if extractor.needs_llm and not again and 1 < len(failed) == len(read):
+            raise all_failed("documents" if extractor.reads_documents else "nodes", failed)
         for found in extracted:
             old = entries[found.node_id]
             entries[found.node_id] = NodeEntry(

@@ -69,6 +69,14 @@ class TextWords:
         words = _words(name)
         return sum(map(self._held, words)) / len(words) if words else 0.0
 
+    def lacking(self, name: str) -> list[str]:
+        """The words of a name, function words aside, that the text does not have, or has only in part.
+
+        >>> TextWords("The lamp burned oil.").lacking("Ada lit the lamp")
+        ['ada', 'lit']
+        """
+        return [word for word in _words(name) if self._held(word) < 1]
+
     def has_any(self, name: str) -> bool:
         """Whether the text has a word of the name that means something; for a name without such a word, any."""
         return any(self._held(word) == 1 for word in _words(name))

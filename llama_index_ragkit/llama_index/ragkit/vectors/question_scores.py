@@ -15,11 +15,11 @@ _LARGEST = 1e13  # scores beyond have the same squashed value
 _DECIMALS = 9  # rows that differ by the order of a sum only are equal
 
 
-def question_cosines(rows: Snapshot, vector: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Cosine of a question and every row, shape (n,): exact up to 50,000 rows, otherwise to six decimals."""
+def question_cosines(rows: Snapshot, vector: NDArray[np.float32], exact: int = _EXACT) -> NDArray[np.float64]:
+    """Cosine of a question and every row, shape (n,): exact up to `exact` rows, otherwise to six decimals."""
     if not len(rows):
         return np.zeros(0)
-    if len(rows) <= _EXACT:
+    if len(rows) <= exact:
         return cosines(rows.matrix, vector)
     near: NDArray[np.float64] = rows.cosines([vector])[:, 0].astype(np.float64).round(6)
     return near

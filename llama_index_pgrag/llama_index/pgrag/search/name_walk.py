@@ -1,0 +1,93 @@
+"""The walk over names: which nodes are reached from what a question names, over the names that mind maps share.
+
+Not in the paper: paper and code find a map only by the cosine of its topic to the whole question, and never follow a
+fact ("part of: Lewis Range") to a map with that name. Multi-hop questions need this.
+
+The walk starts from the names in the question, each with the weight 1 / (number of nodes with it), and from the nodes
+nearest to the question with a total of `_NODE_SEEDS`; it goes from nodes to names and back, each step weighing
+`_DAMPING`, so that a name in few maps leads further than one in many.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.maps.name_links import LinkedNodes, NameLinks
+from llama_index.ragkit.vectors.walk_trust import passage_seeds, trust
+
+__all__ = ["NameWalk", "walk_names"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_STEPS = 8
+_DAMPING = 0.7
+_NODE_SEEDS = 0.01
+_LOWER_CASE = 0.01  # of a name in lower case where the question marks names by capitals: it may be a common word
+
+
+@dataclass(frozen=True)
+class NameWalk:
+    """What a walk over names says about the nodes.
+
+    Attributes
+    ----------
+    named : the names in the question, best first
+    shares : shape (nodes,), relative to the best, in [0, 1]; zeros if the walk says nothing
+    trust : how far it is to be trusted for this question, in [0, 1]
+    reason : why it says nothing; empty otherwise
+    """
+
+    named: Sequence[str]
+    shares: Floats
+    trust: float
+    reason: str = ""
+
+
+def walk_names(
+    links: NameLinks, texts: Sequence[str], nearness: Floats, cosines: Floats, allowed: Mask | None
+) -> NameWalk:
+    """Walk from the names in some texts.
+
+    Parameters
+    ----------
+    texts : the question, and its key points
+    nearness, cosines : shape (nodes,), of the question and the nodes
+    allowed : shape (nodes,), the nodes that the walk may touch; None for all
+    """
+    part = links.part(allowed)
+    seeds = _seeds(links, texts, part.frequency)
+    if not seeds.any():
+        return NameWalk((), np.zeros(len(nearness)), 0.0, "the question names nothing that a mind map has")
+    shown = np.arange(len(nearness)) if allowed is None else np.flatnonzero(allowed)
+    near = np.zeros(len(nearness))
+    places, shares = passage_seeds(cosines[shown])
+    near[shown[places]] = _NODE_SEEDS * shares
+    reached = _spread(part, seeds, near)
+    reached /= reached.max()
+    trusted = trust(nearness[shown], reached[shown])
+    named = [links.names[i] for i in sorted(np.flatnonzero(seeds).tolist(), key=lambda i: -seeds[i])]
+    reason = "" if trusted else "the names in the question do not lead to the node that is nearest to it"
+    return NameWalk(named, reached, trusted, reason)
+
+
+def _seeds(links: NameLinks, texts: Sequence[str], frequency: Floats) -> Floats:
+    """The weight of each name."""
+    seeds = np.zeros(len(links.names))
+    for text in texts:
+        for name in links.known.find(text, lambda row: bool(frequency[row])):
+            rows = [row for row in name.rows if frequency[row]]
+            share = (_LOWER_CASE if name.lower_case else 1.0) / max(1.0, float(frequency[rows].sum()))
+            seeds[rows] = np.maximum(seeds[rows], share)
+    return seeds
+
+
+def _spread(part: LinkedNodes, names: Floats, nodes: Floats) -> Floats:
+    """What reaches each node in all steps together."""
+    total: Floats = nodes.copy()
+    for _ in range(_STEPS):
+        names, nodes = _DAMPING * (part.from_nodes @ nodes), _DAMPING * (part.from_names @ names)
+        total += nodes
+    return total
