@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
 from llama_index.sprag.context.headings import Heading, headings_of, html_headings, markdown_headings, section_paths
-from llama_index.sprag.context.openings import first_lines, page_openings, shortened
+from llama_index.sprag.context.openings import first_lines, page_openings, shortened, without_ornaments
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
 from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.context.titles import document_title, title_of_file_name
@@ -81,6 +81,21 @@ def test_the_first_lines_are_those_of_the_first_page_that_has_any():
     assert first_lines(pages, length=50) == "The tide table"
     assert first_lines([], length=50) == ""
     assert first_lines(["  \n"], length=50) == ""
+
+
+def test_letterheads_are_left_out_where_prose_follows_on_the_page():
+    cover = "HARBOUR AUTHORITY\nWest Quay, Port Town\nFor the year ended in May 1931\nPilots"
+    assert first_lines([cover], length=40, letterhead=False) == "For the year ended in May 1931 Pilots"
+    assert first_lines([cover], length=40) == "HARBOUR AUTHORITY West Quay, Port Town"
+    table = "HARBOUR AUTHORITY\nDues 40 41\nWages 7 8"
+    assert first_lines([table, cover], length=17, letterhead=False) == "HARBOUR AUTHORITY"
+    assert first_lines(["港务局\n这份报告说明了一年的工作。"], length=40, letterhead=False).startswith("港务局")
+
+
+def test_check_boxes_and_drawn_lines_are_left_out_and_numbers_stay():
+    assert without_ornaments("☒ Yes ☐ No \uf0a8 ______ ======") == "Yes No"
+    assert without_ornaments("Dues: $ 40.50 (+2 %) -- wages...") == "Dues: $ 40.50 (+2 %) -- wages"
+    assert page_openings(["☒\n-----\n", "Dues"], length=10) == ["", "Dues"]
 
 
 @given(st.text(), st.integers(1, 40))

@@ -96,7 +96,7 @@ def _chosen(state: SpRAGState, query: LastQuery | None) -> list[FoundSegment]:
     if found.segments:
         return list(found.segments)[: len(answered)]
     places = [(chunk, *state.place_of[chunk], score) for chunk, score in query.answer if chunk in state.place_of]
-    return [FoundSegment(key, start, [chunk], [score], score, 0, [None]) for chunk, key, start, score in places]
+    return [FoundSegment(key, start, [chunk], [score], score, score, 0, [None]) for chunk, key, start, score in places]
 
 
 def _documents(state: SpRAGState, segments: Sequence[FoundSegment], query: LastQuery | None) -> list[DocumentEntry]:

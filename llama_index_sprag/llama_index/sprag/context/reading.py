@@ -75,9 +75,14 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     openings: list[str] = []
     if config.sections and config.page_opening and not headings and len(pages) > 1:
         openings = page_openings(pages, length=config.page_opening, running=running)
+    title = document_title(metadata, headings)
+    opening = ""
+    if config.first_lines:
+        # What nobody gave a title often has it among its first lines.
+        opening = first_lines(pages, length=config.first_lines, running=running, letterhead=not title)
     return ReadDocument(
-        title=document_title(metadata, headings),
-        opening=first_lines(pages, length=config.first_lines, running=running) if config.first_lines else "",
+        title=title,
+        opening=opening,
         terms=term_counts("\n".join(pages)) if config.salient_terms else {},
         section_starts=[heading.offset for heading in headings],
         section_paths=section_paths(headings),
