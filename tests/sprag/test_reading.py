@@ -34,8 +34,7 @@ def test_a_report_of_pages():
         "report",
     }
     assert len(context.terms) == 2
-    assert context.summary == "In chapter a, pilots"  # the first line of prose; without a title, the first line
-    assert read_document(pages, {}, CONFIG).opening == "Foreword In chapter"
+    assert context.summary == "Foreword In chapter"
     assert [read.section(page, 40) for page in range(5)] == [
         ("Foreword",),
         ("Dredging",),
@@ -43,7 +42,8 @@ def test_a_report_of_pages():
         ("Accounts",),
         ("Outlook",),
     ]
-    assert header_text(context, read.section(1, 0)).endswith("\nIn chapter a, pilots\nDredging")
+    assert header_text(context, read.section(1, 0)).endswith("\nForeword In chapter\nDredging")
+    assert header_text(context, read.section(0, 0)).endswith("\nForeword In chapter")  # how the page begins is said
 
 
 def test_sections_of_marked_up_pages_go_on_over_the_page():

@@ -3,13 +3,17 @@
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from html import unescape
 
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
 
 __all__ = ["first_lines", "page_openings", "shortened", "without_ornaments", "without_title"]
 
 _RULE = re.compile(r"([^\w\s])\1{2,}|_{3,}")  # a line drawn with signs
-_SYMBOLS = ("So", "Sk", "Co", "Cn")  # check boxes, bullets of symbol fonts, emoji; no currencies, no operators
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_MARK = re.compile(r"(?<!\S)[#>|*`]+(?!\S)")  # of headings, quotations, tables and lists in Markdown
+# Check boxes, bullets of symbol fonts, emoji, control characters; no currencies, no operators.
+_SYMBOLS = ("So", "Sk", "Co", "Cn", "Cc")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LEAST_WORDS = 3  # of a line that reads like prose
 
@@ -42,8 +46,11 @@ def first_lines(
     Parameters
     ----------
     letterhead : whether it begins with the very first line. Without, it begins with the first line of that page that
-        reads like prose, if there is one: names, addresses and titles of forms above it are the same on many documents.
-        A line reads like prose if it has three words, of which at most half begin with a capital letter
+        reads like prose, if what stands above takes up half of the length or more: names, addresses and titles of forms
+        are the same on many documents. A line reads like prose if it has three words, of which at most half begin with
+        a capital letter
+
+    A page of numbers, as tables are, has no opening.
 
     >>> page = "HARBOUR AUTHORITY\\nForm 7 (Mark One)\\nReport for the year ended in May 1931\\nThe quay was mended."
     >>> first_lines([page], length=37, letterhead=False)
@@ -53,24 +60,34 @@ def first_lines(
     for page in pages:
         lines = [line for _, line in without_running_lines(page, known)]
         if opening := _opening(lines, length):
-            prose = 0 if letterhead else next((place for place, line in enumerate(lines) if _is_prose(line)), 0)
-            return _opening(lines[prose:], length) or opening
+            above = 0 if letterhead else next((place for place, line in enumerate(lines) if _is_prose(line)), 0)
+            if 2 * len(without_ornaments(" ".join(lines[:above]))) >= length:
+                opening = _opening(lines[above:], length) or opening
+            return "" if _is_data(opening) else opening
     return ""
 
 
 def without_ornaments(text: str) -> str:
-    """A text in one line, without check boxes, other symbols, and lines drawn with signs.
+    """A text in one line, without tags, marks of Markdown, check boxes, other symbols, and lines drawn with signs.
 
     >>> without_ornaments("☒ ANNUAL REPORT ______ 2018 .......... $ 5")
     'ANNUAL REPORT 2018 $ 5'
+    >>> without_ornaments("## Tea &amp; <em>cups</em>")
+    'Tea & cups'
     """
-    plain = "".join(" " if unicodedata.category(sign) in _SYMBOLS else sign for sign in text)
-    return " ".join(_RULE.sub(" ", plain).split())
+    untagged = unescape(_TAG.sub(" ", text))
+    plain = "".join(" " if unicodedata.category(sign) in _SYMBOLS else sign for sign in untagged)
+    return " ".join(_MARK.sub(" ", _RULE.sub(" ", plain)).split())
 
 
 def _opening(lines: Sequence[str], length: int) -> str:
     # What is beyond these is cut off again; pages may be long.
     return shortened(without_ornaments(" ".join(lines)[: 20 * length]), length)
+
+
+def _is_data(text: str) -> bool:
+    words = text.split()
+    return 2 * sum(any(map(str.isalpha, word)) for word in words) < len(words)
 
 
 def _is_prose(line: str) -> bool:
