@@ -61,7 +61,8 @@ def corpora(folder: Path) -> Iterator[Path]:
     """The sample archive, and every data folder with labelled or recorded questions."""
     yield ARCHIVE
     for path in sorted(folder.iterdir()):
-        if any(path.glob("queries.jsonl*")) or path.name == "recorded_questions":
+        asked = any(path.glob("queries.jsonl*")) or path.name == "recorded_questions"
+        if asked and any(path.glob("corpus.jsonl*")):  # documents of pages are for `benchmarks.coverage`
             yield path
         yield from (part.parent for part in sorted(path.glob("*/queries.jsonl*")))  # one folder a language
 

@@ -92,7 +92,9 @@ def test_long_letterheads_are_left_out_where_prose_follows_on_the_page():
     assert first_lines([cover], length=90, letterhead=False).startswith("HARBOUR AUTHORITY West Quay, Port Town For")
     names = "HARBOUR AUTHORITY\nWest Quay, Port Town"
     assert first_lines([names, cover], length=17, letterhead=False) == "HARBOUR AUTHORITY"
-    assert first_lines(["港务局\n今年春天，港口进行了疏浚，码头已经修好。"], length=40, letterhead=False)[:3] == "港务局"
+    assert (
+        first_lines(["港务局\n今年春天，港口进行了疏浚，码头已经修好。"], length=40, letterhead=False)[:3] == "港务局"
+    )
 
 
 def test_a_table_of_numbers_has_no_first_lines():

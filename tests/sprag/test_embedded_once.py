@@ -120,3 +120,18 @@ def test_a_model_that_gives_zeros_is_asked_once():
     generation = index.index_struct.generation
     assert index.as_retriever().retrieve("lamp")
     assert index.index_struct.generation == generation
+
+
+def test_a_write_whose_embedding_fails_shows_nothing_and_is_taken_up_again(index, model):
+    before = nearness(index)
+    new = report(["Zanzibar. The pilots sailed for cloves. The pilots came back."], path="voyage.pdf")
+    model.fail_on = "Zanzibar"
+    with pytest.raises(RuntimeError, match="fails"):
+        index.insert(new[0])
+    assert nearness(index) == before
+    assert nearness(index, context_weight=0.5)
+    model.fail_on = ""
+    index.insert(letter().model_copy(update={"id_": "second", "text": "A second letter. It is short."}))
+    assert not any("cloves" in r.node.get_content() for r in index.as_retriever(mode="chunks").retrieve("cloves"))
+    assert index.refresh_ref_docs(new) == [True]
+    assert "cloves" in index.as_retriever(mode="chunks").retrieve("cloves")[0].node.get_content()

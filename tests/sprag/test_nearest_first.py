@@ -11,7 +11,7 @@ from llama_index.sprag import RelevantSegmentPostprocessor, RuleContext, SpRAGIn
 SENTENCES = [
     "The ferry to the island leaves at seven in the morning from the northern quay.",
     "Tea is grown in the hills.",
-    "The baker of the village, who is also its mayor, has two ovens and sells rye bread to the ferry and to the island.",
+    "The baker of the village, who is also its mayor, has two ovens and sells rye bread to the ferry and the island.",
     "A lighthouse needs oil.",
     "Cork is the bark of an oak that is peeled every nine years by people who learned it from their parents.",
     "The library opens on Monday.",

@@ -23,9 +23,9 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.storage.nodes import embed_text
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
 from llama_index.sprag.context.salient_terms import CorpusTerms, telling_terms
@@ -62,15 +62,20 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             )
         self._extractor: ContextExtractor = resources.extractor
         self._zeros: set[str] = set()  # chunks whose own vector is zero
+        self._unfinished: set[str] = set()  # chunks of a write that ended before it embedded them: nobody sees them yet
 
     # -- the stored state -------------------------------------------------------------------------------
 
     def load(self) -> Steps[SpRAGState]:
         """Load the state from storage; rows that an interrupted write left behind are removed."""
-        chunks = self.storage.snapshot()
         space = self.storage.spaces[CONTEXTS]
-        yield from space.remove([row for row in self.storage.snapshot(CONTEXTS).ids if row not in chunks])
+        rows = self.storage.snapshot()
+        yield from space.remove([row for row in self.storage.snapshot(CONTEXTS).ids if row not in rows])
         entries = yield from self.storage.manifest.entries()
+        contexts = self.storage.snapshot(CONTEXTS)
+        begun = [i for i in rows.ids if i in entries and not entries[i].done and i not in contexts]
+        self._unfinished = {i for i in begun if self._needs_vector(i)}
+        chunks = self._chunks()
         records = {node_id: (entries[node_id].record or {}) if node_id in entries else {} for node_id in chunks.ids}
         described = yield from self.storage.records.get_all(CONTEXTS)
         groups: dict[str, list[str]] = {}
@@ -79,6 +84,15 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         documents = {key: self._entry(key, ids, records, described.get(key, {})) for key, ids in groups.items()}
         lexical = yield from offload(self._lexical, LexicalIndex(), (), records)
         return SpRAGState(chunks, self.storage.snapshot(CONTEXTS), documents, lexical)
+
+    def _chunks(self) -> Snapshot:
+        """The rows of the chunks, without those of a write that ended early."""
+        rows = self.storage.snapshot()
+        hidden = [i for i in sorted(self._unfinished) if i in rows]
+        if not hidden:
+            return rows
+        own = rows.compacted()  # a copy: nothing is hidden from the store itself
+        return own.without(own.rows_of(hidden))
 
     def _entry(
         self, key: str, ids: Iterable[str], records: Mapping[str, Record], described: Mapping[str, object]
@@ -136,6 +150,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def _write(self, state: SpRAGState, touched: set[str], change: Change, *, may_call: bool) -> Steps[SpRAGState]:
         removed = set(change.removed)
+        self._unfinished -= removed | {node.node_id for node in change.added}
         new = {node.node_id: node for node in change.added}
         members: dict[str, dict[str, None]] = {key: {} for key in sorted(touched)}
         for key in members:
@@ -172,7 +187,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             if i in new or before != (contexts.metadata_of(i)[_HEADER] if i in contexts else "")
         ]
         lexical = yield from offload(self._lexical, state.lexical, removed, {i: records[i] for i in again})
-        after = SpRAGState(self.storage.snapshot(), contexts, documents, lexical)
+        after = SpRAGState(self._chunks(), contexts, documents, lexical)
         self.storage.struct.counters.update(
             documents=len(documents), contexts=len(contexts), failed=len(after.undescribed)
         )
@@ -294,7 +309,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         if not todo:
             return
         vectors = yield from self.resources.embed(
-            [contextualised(header, embed_text(node)) for node, header in todo], "chunks with headers"
+            [contextualised(header, _shown(node)) for node, header in todo], "chunks with headers"
         )
         bare = [place for place, (_, header) in enumerate(todo) if not header]
         yield from self._put_without_header([todo[place][0] for place in bare], vectors[bare])
@@ -320,9 +335,9 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             if node is not None and self._needs_vector(node_id):
                 nodes.append(node)
         if nodes:
-            vectors = yield from self.resources.embed([embed_text(node) for node in nodes], "chunks without headers")
+            vectors = yield from self.resources.embed([_shown(node) for node in nodes], "chunks without headers")
             yield from self._put_without_header(nodes, vectors)
-        return replace(state, chunks=self.storage.snapshot())
+        return replace(state, chunks=self._chunks())
 
     def without_vector(self, state: SpRAGState, context_weight: float) -> list[str]:
         """See :meth:`SpRAGState.without_vector`; without texts that the model gives no vector but zeros."""
@@ -346,6 +361,11 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             return False
         record = rows.record_of(node.node_id)
         return record.key == sort_key(node) and rows.metadata_of(node.node_id)[_HEADER] == header
+
+
+def _shown(node: BaseNode) -> str:
+    """What the embedding model sees of a chunk without a header."""
+    return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
 def _document_of(node_id: str, record: Mapping[str, object]) -> str:

@@ -253,7 +253,7 @@ class SearchConfig(SegmentConfig):
     ----------
     mode : `"segments"`, or `"chunks"`: the ranking alone
     candidates : chunks of each query that segments are made from [200, as published]
-    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.65;
+    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.5;
         published: 0]
     context_weight : weight of the vector of header and chunk together, in [0, 1]; the rest is that of the chunk alone
         [1, as published]
@@ -269,7 +269,7 @@ class SearchConfig(SegmentConfig):
 
     mode: Mode = "segments"
     candidates: int = 200
-    lexical_weight: float = 0.65
+    lexical_weight: float = 0.5
     context_weight: float = 1.0
     auto_query: bool = False
     max_queries: int = 5

@@ -47,7 +47,7 @@ class Builder(ABC, Generic[Config, State]):
     ----------
     keeps_terms : whether chunks are found by their words as they are; not for a method that searches other texts
     embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
-        builder puts others; a vector store of the user's gets complete chunks, so with one they are embedded all the same
+        builder puts others. A vector store of the user's gets complete chunks: with one, they are embedded all the same
     """
 
     keeps_terms: ClassVar[bool] = True

@@ -43,14 +43,14 @@ def first_lines(
 ) -> str:
     """The opening of the first page that has one, `""` if none has; other parameters as for :func:`page_openings`.
 
+    Where that is mostly numbers, as in a table, it says nothing about the document and is `""`.
+
     Parameters
     ----------
     letterhead : whether it begins with the very first line. Without, it begins with the first line of that page that
         reads like prose, if what stands above takes up half of the length or more: names, addresses and titles of forms
         are the same on many documents. A line reads like prose if it has three words, of which at most half begin with
         a capital letter
-
-    A page of numbers, as tables are, has no opening.
 
     >>> page = "HARBOUR AUTHORITY\\nForm 7 (Mark One)\\nReport for the year ended in May 1931\\nThe quay was mended."
     >>> first_lines([page], length=37, letterhead=False)

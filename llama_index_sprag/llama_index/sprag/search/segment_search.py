@@ -131,10 +131,10 @@ def find_segments(
                 ranks=[rank_of[segment.query].get(i) for i in ids],
             )
         )
-    place = {document: number for number, document in enumerate(considered)}
+    position = {document: number for number, document in enumerate(considered)}
     return sorted(
         found,
-        key=lambda found: (-round(found.score, 9), -round(found.value, 9), place[found.document], found.start),
+        key=lambda each: (-round(each.score, 9), -round(each.value, 9), position[each.document], each.start),
     )
 
 
