@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "mrag": ("benchmarks.speed_mrag",),
     "pgrag": ("benchmarks.speed_pgrag",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
-    "sprag": ("benchmarks.speed_sprag",),
+    "sprag": ("benchmarks.speed_sprag", "benchmarks.speed_sprag_index"),
 }
 
 

@@ -38,7 +38,7 @@ System = Callable[[str], Ranking]
 # Each has a module `benchmarks.quality_<method>` with `add_arguments(parser)`, `make_index(corpus, model, options)`
 # and `build(corpus, dense, embed_model, options)`, which returns {method: system, f"{method}-off": system, and
 # further rows of its own}.
-METHODS = ("gemrag", "graphrag", "hipporag", "mrag", "pgrag", "raptor")
+METHODS = ("gemrag", "graphrag", "hipporag", "mrag", "pgrag", "raptor", "sprag")
 
 
 class Dense:

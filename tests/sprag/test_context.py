@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
 from llama_index.sprag.context.headings import Heading, headings_of, html_headings, markdown_headings, section_paths
-from llama_index.sprag.context.openings import first_lines, page_openings, shortened
+from llama_index.sprag.context.openings import first_lines, page_openings, shortened, without_ornaments
+from llama_index.sprag.context.reading import read_document
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
 from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.context.titles import document_title, title_of_file_name
@@ -81,6 +83,36 @@ def test_the_first_lines_are_those_of_the_first_page_that_has_any():
     assert first_lines(pages, length=50) == "The tide table"
     assert first_lines([], length=50) == ""
     assert first_lines(["  \n"], length=50) == ""
+
+
+def test_long_letterheads_are_left_out_where_prose_follows_on_the_page():
+    cover = "HARBOUR AUTHORITY\nWest Quay, Port Town\nFor the year ended in May 1931\nPilots"
+    assert first_lines([cover], length=40, letterhead=False) == "For the year ended in May 1931 Pilots"
+    assert first_lines([cover], length=40) == "HARBOUR AUTHORITY West Quay, Port Town"
+    assert first_lines([cover], length=90, letterhead=False).startswith("HARBOUR AUTHORITY West Quay, Port Town For")
+    names = "HARBOUR AUTHORITY\nWest Quay, Port Town"
+    assert first_lines([names, cover], length=17, letterhead=False) == "HARBOUR AUTHORITY"
+    assert (
+        first_lines(["港务局\n今年春天，港口进行了疏浚，码头已经修好。"], length=40, letterhead=False)[:3] == "港务局"
+    )
+
+
+def test_a_table_of_numbers_has_no_first_lines():
+    assert first_lines(["pump 0, 41.8\nvalve 1, 4.1\nbelt 2, 38.2"], length=40) == ""
+    assert first_lines(["Dues of 1931: 40 crowns"], length=40) == "Dues of 1931: 40 crowns"
+
+
+def test_comments_of_source_code_are_no_headings():
+    text = '"""A tool."""\n# Copyright Nordheim\nimport os\n'
+    config = ContextConfig()
+    assert read_document([text], {"file_name": "tool.py"}, config).title == "tool"
+    assert read_document([text], {"file_name": "tool.md"}, config).title == "Copyright Nordheim"
+
+
+def test_check_boxes_and_drawn_lines_are_left_out_and_numbers_stay():
+    assert without_ornaments("☒ Yes ☐ No \uf0a8 ______ ======") == "Yes No"
+    assert without_ornaments("Dues: $ 40.50 (+2 %) -- wages...") == "Dues: $ 40.50 (+2 %) -- wages"
+    assert page_openings(["☒\n-----\n", "Dues"], length=10) == ["", "Dues"]
 
 
 @given(st.text(), st.integers(1, 40))

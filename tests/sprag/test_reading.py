@@ -43,6 +43,7 @@ def test_a_report_of_pages():
         ("Outlook",),
     ]
     assert header_text(context, read.section(1, 0)).endswith("\nForeword In chapter\nDredging")
+    assert header_text(context, read.section(0, 0)).endswith("\nForeword In chapter")  # how the page begins is said
 
 
 def test_sections_of_marked_up_pages_go_on_over_the_page():

@@ -85,7 +85,7 @@ def test_explanations_name_the_chunks_with_their_ranks_and_values(index):
     explained = retriever.explain(QUESTION)
     for why in explained:
         assert why.end - why.start == len(why.chunks)
-        assert why.score == pytest.approx(sum(chunk.value for chunk in why.chunks), abs=1e-6)
+        assert why.value == pytest.approx(sum(chunk.value for chunk in why.chunks), abs=1e-6)
         assert why.query == QUESTION
     assert {why.document for why in explained} >= {"harbour report"}
     assert any(chunk.rank == 0 for why in explained for chunk in why.chunks)

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from llama_index.core.schema import BaseNode, MetadataMode
+from numpy.typing import NDArray
 
 from llama_index.ragkit import (
     Builder,
@@ -24,6 +25,7 @@ from llama_index.ragkit import (
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
 from llama_index.sprag.context.salient_terms import CorpusTerms, telling_terms
@@ -44,9 +46,13 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     Descriptions are records, by document; each row of the space "contexts" keeps its header. A delete calls no model:
     what a description or header has from a deleted chunk is deleted with it, and written again by the next write to
     the document or by `retry_failed()`.
+
+    A chunk is embedded once: with its header, or as it is where it has none. A search that needs the other vector too
+    asks for it (:meth:`embed_without_header`).
     """
 
     keeps_terms = False  # the words of a chunk are searched with those of its header
+    embeds_chunks = False
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
         super().__init__(storage, resources, config)
@@ -55,15 +61,21 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
                 f"extractor must be AutoContext() or RuleContext(), not {type(resources.extractor).__name__}."
             )
         self._extractor: ContextExtractor = resources.extractor
+        self._zeros: set[str] = set()  # chunks whose own vector is zero
+        self._unfinished: set[str] = set()  # chunks of a write that ended before it embedded them: nobody sees them yet
 
     # -- the stored state -------------------------------------------------------------------------------
 
     def load(self) -> Steps[SpRAGState]:
         """Load the state from storage; rows that an interrupted write left behind are removed."""
-        chunks = self.storage.snapshot()
         space = self.storage.spaces[CONTEXTS]
-        yield from space.remove([row for row in self.storage.snapshot(CONTEXTS).ids if row not in chunks])
+        rows = self.storage.snapshot()
+        yield from space.remove([row for row in self.storage.snapshot(CONTEXTS).ids if row not in rows])
         entries = yield from self.storage.manifest.entries()
+        contexts = self.storage.snapshot(CONTEXTS)
+        begun = [i for i in rows.ids if i in entries and not entries[i].done and i not in contexts]
+        self._unfinished = {i for i in begun if self._needs_vector(i)}
+        chunks = self._chunks()
         records = {node_id: (entries[node_id].record or {}) if node_id in entries else {} for node_id in chunks.ids}
         described = yield from self.storage.records.get_all(CONTEXTS)
         groups: dict[str, list[str]] = {}
@@ -72,6 +84,15 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         documents = {key: self._entry(key, ids, records, described.get(key, {})) for key, ids in groups.items()}
         lexical = yield from offload(self._lexical, LexicalIndex(), (), records)
         return SpRAGState(chunks, self.storage.snapshot(CONTEXTS), documents, lexical)
+
+    def _chunks(self) -> Snapshot:
+        """The rows of the chunks, without those of a write that ended early."""
+        rows = self.storage.snapshot()
+        hidden = [i for i in sorted(self._unfinished) if i in rows]
+        if not hidden:
+            return rows
+        own = rows.compacted()  # a copy: nothing is hidden from the store itself
+        return own.without(own.rows_of(hidden))
 
     def _entry(
         self, key: str, ids: Iterable[str], records: Mapping[str, Record], described: Mapping[str, object]
@@ -129,6 +150,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def _write(self, state: SpRAGState, touched: set[str], change: Change, *, may_call: bool) -> Steps[SpRAGState]:
         removed = set(change.removed)
+        self._unfinished -= removed | {node.node_id for node in change.added}
         new = {node.node_id: node for node in change.added}
         members: dict[str, dict[str, None]] = {key: {} for key in sorted(touched)}
         for key in members:
@@ -165,7 +187,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             if i in new or before != (contexts.metadata_of(i)[_HEADER] if i in contexts else "")
         ]
         lexical = yield from offload(self._lexical, state.lexical, removed, {i: records[i] for i in again})
-        after = SpRAGState(self.storage.snapshot(), contexts, documents, lexical)
+        after = SpRAGState(self._chunks(), contexts, documents, lexical)
         self.storage.struct.counters.update(
             documents=len(documents), contexts=len(contexts), failed=len(after.undescribed)
         )
@@ -275,27 +297,63 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         yield from self.storage.spaces[CONTEXTS].remove(stale)
 
     def _embed(self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]) -> Steps[None]:
-        """Embed the chunks that have a header, and no row of it."""
-        chunks = self.storage.snapshot()
+        """Embed the chunks whose header has no row, and those without a header that have no vector."""
         todo = [
             (node, header)
             for key, document in read.items()
             for node, header in zip(document.nodes, self._headers(document, described[key]), strict=True)
-            if header and node.node_id in chunks and not self._is_current(node, header)
+            if (not self._is_current(node, header) if header else self._needs_vector(node.node_id))
         ]
+        chunks = self.storage.snapshot()
+        todo = [(node, header) for node, header in todo if node.node_id in chunks]
         if not todo:
             return
-        texts = [contextualised(header, node.get_content(metadata_mode=MetadataMode.EMBED)) for node, header in todo]
-        vectors = yield from self.resources.embed(texts, "chunks with headers")
-        ids = [node.node_id for node, _ in todo]
+        vectors = yield from self.resources.embed(
+            [contextualised(header, _shown(node)) for node, header in todo], "chunks with headers"
+        )
+        bare = [place for place, (_, header) in enumerate(todo) if not header]
+        yield from self._put_without_header([todo[place][0] for place in bare], vectors[bare])
+        with_header = [place for place, (_, header) in enumerate(todo) if header]
+        ids = [todo[place][0].node_id for place in with_header]
         rows = SpaceRows(
             ids=ids,
-            vectors=vectors,
-            keys=[sort_key(node) for node, _ in todo],
+            vectors=vectors[with_header],
+            keys=[sort_key(todo[place][0]) for place in with_header],
             ref_doc_ids=ids,
-            metadatas=[{_HEADER: header} for _, header in todo],
+            metadatas=[{_HEADER: todo[place][1]} for place in with_header],
         )
         yield from self.storage.spaces[CONTEXTS].put(rows)
+
+    def embed_without_header(self, state: SpRAGState, node_ids: Sequence[str]) -> Steps[SpRAGState]:
+        """Embed chunks as they are, without their headers, where that was not done yet.
+
+        Chunks that another index has deleted from the docstore are left out.
+        """
+        nodes = []
+        for node_id in node_ids:
+            node = (yield from self.storage.get_node(node_id)) if node_id in state.chunks else None
+            if node is not None and self._needs_vector(node_id):
+                nodes.append(node)
+        if nodes:
+            vectors = yield from self.resources.embed([_shown(node) for node in nodes], "chunks without headers")
+            yield from self._put_without_header(nodes, vectors)
+        return replace(state, chunks=self._chunks())
+
+    def without_vector(self, state: SpRAGState, context_weight: float) -> list[str]:
+        """See :meth:`SpRAGState.without_vector`; without texts that the model gives no vector but zeros."""
+        return [node_id for node_id in state.without_vector(context_weight) if node_id not in self._zeros]
+
+    def _put_without_header(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
+        self._zeros.update(node.node_id for node, vector in zip(nodes, vectors, strict=True) if not vector.any())
+        if nodes:
+            yield from self.storage.put_chunks(nodes, vectors)
+
+    def _needs_vector(self, node_id: str) -> bool:
+        """Whether a chunk was not embedded without a header yet; with a store of the user's, all were."""
+        if self.storage.external is not None:
+            return False
+        rows = self.storage.snapshot()
+        return node_id in rows and not rows.vectors_of([node_id]).any()
 
     def _is_current(self, node: BaseNode, header: str) -> bool:
         rows = self.storage.snapshot(CONTEXTS)
@@ -303,6 +361,11 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             return False
         record = rows.record_of(node.node_id)
         return record.key == sort_key(node) and rows.metadata_of(node.node_id)[_HEADER] == header
+
+
+def _shown(node: BaseNode) -> str:
+    """What the embedding model sees of a chunk without a header."""
+    return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
 def _document_of(node_id: str, record: Mapping[str, object]) -> str:

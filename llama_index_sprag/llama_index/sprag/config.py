@@ -33,7 +33,7 @@ Selection = Literal["greedy", "optimal"]
 HeaderWording = Literal["short", "published"]
 Sections = Literal["rules", "llm", "none"]
 Mode = Literal["segments", "chunks"]
-Order = Literal["value", "document"]
+Order = Literal["nearness", "value", "document"]
 LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 
 # Of the chunks that the budget holds. The published presets have 1. With .6 and the published penalty, about as many
@@ -67,6 +67,10 @@ class SegmentConfig:
         :mod:`llama_index.sprag.relevance.calibration`, a function, or `"auto"` to go by the scores
     fill : whether what the segments leave of the budget is filled with single chunks of the same documents, best ranks
         first [True; False as published]
+    nearest_first : whether the first segment that is chosen for a query contains its nearest chunk, if that segment has
+        the minimum value. Without, segments of more chunks or longer ones may take its place [True; False as published]
+    order : of the segments: by `"nearness"`, that is by the best chunk of each; by `"value"`, as published; or as they
+        stand in the `"document"`, documents by their best segment
     selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
         :mod:`llama_index.sprag.segments.optimal` for why it carries fewer gaps
 
@@ -90,6 +94,8 @@ class SegmentConfig:
     calibration: str | Calibration = "auto"
     selection: Selection = "greedy"
     fill: bool = True
+    nearest_first: bool = True
+    order: Order = "nearness"
 
     def __post_init__(self) -> None:
         check_count("overall_max_length", self.overall_max_length, 1)
@@ -107,6 +113,7 @@ class SegmentConfig:
             check_number("reference_length", self.reference_length, 0, above=True)
         check_calibration(self.calibration)
         check_choice("selection", self.selection, get_args(Selection))
+        check_choice("order", self.order, get_args(Order))
 
     @property
     def segment_length(self) -> int:
@@ -137,6 +144,8 @@ _BALANCED = SegmentConfig(
     calibration="auto",
     selection="greedy",
     fill=False,
+    nearest_first=False,
+    order="value",
 )
 PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
     {
@@ -244,14 +253,13 @@ class SearchConfig(SegmentConfig):
     ----------
     mode : `"segments"`, or `"chunks"`: the ranking alone
     candidates : chunks of each query that segments are made from [200, as published]
-    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.65;
+    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.5;
         published: 0]
     context_weight : weight of the vector of header and chunk together, in [0, 1]; the rest is that of the chunk alone
         [1, as published]
     auto_query : whether a language model turns the question into several queries
     max_queries : how many it writes at most [5, as published]
     segment_headers : whether the text of a segment begins with the header of its document, as published
-    order : of the segments: by `"value"`, or as they stand in the `"document"`, documents by their best segment
 
     Raises
     ------
@@ -261,17 +269,15 @@ class SearchConfig(SegmentConfig):
 
     mode: Mode = "segments"
     candidates: int = 200
-    lexical_weight: float = 0.65
+    lexical_weight: float = 0.5
     context_weight: float = 1.0
     auto_query: bool = False
     max_queries: int = 5
     segment_headers: bool = False
-    order: Order = "value"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("mode", self.mode, get_args(Mode))
-        check_choice("order", self.order, get_args(Order))
         check_count("candidates", self.candidates, 1)
         check_count("max_queries", self.max_queries, 1)
         check_number("lexical_weight", self.lexical_weight, 0, 1)

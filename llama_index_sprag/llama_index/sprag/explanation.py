@@ -31,7 +31,8 @@ class SpRAGExplanation:
     Attributes
     ----------
     node_id, text : the result
-    score : the retriever's score: value of the segment; in `mode="chunks"` nearness
+    score : the retriever's score: relevance of the best chunk; in `mode="chunks"` nearness
+    value : the sum of the values of its chunks; in `mode="chunks"` nearness
     document : title of its document, "" if it has none
     start, end : which chunks of the document it is, the end exclusive
     query : the query that it was found for
@@ -42,6 +43,7 @@ class SpRAGExplanation:
     node_id: str
     text: str
     score: float
+    value: float
     document: str
     start: int
     end: int

@@ -39,8 +39,9 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     Questions are answered by relevant segments: runs of neighbouring chunks. It is for long documents whose chunks say
     little on their own. Use a splitter without overlap.
 
-    Beside the vector of a chunk with its header, that of the chunk alone is stored, so that a delete needs no model:
-    an index embeds each chunk twice.
+    A chunk is embedded once, with its header, or as it is where it has none. Chunks that lost their header by a delete,
+    and with `context_weight` below 1 all chunks, are embedded without one by the first question that needs it. With a
+    `vector_store=` of your own, which gets the chunks as they are, both are embedded at once.
 
     Deviations from the published code are listed in the documentation of the package.
 

@@ -34,6 +34,8 @@ class SegmentKeywords(TypedDict, total=False):
     calibration: str | Calibration
     selection: Selection
     fill: bool
+    nearest_first: bool
+    order: Order
 
 
 class SpRAGRetrieverKeywords(LLMRetrieverKeywords, SegmentKeywords, total=False):
@@ -46,7 +48,6 @@ class SpRAGRetrieverKeywords(LLMRetrieverKeywords, SegmentKeywords, total=False)
     auto_query: bool
     max_queries: int
     segment_headers: bool
-    order: Order
     reranker: BaseNodePostprocessor | None
 
 

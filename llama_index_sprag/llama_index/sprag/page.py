@@ -1,7 +1,8 @@
 """The HTML page: each document as a strip of its chunks, with their values and the segments that were chosen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,11 @@ from llama_index.sprag.state import SpRAGState
 
 __all__ = ["chunks_to_show", "page_of"]
 
-_DOCUMENTS = 12  # strips around a question; without one the longest documents
+_DOCUMENTS = 12  # strips around a question
+_LONGEST = 40  # strips without one
 _COLUMNS = 40  # longer documents have several chunks in a column
 _SNIPPET = 140
+_NAME = 40
 
 
 def chunks_to_show(state: SpRAGState, query: LastQuery | None) -> list[str]:
@@ -44,7 +47,7 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
             label=str(i * step) if step == 1 else f"{i * step}–{min((i + 1) * step, longest) - 1}",
             text=f"Chunk {i * step} of each document"
             if step == 1
-            else "Several chunks of each document: the best counts",
+            else f"Several chunks of each document: {'their mean' if query is None else 'the best counts'}",
             group="chunk",
         )
         for i in range(width)
@@ -53,11 +56,11 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
     values: list[NDArray[np.float64]] = []
     for document in documents:
         rows.append(_row(document))
-        values.append(_binned(_worth(state, document, query), step, width))
+        values.append(_binned(_worth(state, document, query), step, width, np.nanmean if query is None else np.nanmax))
         mine = [segment for segment in segments if segment.document == document.key]
         if mine:
             rows.append(_chosen_row(document, mine, texts))
-            values.append(_binned(_in_segments(document, mine), step, width))
+            values.append(_binned(_in_segments(document, mine), step, width, np.nanmax))
     panels: list[Facts | Results] = []
     if query is not None:
         panels.append(Results("Retrieved", [_result(state, segment, texts) for segment in segments]))
@@ -77,7 +80,7 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
             values=np.array(values) if values else np.zeros((0, width)),
             label="relevance by rank" if query is not None else "tokens",
             groups=[
-                Group("document", "Document: what each chunk is worth" if query else "Document"),
+                Group("document", "Document: how near each chunk is" if query else "Document: how long each chunk is"),
                 Group("segment", "Its chosen segments"),
                 Group("chunk", "Chunk of a document"),
             ],
@@ -96,13 +99,13 @@ def _chosen(state: SpRAGState, query: LastQuery | None) -> list[FoundSegment]:
     if found.segments:
         return list(found.segments)[: len(answered)]
     places = [(chunk, *state.place_of[chunk], score) for chunk, score in query.answer if chunk in state.place_of]
-    return [FoundSegment(key, start, [chunk], [score], score, 0, [None]) for chunk, key, start, score in places]
+    return [FoundSegment(key, start, [chunk], [score], score, score, 0, [None]) for chunk, key, start, score in places]
 
 
 def _documents(state: SpRAGState, segments: Sequence[FoundSegment], query: LastQuery | None) -> list[DocumentEntry]:
     if query is None:
         longest = sorted(state.documents.values(), key=lambda document: (-len(document.chunks), document.key))
-        return longest[:_DOCUMENTS]
+        return longest[:_LONGEST]
     keys = dict.fromkeys(segment.document for segment in segments)
     for ranking in query.found.rankings:
         keys.update(dict.fromkeys(state.place_of[chunk][0] for chunk in ranking.ids if chunk in state.place_of))
@@ -129,18 +132,24 @@ def _in_segments(document: DocumentEntry, segments: Sequence[FoundSegment]) -> N
     return values
 
 
-def _binned(values: NDArray[np.float64], step: int, width: int) -> NDArray[np.float64]:
-    padded = np.full(step * width, np.nan)
-    padded[: len(values)] = values
-    best: NDArray[np.float64] = np.fmax.reduce(padded.reshape(width, step), axis=1)
-    return best
+def _binned(
+    values: NDArray[np.float64], step: int, width: int, together: Callable[[NDArray[np.float64]], Any]
+) -> NDArray[np.float64]:
+    """The values of several chunks as one; NaN where no chunk has a value."""
+    parts = [part[~np.isnan(part)] for part in (values[step * i : step * (i + 1)] for i in range(width))]
+    return np.array([together(part) if len(part) else np.nan for part in parts])
+
+
+def _name(document: DocumentEntry) -> str:
+    """Its title, or how it begins."""
+    return document.title or shorten(document.summary, _NAME, placeholder="…") or document.chunks[0]
 
 
 def _row(document: DocumentEntry) -> Node:
     details = {"chunks": len(document.chunks), "tokens": int(document.tokens.sum())}
     return Node(
         id=document.key,
-        label=document.title or document.chunks[0],
+        label=_name(document),
         text=document.summary or document.error,
         group="document",
         details=details,
@@ -154,10 +163,10 @@ def _chosen_row(document: DocumentEntry, segments: Sequence[FoundSegment], texts
     )
     return Node(
         id=f"segments of {document.key}",
-        label="chosen segments",
+        label="chosen",
         text=text,
         group="segment",
-        score=max(segment.value for segment in segments),
+        score=max(segment.score for segment in segments),
         highlighted=True,
         details={"segments": len(segments)},
     )
@@ -166,12 +175,11 @@ def _chosen_row(document: DocumentEntry, segments: Sequence[FoundSegment], texts
 def _result(state: SpRAGState, segment: FoundSegment, texts: Mapping[str, str]) -> Result:
     last = segment.start + len(segment.chunks) - 1
     where = f"chunk {segment.start}" if last == segment.start else f"chunks {segment.start} to {last}"
-    title = state.documents[segment.document].title
     return Result(
-        f"{title}, {where}" if title else where,
+        f"{_name(state.documents[segment.document])}, {where}",
         snippet=shorten(_text(segment, texts), _SNIPPET, placeholder="…"),
-        score=segment.value,
-        node=None if segment.document not in state.documents else f"segments of {segment.document}",
+        score=segment.score,
+        node=f"segments of {segment.document}",
     )
 
 

@@ -25,7 +25,7 @@ from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.documents.order import ChunkPlace, in_order, page_of
 from llama_index.sprag.keywords import RelevantSegmentKeywords
 from llama_index.sprag.search.segment_search import RankedChunks, find_segments
-from llama_index.sprag.segment_nodes import header_of_segment, segment_results
+from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
 from llama_index.sprag.state import SpRAGState
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
             return (yield from self._fetch(node_id))
 
         found = yield from segment_results(segments, fetch, headers)
+        if self.config.order == "document":
+            kept_here = {id(result) for result in self._cut([result for _, result in found])}
+            found = in_document_order([pair for pair in found if id(pair[1]) in kept_here])
         results = [result for _, result in found]
         used = {chunk for segment in segments for chunk in segment.chunks}
         alone = {entry.chunks[0] for entry in documents.values() if entry.key == _alone(entry.chunks[0])}

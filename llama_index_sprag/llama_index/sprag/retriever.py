@@ -1,9 +1,10 @@
 """`SpRAGRetriever`: chunks by contextualised nearness, and the relevant segments that they lead to."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -23,9 +24,16 @@ from llama_index.ragkit import (
     fit_tokens,
     offload,
 )
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.errors import (
+    CacheRequiredError,
+    ConcurrentWriteError,
+    ConfigurationError,
+    ExtractionError,
+    ExtractorMismatchError,
+)
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
@@ -33,13 +41,15 @@ from llama_index.sprag.keywords import SpRAGRetrieverKeywords
 from llama_index.sprag.prompts import QUERIES_PROMPT
 from llama_index.sprag.search.chunk_search import best_chunks, nearness_of
 from llama_index.sprag.search.segment_search import FoundSegment, RankedChunks, find_segments
-from llama_index.sprag.segment_nodes import header_of_segment, segment_results
+from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
 from llama_index.sprag.state import SpRAGState
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["QueriesReply", "SpRAGFound", "SpRAGRetriever"]
+
+logger = logging.getLogger(__name__)
 
 
 class QueriesReply(Reply):
@@ -64,7 +74,7 @@ class SpRAGFound:
     nearness : for each the nearness of every chunk
     rankings : for each the best chunks
     allowed : which chunks may be shown; None for all
-    segments : in `mode="segments"`, most valuable first
+    segments : in `mode="segments"`, best first
     ranking : in `mode="chunks"`, chunks with their scores, best first
     fallback : which part of the method was not used, and why; empty otherwise
     """
@@ -85,12 +95,13 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     Chunks are ranked by nearness: BM25 and the cosine of chunks with their headers, each standardised over its hundred
     best of this question. In `mode="segments"` the best of them, reranked if there is a reranker, are worth what
     :mod:`llama_index.sprag.segments.values` says, and the most valuable runs of neighbouring chunks within the budget
-    are returned. A segment of one chunk is the original node; a longer one is a node derived from its chunks, which its
-    CHILD relationships and its metadata name.
+    are returned, the one with the nearest chunk first. A segment of one chunk is the original node; a longer one is a
+    node derived from its chunks, which its CHILD relationships and its metadata name.
 
-    Scores, higher is better: the value of a segment, about the number of relevant chunks in it, comparable between
-    queries as far as relevance is calibrated; in `mode="chunks"` nearness, comparable within one answer, or the score
-    of the reranker.
+    Scores, higher is better: the relevance of the best chunk of a segment, in [0, 1], which is 1 for the nearest chunk
+    where the rank alone decides, and comparable between queries as far as a reranker's scores are calibrated; with
+    `order="value"` the value of the segment, about the number of relevant chunks in it; in `mode="chunks"` nearness,
+    comparable within one answer, or the score of the reranker.
 
     Several queries may stand for a question: `QueryBundle.custom_embedding_strs`, or `auto_query`.
 
@@ -98,7 +109,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     ----------
     similarity_top_k : maximum number of segments, or of chunks [10]
     token_budget : maximum number of tokens of all results; replaces `overall_max_length` where that counts tokens
-    mode, candidates, lexical_weight, context_weight, auto_query, max_queries, segment_headers, order :
+    mode, candidates, lexical_weight, context_weight, auto_query, max_queries, segment_headers :
         see :class:`~llama_index.sprag.config.SearchConfig`
     reranker : a postprocessor that scores chunks again; it sees the header before each chunk [None]
     llm, prompts, retry : for `auto_query` (prompt "queries"); see :class:`~llama_index.ragkit.DerivedRetriever`
@@ -139,6 +150,20 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         return published_search(preset)
 
     # -- the search -------------------------------------------------------------------------------------
+
+    def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[SpRAGState]]]:
+        """Questions to the current state, once the vectors that they need are there."""
+        builder, writer = cast(ContextBuilder, self._index.builder), self._index.writer
+        state = (yield from writer.recovered()).state
+        missing = builder.without_vector(state, self.options.context_weight) if self.options.lexical_weight < 1 else ()
+        if missing:
+            yield from writer.check_embed_model()
+            try:
+                yield from writer.revise(lambda latest: builder.embed_without_header(latest, missing))
+            except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError) as error:
+                # The question is answered all the same.
+                logger.warning("%d chunks have no vector without a header, and get none now. %s", len(missing), error)
+        return (yield from super()._queries(bundles))
 
     def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:
         state, allowed = query.state, query.allowed
@@ -216,7 +241,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                         f"no segment has the minimum value of {self.options.minimum_value:g} within "
                         f"{self.options.overall_max_length} {self.options.length_unit}: this is the best chunk"
                     )
-                    return [FoundSegment(document, start, [chunk], [0.0], 0.0, number, [rank])], reason
+                    return [FoundSegment(document, start, [chunk], [0.0], 0.0, 0.0, number, [rank])], reason
         return [], ""
 
     # -- results ----------------------------------------------------------------------------------------
@@ -245,10 +270,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         results = yield from segment_results(found.segments, self._index.storage.get_node, headers)
         kept = {id(result) for result in fit_tokens([result for _, result in results], self.token_budget)}
         results = [pair for pair in results if id(pair[1]) in kept][: self.similarity_top_k]
-        if self.options.order == "document":
-            first = {segment.document: place for place, (segment, _) in reversed(list(enumerate(results)))}
-            results.sort(key=lambda pair: (first[pair[0].document], pair[0].start))
-        return results
+        return in_document_order(results) if self.options.order == "document" else results
 
     def _explanations(self, found: SpRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[SpRAGExplanation]]:
         if self.options.mode == "segments":
@@ -260,7 +282,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         for result in nodes:
             chunk, score = result.node.node_id, result.get_score()
             document, start = found.state.place_of[chunk]
-            segment = FoundSegment(document, start, [chunk], [score], score, 0, [rank_of.get(chunk)])
+            segment = FoundSegment(document, start, [chunk], [score], score, score, 0, [rank_of.get(chunk)])
             explained.append(_explain(found, segment, result))
         return explained
 
@@ -286,6 +308,7 @@ def _explain(found: SpRAGFound, segment: FoundSegment, result: NodeWithScore) ->
         node_id=result.node.node_id,
         text=result.node.get_content(),
         score=result.get_score(),
+        value=segment.value,
         document=found.state.documents[segment.document].title,
         start=segment.start,
         end=segment.start + len(segment.chunks),

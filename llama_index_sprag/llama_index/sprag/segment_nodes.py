@@ -9,7 +9,7 @@ from llama_index.ragkit import NodeFetch, Steps, content_id, fresh, plain_text
 from llama_index.sprag.search.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
 
-__all__ = ["SEGMENT_KEYS", "chunks_of_node", "header_of_segment", "segment_results"]
+__all__ = ["SEGMENT_KEYS", "chunks_of_node", "header_of_segment", "in_document_order", "segment_results"]
 
 _CHUNKS, _START, _END = "sprag_chunks", "sprag_start", "sprag_end"
 SEGMENT_KEYS = (_CHUNKS, _START, _END)
@@ -36,7 +36,7 @@ def segment_results(
             continue
         header = (headers or {}).get(segment.document, "")
         if len(nodes) == 1 and not header:
-            results.append((segment, fresh(nodes[0], segment.value)))
+            results.append((segment, fresh(nodes[0], segment.score)))
             continue
         sources = {}
         for ref_doc_id in dict.fromkeys(node.ref_doc_id for node in nodes if node.ref_doc_id):
@@ -44,8 +44,16 @@ def segment_results(
             if source is not None:
                 sources[ref_doc_id] = plain_text(source)
         node = _segment_node(segment, nodes, sources, header)
-        results.append((segment, NodeWithScore(node=node, score=float(segment.value))))
+        results.append((segment, NodeWithScore(node=node, score=float(segment.score))))
     return results
+
+
+def in_document_order(
+    results: Sequence[tuple[FoundSegment, NodeWithScore]],
+) -> list[tuple[FoundSegment, NodeWithScore]]:
+    """Segments as they stand in their documents, documents in the order in which they come first."""
+    first = {segment.document: place for place, (segment, _) in reversed(list(enumerate(results)))}
+    return sorted(results, key=lambda pair: (first[pair[0].document], pair[0].start))
 
 
 def _segment_node(

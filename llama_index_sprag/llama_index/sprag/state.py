@@ -14,6 +14,8 @@ from llama_index.sprag.documents.entry import DocumentEntry
 
 __all__ = ["SpRAGState"]
 
+_ROWS = 4096  # of the matrix that are looked at together
+
 
 @dataclass(frozen=True)
 class SpRAGState:
@@ -21,7 +23,7 @@ class SpRAGState:
 
     Attributes
     ----------
-    chunks : vectors of the chunks themselves
+    chunks : vectors of the chunks themselves; rows of zeros where a chunk was only embedded with its header
     contexts : vectors of chunks with their headers, under the ids of the chunks; chunks without a header have none
     documents : by key
     lexical : the terms of chunks and headers
@@ -56,6 +58,20 @@ class SpRAGState:
         return np.where(same, rows, -1)
 
     @cached_property
+    def _is_embedded(self) -> NDArray[np.bool_]:
+        """Which chunks were embedded without a header, shape (n,)."""
+        parts = [block.any(axis=1) for block in self.chunks.blocks(_ROWS)]
+        return np.concatenate([np.zeros(0, np.bool_), *parts])
+
+    def without_vector(self, context_weight: float) -> list[str]:
+        """Chunks that a search with this weight needs the vector of without a header, and that have none."""
+        missing = ~self._is_embedded
+        if context_weight == 1:
+            rows = self._context_rows
+            missing[rows[rows >= 0]] = False
+        return [self.chunks.ids[row] for row in np.flatnonzero(missing)]
+
+    @cached_property
     def _lexical_rows(self) -> list[NDArray[np.intp]]:
         """For each block of `lexical` the row of the chunk of each of its rows, -1 for one that is gone."""
         return [self.chunks.rows_of(ids) for ids in self.lexical.ids]
@@ -66,14 +82,14 @@ class SpRAGState:
         Parameters
         ----------
         context_weight : weight of the vector of header and chunk together; the rest is that of the chunk alone, which
-            counts fully where a chunk has no header
+            counts fully where a chunk has no header. Where there is only one of the two, that one counts
         """
         plain = question_cosines(self.chunks, vector)
-        if len(self.contexts) and context_weight:
-            rows = self._context_rows
-            known = rows >= 0
-            with_header = question_cosines(self.contexts, vector)[known]
-            plain[rows[known]] += context_weight * (with_header - plain[rows[known]])
+        if len(self.contexts):
+            known = self._context_rows >= 0
+            rows = self._context_rows[known]
+            weight = np.where(self._is_embedded[rows], context_weight, 1.0)
+            plain[rows] += weight * (question_cosines(self.contexts, vector)[known] - plain[rows])
         return plain
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:

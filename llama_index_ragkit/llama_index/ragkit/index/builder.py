@@ -46,9 +46,12 @@ class Builder(ABC, Generic[Config, State]):
     Attributes
     ----------
     keeps_terms : whether chunks are found by their words as they are; not for a method that searches other texts
+    embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
+        builder puts others. A vector store of the user's gets complete chunks: with one, they are embedded all the same
     """
 
     keeps_terms: ClassVar[bool] = True
+    embeds_chunks: ClassVar[bool] = True
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config) -> None:
         self.storage = storage

@@ -434,7 +434,10 @@ class IndexWriter(Generic[State]):
         vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
         bare = [node for node in with_text if node.node_id not in vectors]
-        embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
+        if self._builder.embeds_chunks or self._storage.external is not None:
+            embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
+        else:
+            embedded = np.zeros((len(bare), struct.embedding["dimension"]), dtype=np.float32)
         vectors.update({node.node_id: vector for node, vector in zip(bare, embedded, strict=True)})
         ordered = [vectors[node.node_id] for node in with_text]
         matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])

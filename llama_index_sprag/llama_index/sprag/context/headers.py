@@ -30,12 +30,15 @@ def header_text(document: DocumentContext, section: Sequence[str] = ()) -> str:
 
     Parameters
     ----------
-    section : titles of the sections that the chunk lies in, from the highest; one that repeats the title is left out
+    section : titles of the sections that the chunk lies in, from the highest, or how its page begins; what repeats the
+        title or the summary is left out
 
     >>> header_text(DocumentContext("Annual report", terms=["tea", "2018"]), ["Annual report", "Risks"])
     'Annual report\\ntea, 2018\\nRisks'
     """
     path = " > ".join(title for title in section if title and title != document.title)
+    if document.summary and (path.startswith(document.summary) or document.summary.startswith(path)):
+        path = ""  # the first page
     lines = (document.title, ", ".join(document.terms), document.summary, path)
     return "\n".join(line for line in lines if line)
 

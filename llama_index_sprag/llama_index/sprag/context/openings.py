@@ -1,10 +1,21 @@
 """How documents and pages begin, below their running headers."""
 
+import re
+import unicodedata
 from collections.abc import Collection, Sequence
+from html import unescape
 
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
 
-__all__ = ["first_lines", "page_openings", "shortened", "without_title"]
+__all__ = ["first_lines", "page_openings", "shortened", "without_ornaments", "without_title"]
+
+_RULE = re.compile(r"([^\w\s])\1{2,}|_{3,}")  # a line drawn with signs
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_MARK = re.compile(r"(?<!\S)[#>|*`]+(?!\S)")  # of headings, quotations, tables and lists in Markdown
+# Check boxes, bullets of symbol fonts, emoji, control characters; no currencies, no operators.
+_SYMBOLS = ("So", "Sk", "Co", "Cn", "Cc")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LEAST_WORDS = 3  # of a line that reads like prose
 
 
 def page_openings(pages: Sequence[str], *, length: int, running: Collection[str] | None = None) -> list[str]:
@@ -24,16 +35,65 @@ def page_openings(pages: Sequence[str], *, length: int, running: Collection[str]
     ['Cash flows 2018 2017']
     """
     known = running_lines(pages) if running is None else running
-    return [shortened(" ".join(line for _, line in without_running_lines(page, known)), length) for page in pages]
+    return [_opening([line for _, line in without_running_lines(page, known)], length) for page in pages]
 
 
-def first_lines(pages: Sequence[str], *, length: int, running: Collection[str] | None = None) -> str:
-    """The opening of the first page that has one, `""` if none has; parameters as for :func:`page_openings`."""
+def first_lines(
+    pages: Sequence[str], *, length: int, running: Collection[str] | None = None, letterhead: bool = True
+) -> str:
+    """The opening of the first page that has one, `""` if none has; other parameters as for :func:`page_openings`.
+
+    Where that is mostly numbers, as in a table, it says nothing about the document and is `""`.
+
+    Parameters
+    ----------
+    letterhead : whether it begins with the very first line. Without, it begins with the first line of that page that
+        reads like prose, if what stands above takes up half of the length or more: names, addresses and titles of forms
+        are the same on many documents. A line reads like prose if it has three words, of which at most half begin with
+        a capital letter
+
+    >>> page = "HARBOUR AUTHORITY\\nForm 7 (Mark One)\\nReport for the year ended in May 1931\\nThe quay was mended."
+    >>> first_lines([page], length=37, letterhead=False)
+    'Report for the year ended in May 1931'
+    """
     known = running_lines(pages) if running is None else running
     for page in pages:
-        if found := page_openings([page], length=length, running=known)[0]:
-            return found
+        lines = [line for _, line in without_running_lines(page, known)]
+        if opening := _opening(lines, length):
+            above = 0 if letterhead else next((place for place, line in enumerate(lines) if _is_prose(line)), 0)
+            if 2 * len(without_ornaments(" ".join(lines[:above]))) >= length:
+                opening = _opening(lines[above:], length) or opening
+            return "" if _is_data(opening) else opening
     return ""
+
+
+def without_ornaments(text: str) -> str:
+    """A text in one line, without tags, marks of Markdown, check boxes, other symbols, and lines drawn with signs.
+
+    >>> without_ornaments("☒ ANNUAL REPORT ______ 2018 .......... $ 5")
+    'ANNUAL REPORT 2018 $ 5'
+    >>> without_ornaments("## Tea &amp; <em>cups</em>")
+    'Tea & cups'
+    """
+    untagged = unescape(_TAG.sub(" ", text))
+    plain = "".join(" " if unicodedata.category(sign) in _SYMBOLS else sign for sign in untagged)
+    return " ".join(_MARK.sub(" ", _RULE.sub(" ", plain)).split())
+
+
+def _opening(lines: Sequence[str], length: int) -> str:
+    # What is beyond these is cut off again; pages may be long.
+    return shortened(without_ornaments(" ".join(lines)[: 20 * length]), length)
+
+
+def _is_data(text: str) -> bool:
+    words = text.split()
+    return 2 * sum(any(map(str.isalpha, word)) for word in words) < len(words)
+
+
+def _is_prose(line: str) -> bool:
+    words = _LETTERS.findall(line)
+    capitals = sum(word[0].isupper() for word in words)
+    return len(words) >= _LEAST_WORDS and 2 * capitals <= len(words)
 
 
 def without_title(opening: str, title: str) -> str:

@@ -11,7 +11,7 @@ from llama_index.sprag.context.headings import headings_of, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings
 from llama_index.sprag.context.running_lines import running_lines
 from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
-from llama_index.sprag.context.titles import document_title
+from llama_index.sprag.context.titles import document_title, is_source_code
 
 __all__ = ["ReadDocument", "document_context", "read_document"]
 
@@ -64,10 +64,11 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     metadata : of the document: title, file name
     """
     starts = [0, *accumulate(len(page) + 1 for page in pages)][: len(pages)]
+    has_headings = config.sections and not is_source_code(metadata)
     headings = [
         heading._replace(offset=start + heading.offset)
         for start, page in zip(starts, pages, strict=True)
-        for heading in (headings_of(page) if config.sections else ())
+        for heading in (headings_of(page) if has_headings else ())
     ]
     if len({heading.title for heading in headings}) < _HEADINGS_PER_PAGE * len(pages):
         headings = []
@@ -75,9 +76,14 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     openings: list[str] = []
     if config.sections and config.page_opening and not headings and len(pages) > 1:
         openings = page_openings(pages, length=config.page_opening, running=running)
+    title = document_title(metadata, headings)
+    opening = ""
+    if config.first_lines:
+        # What nobody gave a title often has it among its first lines.
+        opening = first_lines(pages, length=config.first_lines, running=running, letterhead=not title)
     return ReadDocument(
-        title=document_title(metadata, headings),
-        opening=first_lines(pages, length=config.first_lines, running=running) if config.first_lines else "",
+        title=title,
+        opening=opening,
         terms=term_counts("\n".join(pages)) if config.salient_terms else {},
         section_starts=[heading.offset for heading in headings],
         section_paths=section_paths(headings),

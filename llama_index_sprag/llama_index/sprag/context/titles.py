@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from llama_index.sprag.context.headings import Heading
 
-__all__ = ["document_title", "given_title", "title_of_file_name"]
+__all__ = ["document_title", "given_title", "is_source_code", "title_of_file_name"]
 
 _KEYS = ("title", "document_title", "Title", "subject", "Subject")
 _FILE_KEYS = ("file_name", "filename", "file_path", "source", "url")
@@ -19,6 +19,12 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"[0-9a-f]{8,}|[0-9a-f]{8}(?: [0-9a-f]{4}){3} [0-9a-f]{12}|tmp\w{6,}", re.IGNORECASE)
+# Files in which a number sign begins a comment.
+_CODE = re.compile(
+    r"\.(?:py|pyi|pyx|sh|bash|zsh|fish|rb|pl|pm|r|jl|ex|exs|nim|ps1|tcl|awk|cmake|mk|tf|ya?ml|toml|ini|cfg|conf|env|"
+    r"properties)$|(?:^|[/\\])(?:Makefile|Dockerfile)$",
+    re.IGNORECASE,
+)
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 _NEAR_TOP = 2000  # characters: below menus and front matter
 _LONGEST = 200  # characters: a longer one is a paragraph that was put into the wrong field
@@ -52,6 +58,15 @@ def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] =
         if isinstance(given, str) and (title := title_of_file_name(given)):
             return title
     return ""
+
+
+def is_source_code(metadata: Mapping[str, object]) -> bool:
+    """Whether the name of the file says that lines with a number sign are comments, not headings.
+
+    >>> is_source_code({"file_name": "tool.py"}), is_source_code({"file_name": "README.md"})
+    (True, False)
+    """
+    return any(isinstance(name := metadata.get(key), str) and bool(_CODE.search(name)) for key in _FILE_KEYS)
 
 
 def given_title(metadata: Mapping[str, object]) -> str:

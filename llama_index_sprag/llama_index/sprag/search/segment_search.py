@@ -42,6 +42,8 @@ class FoundSegment:
     chunks : ids of its chunks in reading order
     values : what each is worth to the query
     value : their sum
+    score : what segments are sorted by, higher is better: their value where that is the order, else the relevance of
+        their most relevant chunk
     query : number of the query that it was chosen for
     ranks : for each chunk its place in the ranking of that query, from 0; None where it was not found
     """
@@ -51,6 +53,7 @@ class FoundSegment:
     chunks: Sequence[str]
     values: Sequence[float]
     value: float
+    score: float
     query: int
     ranks: Sequence[int | None]
 
@@ -75,7 +78,7 @@ def find_segments(
     config: SegmentConfig,
     shown: Callable[[str], bool] | None = None,
 ) -> list[FoundSegment]:
-    """Segments of the documents of the best chunks, most valuable first, those that only fill the budget last.
+    """Segments of the documents of the best chunks, best first: by `config.order`, `"document"` being as `"nearness"`.
 
     A segment contains no chunk that may not be shown, and does not cross a place where the order is not known.
 
@@ -123,12 +126,15 @@ def find_segments(
                 chunks=ids,
                 values=chosen.laid_out.values[segment.query, at + segment.start : at + segment.end].tolist(),
                 value=segment.value,
+                score=segment.value if config.order == "value" else segment.relevance,
                 query=segment.query,
                 ranks=[rank_of[segment.query].get(i) for i in ids],
             )
         )
+    position = {document: number for number, document in enumerate(considered)}
     return sorted(
-        found, key=lambda segment: (-round(segment.value, 9), considered.index(segment.document), segment.start)
+        found,
+        key=lambda each: (-round(each.score, 9), -round(each.value, 9), position[each.document], each.start),
     )
 
 

@@ -1,6 +1,6 @@
 """Relevant segment extraction from rankings to segments, with the parameters of the method."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ class RelevantSegment(NamedTuple):
     start, end : the first chunk in the document, and behind the last
     value : sum of the values of its chunks
     query : number of the query that it was chosen for
+    relevance : that of its most relevant chunk, to any query, in [0, 1]
     """
 
     document: str
@@ -31,6 +32,7 @@ class RelevantSegment(NamedTuple):
     end: int
     value: float
     query: int
+    relevance: float
 
 
 class RelevantSegments(NamedTuple):
@@ -82,26 +84,61 @@ def extract_segments(
     )
     costs = laid_out.lengths if config.length_unit == "tokens" else np.ones_like(laid_out.lengths)
     budget = config.overall_max_length + config.overall_max_length_extension * max(0, len(rankings) - 1)
-    select = select_optimal if config.selection == "optimal" else select_greedy
     chosen: list[Segment] = []
     if rankings:
-        chosen = select(
-            laid_out.values,
-            laid_out.numbers,
-            costs,
-            max_length=config.segment_length,
-            overall_max_length=budget,
-            minimum_value=config.minimum_value,
-        )
+        nearest = _nearest(rankings, laid_out) if config.nearest_first else {}
+        chosen = _select(laid_out, costs, budget, config, nearest)
     if config.fill:
         chosen += _fill(chosen, rankings, laid_out, costs, budget)
     found = []
     for segment in chosen:
         document, start = laid_out.locate(segment.start)
-        found.append(
-            RelevantSegment(document, start, start + segment.end - segment.start, segment.value, segment.query)
-        )
+        end = start + segment.end - segment.start
+        relevance = float(laid_out.relevance[:, segment.start : segment.end].max())
+        found.append(RelevantSegment(document, start, end, segment.value, segment.query, relevance))
     return RelevantSegments(found, laid_out)
+
+
+def _nearest(rankings: Sequence[ChunkRanking], laid_out: MetaDocument) -> dict[int, int]:
+    """For each query the position of its nearest chunk, if that is in one of the documents."""
+    first = dict(zip(laid_out.documents, laid_out.starts.tolist(), strict=False))
+    return {
+        query: first[ranking.documents[0]] + ranking.chunks[0]
+        for query, ranking in enumerate(rankings)
+        if len(ranking.documents) and ranking.documents[0] in first
+    }
+
+
+def _select(
+    laid_out: MetaDocument,
+    costs: NDArray[np.int64],
+    budget: int,
+    config: SegmentConfig,
+    nearest: Mapping[int, int],
+) -> list[Segment]:
+    """The chosen segments, with those first that contain the nearest chunks, if these have the minimum value."""
+    bonus = float(np.ceil(1 + np.abs(laid_out.values).sum()))  # more than any other segment can be worth
+    values = laid_out.values.copy()
+    for query, position in nearest.items():
+        values[query, position] += bonus
+    select = select_optimal if config.selection == "optimal" else select_greedy
+    found = select(
+        values,
+        laid_out.numbers,
+        costs,
+        max_length=config.segment_length,
+        overall_max_length=budget,
+        minimum_value=config.minimum_value,
+    )
+    chosen = []
+    worthy = dict(nearest)
+    for segment in found:
+        if segment.start <= nearest.get(segment.query, -1) < segment.end:
+            segment = segment._replace(value=segment.value - bonus)
+            if segment.value < config.minimum_value:
+                del worthy[segment.query]
+        chosen.append(segment)
+    return chosen if len(worthy) == len(nearest) else _select(laid_out, costs, budget, config, worthy)
 
 
 def _fill(

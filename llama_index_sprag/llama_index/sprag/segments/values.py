@@ -70,12 +70,14 @@ class MetaDocument:
     documents : ids in the order in which they lie
     starts : int64, shape (n_documents + 1,), position of each document's first chunk, and the number of chunks
     values : float64, shape (n_queries, n_chunks)
+    relevance : float64, shape (n_queries, n_chunks), in [0, 1]: ``exp(-r / decay_rate) * s``, 0 where not retrieved
     lengths : shape (n_chunks,), in the unit in which they were given
     """
 
     documents: tuple[str, ...]
     starts: NDArray[np.int64]
     values: NDArray[np.float64]
+    relevance: NDArray[np.float64]
     lengths: NDArray[np.int64]
 
     @property
@@ -153,7 +155,7 @@ def lay_out(
                 )
             position = first[document] + chunk
             values[row, position] = max(values[row, position], value)  # a chunk that comes twice counts once
-    laid_out = MetaDocument(tuple(documents), starts, values, all_lengths)
+    laid_out = MetaDocument(tuple(documents), starts, values, values.copy(), all_lengths)
     of_one_document = np.diff(laid_out.numbers) == 0
     lent = neighbor_relevance * values
     values[:, 1:] = np.maximum(values[:, 1:], lent[:, :-1] * of_one_document)
