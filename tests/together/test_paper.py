@@ -19,11 +19,16 @@ def versions(paper: Callable[..., dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield paper(**{name: version})
 
 
+def built(case: Case, keywords: dict[str, Any]) -> Any:
+    """The published index, but for an extractor without an LLM."""
+    offline = {name: value for name, value in case.options().items() if name == "extractor"}
+    return case.cls(nodes=chunks("d", 4), **{**case.options(), **keywords, **offline})
+
+
 @every_method
 def test_the_published_index_is_keywords_that_the_index_takes(case: Case):
     for keywords in versions(case.cls.paper):
-        offline = {name: value for name, value in case.options().items() if name == "extractor"}
-        index = case.cls(nodes=chunks("d", 4), **{**case.options(), **keywords, **offline})
+        index = built(case, keywords)
         assert {name: value for name, value in vars(index.config).items() if name in keywords} == {
             name: value for name, value in keywords.items() if name in vars(index.config)
         }
@@ -32,7 +37,7 @@ def test_the_published_index_is_keywords_that_the_index_takes(case: Case):
 
 @every_method
 def test_the_published_search_is_keywords_that_the_retriever_takes(case: Case):
-    index = case.build(chunks("d", 4))
+    index = built(case, case.cls.paper())
     for keywords in versions(index.retriever_cls.paper):
         options = vars(index.as_retriever(**keywords).options)
         assert {name: options[name] for name in keywords if name in options} == {

@@ -139,7 +139,9 @@ def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes") -> NDArray
     if fusion == "reciprocal_rank":
         rounded = agreement.round(_DECIMALS)
         places = np.array([np.searchsorted(np.sort(-row), -row) for row in rounded]).reshape(agreement.shape)
-        shares: NDArray[np.float64] = np.where(agreement > 0, _RANK_CONSTANT / (_RANK_CONSTANT + places), 0.0)
-        return shares.mean(axis=0).round(_DECIMALS)
-    scores: NDArray[np.float64] = np.sqrt((agreement**2).mean(axis=0)).round(_DECIMALS)
-    return scores
+        shares = np.where(agreement > 0, _RANK_CONSTANT / (_RANK_CONSTANT + places), 0.0)
+        scores: NDArray[np.float64] = shares.mean(axis=0)
+    else:
+        scores = np.sqrt((agreement**2).mean(axis=0))
+    rounded_scores: NDArray[np.float64] = scores.round(_DECIMALS)
+    return rounded_scores
