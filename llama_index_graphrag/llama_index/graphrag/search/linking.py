@@ -31,7 +31,7 @@ class Link:
         the question names it
     asked : the words of the question, for a name
     weight : above 0: 1 for a name, shared where it may stand for several entities; for others see
-        :func:`linked_entities`
+        `linked_entities`
     """
 
     entity: str
