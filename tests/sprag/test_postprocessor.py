@@ -1,8 +1,8 @@
 """Segments behind a foreign retriever, with the neighbours from a document store or from the index."""
 
 import pytest
-from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from tests.sprag.corpus import LETTER, PAGES, SPLIT, letter, report
 
@@ -75,6 +75,27 @@ def test_published_presets_and_configurations_are_taken():
 def test_what_cannot_be_is_refused_by_name(wrong):
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         RelevantSegmentPostprocessor(**wrong)
+
+
+def test_nodes_without_a_document_stand_at_their_rank():
+    store = SimpleDocumentStore()
+    pages = [Document(text=f"Page {i} of the letter tells of lamps and bells.", id_=f"doc {i}") for i in range(2)]
+    known = [
+        TextNode(
+            id_=f"k{i}",
+            text=page.text,
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=page.id_)},
+        )
+        for i, page in enumerate(pages)
+    ]
+    store.add_documents(known)
+    notes = [TextNode(id_=f"n{i}", text=f"A note of nobody {i}") for i in range(3)]
+    given = [notes[0], known[0], notes[1], known[1], notes[2]]
+    found = [NodeWithScore(node=node, score=0.9 - place / 10) for place, node in enumerate(given)]
+    kept = RelevantSegmentPostprocessor(docstore=store).postprocess_nodes(found)
+    assert [result.node.node_id for result in kept] == ["n0", "k0", "n1", "k1", "n2"]
+    scores = [result.get_score() for result in kept]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_nodes_without_a_document_are_kept():

@@ -15,7 +15,6 @@ from llama_index.ragkit import (
     call,
     content_id,
     count_tokens,
-    fresh,
     match_nodes,
     plain_text,
     sort_key,
@@ -25,7 +24,12 @@ from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.documents.order import ChunkPlace, in_order, page_of
 from llama_index.sprag.keywords import RelevantSegmentKeywords
 from llama_index.sprag.search.segment_search import RankedChunks, find_segments
-from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
+from llama_index.sprag.segment_nodes import (
+    header_of_segment,
+    in_document_order,
+    merged_by_rank,
+    segment_results,
+)
 from llama_index.sprag.state import SpRAGState
 
 if TYPE_CHECKING:
@@ -41,7 +45,8 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
 
     It works behind any retriever and reranker; it needs neither LLM nor embedding model, and no index of spRAG. The
     neighbours of a chunk come from the index, or from a document store that holds the nodes of its document: with most
-    external vector stores that is so only if they were added to one. Chunks whose document is in neither are kept.
+    external vector stores that is so only if they were added to one. Chunks whose document is in neither are kept,
+    among the segments by their rank, with the score of the result before them.
 
     The more chunks the retriever gives the better: the published code takes 200.
 
@@ -120,13 +125,12 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         if self.config.order == "document":
             kept_here = {id(result) for result in self._cut([result for _, result in found])}
             found = in_document_order([pair for pair in found if id(pair[1]) in kept_here])
-        results = [result for _, result in found]
         used = {chunk for segment in segments for chunk in segment.chunks}
         alone = {entry.chunks[0] for entry in documents.values() if entry.key == _alone(entry.chunks[0])}
-        kept = [i for i in best if i in alone and i not in used]
-        # Below everything that was chosen, in their own order.
-        lowest = min([result.get_score() for result in results] or [0.0])
-        return results + [fresh(best[i].node, min(lowest, 0.0) - place) for place, i in enumerate(kept, start=1)]
+        rank = {chunk: place for place, chunk in enumerate(best)}
+        kept = [(rank[chunk], best[chunk].node) for chunk in best if chunk in alone and chunk not in used]
+        ranked = [(min(rank.get(chunk, len(rank)) for chunk in s.chunks), result) for s, result in found]
+        return merged_by_rank(ranked, kept)
 
     def _matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
         if self._index is None:

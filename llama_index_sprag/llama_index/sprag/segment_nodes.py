@@ -9,7 +9,14 @@ from llama_index.ragkit import NodeFetch, Steps, content_id, fresh, plain_text
 from llama_index.sprag.search.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
 
-__all__ = ["SEGMENT_KEYS", "chunks_of_node", "header_of_segment", "in_document_order", "segment_results"]
+__all__ = [
+    "SEGMENT_KEYS",
+    "chunks_of_node",
+    "header_of_segment",
+    "in_document_order",
+    "merged_by_rank",
+    "segment_results",
+]
 
 _CHUNKS, _START, _END = "sprag_chunks", "sprag_start", "sprag_end"
 SEGMENT_KEYS = (_CHUNKS, _START, _END)
@@ -54,6 +61,30 @@ def in_document_order(
     """Segments as they stand in their documents, documents in the order in which they come first."""
     first = {segment.document: place for place, (segment, _) in reversed(list(enumerate(results)))}
     return sorted(results, key=lambda pair: (first[pair[0].document], pair[0].start))
+
+
+def merged_by_rank(
+    results: Sequence[tuple[int, NodeWithScore]], kept: Sequence[tuple[int, BaseNode]]
+) -> list[NodeWithScore]:
+    """Results in their order, and nodes of no known document among them.
+
+    A node stands before the first result of a lower rank, and has the score of the result before it; of the first
+    result, if it comes first.
+
+    Parameters
+    ----------
+    results : the rank, from 0, of the best chunk of a result, and the result
+    kept : ranks and nodes, ascending
+    """
+    waiting = list(kept)
+    score = results[0][1].get_score() if results else 0.0
+    merged: list[NodeWithScore] = []
+    for rank, result in results:
+        while waiting and waiting[0][0] < rank:
+            merged.append(fresh(waiting.pop(0)[1], score))
+        merged.append(result)
+        score = result.get_score()
+    return merged + [fresh(node, score) for _, node in waiting]
 
 
 def _segment_node(
