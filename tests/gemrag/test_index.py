@@ -291,7 +291,7 @@ def test_questions_can_be_embedded_as_queries():
             return self._get_query_embedding(query)
 
     model = Roles()
-    kwargs = {"extractor": TwoQuestions(), "summarizer": FirstWords(), "question_role": "query"}
+    kwargs = {"extractor": TwoQuestions(), "summarizer": FirstWords(), "question_role": "query", "num_themes": 0}
     GEMRAGIndex(nodes=corpus()[:3], embed_model=model, **kwargs)
     assert sum(text.startswith("query: what") for text in model.texts) == 3
 

@@ -10,8 +10,10 @@ from llama_index.gemrag.theme_records import (
     SUMMARIES,
     GroupChanges,
     group_names,
+    group_of,
     load_groups,
     load_themes,
+    own_groups,
     store_groups,
 )
 from llama_index.gemrag.theme_writer import ThemeWriter
@@ -22,6 +24,7 @@ from llama_index.ragkit import (
     IndexStorage,
     Record,
     Resources,
+    Snapshot,
     Steps,
     SummaryBuilder,
     SummaryWriter,
@@ -89,7 +92,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def _sizes(self) -> Counter[str]:
         """Number of chunks of each group."""
-        return Counter(group_names(self.storage.snapshot(), self.config.group_by))
+        return Counter(group_names(self.storage.snapshot(), self.config))
 
     def _count_changes(
         self, state: GEMRAGState, change: Change, with_broken_theme: Collection[str]
@@ -102,11 +105,12 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         with_broken_theme : groups of which a theme was deleted
         """
         new = [node.node_id for node in change.added if node.node_id not in change.repeated]
-        changed: Counter[str] = Counter()
+        own_changed: Counter[str] = Counter()
         for chunks, ids in ((state.chunks, change.removed), (self.storage.snapshot(), new)):
-            names = group_names(chunks, self.config.group_by) if ids else []
-            changed.update(names[row] for row in chunks.rows_of(list(ids)) if row >= 0)
-        sizes = self._sizes()
+            names = own_groups(chunks, self.config.group_by) if ids else []
+            touched_here = Counter(names[row] for row in chunks.rows_of(list(ids)) if row >= 0)
+            own_changed.update(touched_here)
+        changed, sizes = self._changed(state.chunks, own_changed), self._sizes()
         groups = dict(self._groups)
         for name in {*changed, *with_broken_theme, *(sizes.keys() - groups.keys())}:
             old = groups.get(name, GroupChanges())
@@ -115,6 +119,19 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         touched = {n: group for n, group in self._groups.items() if n in changed or n in with_broken_theme}
         yield from store_groups(self.storage, touched, [name for name in groups if not sizes[name]])
         return sizes
+
+    def _changed(self, before: Snapshot, own_changed: Mapping[str, int]) -> Counter[str]:
+        """Changed chunks of each group, with those that came or went because their document grew or shrank."""
+        group_by = self.config.group_by
+        sizes = [Counter(own_groups(chunks, group_by)) for chunks in (before, self.storage.snapshot())]
+        changed: Counter[str] = Counter()
+        for own, count in own_changed.items():
+            was, now = (group_of(own, size[own], self.config) for size in sizes)
+            changed[now if sizes[1][own] else was] += count
+            if was != now and sizes[0][own] and sizes[1][own]:
+                changed[was] += sizes[0][own]
+                changed[now] += max(0, sizes[1][own] - count)
+        return changed
 
     def _due(self, sizes: Mapping[str, int]) -> list[str]:
         """Groups whose spectrum must be recomputed."""
@@ -149,7 +166,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def _write_themes(self, writer: ThemeWriter, groups: Sequence[str]) -> Steps[None]:
         layer = self._state({}, {}).chunk_layer
-        names = group_names(layer.texts, self.config.group_by) if groups else []
+        names = group_names(layer.texts, self.config) if groups else []
         rows = rows_by_group(names, groups, layer)
         for name in groups:
             found = yield from offload(group_themes, layer, name, rows[name], self.config)

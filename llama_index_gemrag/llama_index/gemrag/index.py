@@ -17,7 +17,7 @@ from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
 from llama_index.gemrag.page import page_of
 from llama_index.gemrag.retriever import GEMRAGRetriever
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.gemrag.themes.eigenthemes import Spectrum, spectrum_of
+from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME, Spectrum, spectrum_of
 from llama_index.gemrag.themes.groups import graph_of
 from llama_index.ragkit import (
     DerivedIndex,
@@ -73,7 +73,8 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     summarizer : writes the themes; default :class:`~llama_index.ragkit.LLMSummarizer`.
         :class:`~llama_index.ragkit.ExtractiveSummarizer` needs no LLM
     group_by : which chunks share a graph: a metadata key, "ref_doc_id" for one graph per document, None for one graph
-        of all chunks ["ref_doc_id", as in the paper]
+        of all chunks. Documents of fewer than three chunks share one graph, unless `paper` is set ["ref_doc_id", as in
+        the paper]
     themes : "spectral", or "k-means", the baseline that the paper compares with ["spectral"]
     num_themes : themes per group; None for the largest relative drop of the spectrum; 0 builds none
     max_themes : largest number of themes per group if chosen by the spectrum [32]. A group has at most a third as many
@@ -279,7 +280,9 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         nodes = nodes_of(documents, transformations)
         work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample)
         sizes = Counter(node.ref_doc_id for node in nodes)
-        themes = round(sum(min(themes_per_document, n // 3) for n in sizes.values()))
+        short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # of documents that share one graph
+        graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
+        themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
         if themes and summarizer.needs_llm:
             read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
             work += Estimate(themes, round(themes * read), themes * summary_tokens)

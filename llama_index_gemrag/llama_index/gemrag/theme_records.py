@@ -2,29 +2,36 @@
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.layer import OWNER_KEY
 from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
 from llama_index.gemrag.state import Theme
+from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
 from llama_index.ragkit import IndexStorage, Record, Snapshot, Steps
 
 __all__ = [
+    "SHORT_DOCUMENTS",
     "SUMMARIES",
     "THEMES",
     "GroupChanges",
     "group_names",
+    "group_of",
     "load_groups",
     "load_themes",
+    "own_groups",
     "store_groups",
     "store_themes",
     "theme_id",
 ]
 
 THEMES = "themes"
+SHORT_DOCUMENTS = "short documents"  # not the JSON of a value
 SUMMARIES = "summaries"
 _GROUPS = "groups"
 _NAMESPACE = uuid.UUID("8f0b1a0e-3a53-5a7e-9a0e-6c1d1f2b7a44")
@@ -49,13 +56,29 @@ class GroupChanges:
     theme_deleted: bool = False
 
 
-def group_names(chunks: Snapshot, group_by: str | None) -> list[str]:
-    """The group name of each row: the JSON of its value, or one name for all."""
+def own_groups(chunks: Snapshot, group_by: str | None) -> list[str]:
+    """The own group of each row: the JSON of its value, or one name for all."""
     if group_by is None or not len(chunks):
         return ["null"] * len(chunks)
     column, codes = chunks.column(group_by)
     names = [json.dumps(value, sort_keys=True, default=str) for value in column.values]
     return [names[code] for code in codes]
+
+
+def group_of(own: str, size: int, config: MemoryConfig) -> str:
+    """The group whose graph the chunks of an own group are in: that group, or the one that short documents share.
+
+    The paper takes each document for itself; one of fewer chunks than a theme needs would have no themes.
+    """
+    shares = config.group_by == "ref_doc_id" and not config.paper
+    return SHORT_DOCUMENTS if shares and size < NODES_PER_THEME else own
+
+
+def group_names(chunks: Snapshot, config: MemoryConfig) -> list[str]:
+    """The group of each row."""
+    names = own_groups(chunks, config.group_by)
+    group = {name: group_of(name, size, config) for name, size in Counter(names).items()}
+    return [group[name] for name in names]
 
 
 def load_groups(storage: IndexStorage) -> Steps[dict[str, GroupChanges]]:

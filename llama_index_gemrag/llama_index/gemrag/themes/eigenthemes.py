@@ -11,15 +11,15 @@ from llama_index.gemrag.graph.memory_graph import MemoryGraph
 from llama_index.gemrag.themes.members import Members, oriented, theme_count, top_components, varimax
 from llama_index.gemrag.themes.spectrum import solved
 
-__all__ = ["Spectrum", "find_themes", "most_themes", "spectrum_of"]
+__all__ = ["NODES_PER_THEME", "Spectrum", "find_themes", "most_themes", "spectrum_of"]
 
-_NODES_PER_THEME = 3
+NODES_PER_THEME = 3
 
 
 def most_themes(config: MemoryConfig, n: int) -> int:
     """The largest number of themes for n nodes."""
     wanted = config.max_themes if config.num_themes is None else config.num_themes
-    return max(0, min(wanted, n // _NODES_PER_THEME))
+    return max(0, min(wanted, n // NODES_PER_THEME))
 
 
 @dataclass(frozen=True)
