@@ -32,12 +32,12 @@ def _by_the_document_store(self: IndexStorage, node_ids: Any, ref_doc_ids: Any) 
 
 
 FAULTS: list[tuple[str, type, str, Callable[..., Any], Any, Any]] = [
-    ("hipporag", IndexWriter, "_recover", _nothing, "cancel", "update"),
+    ("toy", IndexWriter, "_recover", _nothing, "cancel", "update"),
     ("pgrag", IndexWriter, "_recover", _nothing, "interrupt", "insert"),
     ("toy", Commits, "unfinished", _nothing_unfinished, "kill", "insert"),
     ("toy", IndexStorage, "delete_from_docstore", _nothing, "error", "delete"),
     ("toy", IndexStorage, "delete_from_docstore", _by_the_document_store, "kill", "delete"),
-    ("gemrag", VectorSpace, "reload", _nothing, "error", "update"),
+    ("gemrag", VectorSpace, "reload", _nothing, "cancel", "update"),
 ]
 
 

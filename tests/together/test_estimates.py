@@ -36,7 +36,9 @@ def estimate(case: Case, texts: list[Document], **kwargs: Any) -> Estimate:
 
 
 def embedded(case: Case, texts: list[Document]) -> list[str]:
-    index = case.cls.from_documents(texts, transformations=SPLIT, **case.options())
+    parameters = vars(case.cls.config_cls())
+    components = {name: value for name, value in case.options().items() if name not in parameters}  # the defaults
+    index = case.cls.from_documents(texts, transformations=SPLIT, **components)
     found: list[str] = index.embed_model.texts
     return found
 
