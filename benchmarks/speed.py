@@ -23,6 +23,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
     "mrag": ("benchmarks.speed_mrag",),
     "pgrag": ("benchmarks.speed_pgrag",),
+    "ragkit": ("benchmarks.speed_lexical",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
     "sprag": ("benchmarks.speed_sprag", "benchmarks.speed_sprag_index"),
 }

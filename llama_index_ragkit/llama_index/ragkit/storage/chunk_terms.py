@@ -46,10 +46,14 @@ class ChunkTerms:
     ) -> Steps[LexicalIndex]:
         """Store the words of new chunks, delete those of removed ones, and return the new lexical index."""
         yield from self._storage.records.delete(_TERMS, removed)
-        counts = yield from offload(_counted, added)
-        records = [(node_id, {"words": " ".join(sorted(found.elements()))}) for node_id, found in counts.items()]
-        yield from self._storage.records.put(_TERMS, records)
-        return (yield from offload(lexical.changed, removed, counts))
+        gone: Collection[str] = removed
+        for start in range(0, len(added) or 1, _READ_AT_ONCE):
+            counts = yield from offload(_counted, added[start : start + _READ_AT_ONCE])
+            records = [(node_id, {"words": " ".join(sorted(found.elements()))}) for node_id, found in counts.items()]
+            yield from self._storage.records.put(_TERMS, records)
+            lexical = yield from offload(lexical.changed, gone, counts)
+            gone = ()
+        return lexical
 
 
 def _counted(nodes: Sequence[BaseNode]) -> dict[str, Counter[str]]:

@@ -1,0 +1,80 @@
+"""What the words of chunks cost: 100,000 made-up chunks of 60 words, with and without the lexical part of nearness."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.schema import QueryBundle, TextNode
+
+from benchmarks.apart import ONE_THREAD, apart
+from benchmarks.measuring import in_turns, resident_mb, timed
+from llama_index.ragkit import ExtractiveSummarizer
+from llama_index.raptor import RaptorIndex
+from llama_index.raptor.builder import TreeBuilder
+
+__all__ = ["measurements", "with_words"]
+
+CHUNKS, WORDS, VOCABULARY, DIMENSION = 100_000, 60, 60_000, 384
+QUESTIONS, QUESTION_WORDS = 100, 10
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One index with words and one without, each in a process of its own."""
+    with_them, without = apart(with_words, True, **ONE_THREAD), apart(with_words, False, **ONE_THREAD)
+    added = with_them["mb"] - without["mb"]
+    yield {
+        "name": f"the words of {CHUNKS} chunks of {WORDS} words, {DIMENSION} dimensions",
+        "query_ms": with_them["query_ms"],
+        "cosines_alone_ms": with_them["cosines_ms"],
+        "added_ms": round(with_them["added_ms"], 1),
+        "index_mb": round(with_them["mb"]),
+        "added_mb": round(added),
+        "added_share": round(added / without["mb"], 3),
+        "build_s": with_them["build_s"],
+        "build_without_s": without["build_s"],
+        "to_reach": "10 ms and a tenth of the memory",
+    }
+
+
+def with_words(kept: bool) -> dict[str, float]:
+    """Memory of an index that keeps the words of chunks or not, and the medians of queries with and without them."""
+    TreeBuilder.keeps_terms = kept
+    rng = np.random.default_rng(0)
+    before = resident_mb()
+    index, build_s, _ = timed(
+        lambda: RaptorIndex(
+            nodes=_nodes(rng), max_layers=0, summarizer=ExtractiveSummarizer(), embed_model=MockEmbedding(DIMENSION)
+        )
+    )
+    found: dict[str, float] = {"mb": resident_mb() - before, "build_s": round(build_s, 1)}
+    if kept:
+        questions = iter([_question(rng) for _ in range(2 * QUESTIONS + 2)])
+        asked = {
+            "both": index.as_retriever(),
+            "cosines": index.as_retriever(lexical_weight=0.0),
+        }
+        for retriever in asked.values():
+            retriever.retrieve(next(questions))
+        works = {name: (lambda r=retriever: r.retrieve(next(questions))) for name, retriever in asked.items()}
+        times = in_turns(works, QUESTIONS)
+        found["query_ms"], found["cosines_ms"] = round(times["both"].median_ms, 1), round(times["cosines"].median_ms, 1)
+        found["added_ms"] = times["both"].difference_ms(times["cosines"])
+    return found
+
+
+def _words(rng: np.random.Generator, count: int) -> str:
+    """Words with the frequencies of a natural language (Zipf's law)."""
+    ranks = np.minimum((VOCABULARY + 1) ** rng.random(count), VOCABULARY).astype(int)
+    return " ".join(f"w{rank:x}q" for rank in ranks)
+
+
+def _nodes(rng: np.random.Generator) -> list[TextNode]:
+    vectors = rng.normal(size=(CHUNKS, DIMENSION)).astype(np.float32)
+    return [
+        TextNode(id_=f"n{i}", text=_words(rng, WORDS), embedding=vector.tolist()) for i, vector in enumerate(vectors)
+    ]
+
+
+def _question(rng: np.random.Generator) -> QueryBundle:
+    return QueryBundle(_words(rng, QUESTION_WORDS), embedding=rng.normal(size=DIMENSION).tolist())
