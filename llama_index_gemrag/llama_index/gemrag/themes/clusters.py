@@ -28,7 +28,8 @@ def find_clusters(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
     from scipy.cluster.vq import kmeans2  # loads in a third of a second, and only this baseline needs it
 
     texts = unit_rows(graph.b.astype(np.float64))
-    centres, labels = kmeans2(texts, max(1, count), iter=_ITERATIONS, minit="++", seed=_SEED, missing="warn")
+    count = max(1, min(count, len(np.unique(texts.round(9), axis=0))))  # equal texts are no clusters of their own
+    centres, labels = kmeans2(texts, count, iter=_ITERATIONS, minit="++", seed=_SEED, missing="warn")
     near = np.einsum("ij,ij->i", texts, unit_rows(centres)[labels])
     sizes = np.bincount(labels, minlength=len(centres))
     found = []
