@@ -65,11 +65,7 @@ CASES = [
         GraphRAGIndex,
         lambda: {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()},
     ),
-    Case(  # with all vectors that it can store
-        "hipporag",
-        HippoRAGIndex,
-        lambda: {"extractor": NounPhraseExtractor(), "phrase_vectors": True, "fact_vectors": True},
-    ),
+    Case("hipporag", HippoRAGIndex, lambda: {"extractor": NounPhraseExtractor()}),
     Case("mrag", MRAGIndex, embed_model=HashHeads),
     Case("pgrag", PGRAGIndex, lambda: {"extractor": OutlineExtractor()}),
     Case("raptor", RaptorIndex, summaries),

@@ -103,12 +103,13 @@ def test_the_extractive_summarizer_is_counted_with_its_sentences() -> None:
 
 def test_bars_say_what_is_embedded(capsys: pytest.CaptureFixture[str]) -> None:
     case = next(case for case in CASES if case.name == "hipporag")
-    case.build([TextNode(text="Ada Byron met Charles Babbage in London.")], show_progress=True)
+    vectors = {"phrase_vectors": True, "fact_vectors": True}
+    case.build([TextNode(text="Ada Byron met Charles Babbage in London.")], show_progress=True, **vectors)
     shown = capsys.readouterr().err
     assert [name for name in ("chunks", "phrases", "facts") if f"Embedding {name}: 100%" in shown] == [
         "chunks", "phrases", "facts",
     ]  # fmt: skip
-    case.build([TextNode(text="Ada Byron met Charles Babbage in London.")])
+    case.build([TextNode(text="Ada Byron met Charles Babbage in London.")], **vectors)
     assert "Embedding" not in capsys.readouterr().err
 
 

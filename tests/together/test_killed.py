@@ -40,6 +40,8 @@ def opened(case: Case, url: str, folder: Path):
     """The index in stores and with a cache that outlive the process."""
     context = remote(folder / "kv.db")
     options = {"llm": client(url), "cache": folder / "cache.db", "num_workers": WORKERS, **with_llm(case)}
+    if case.name == "gemrag":
+        options["num_themes"] = 0  # the server's questions are about notes, not about what a theme says
     if context.index_store.index_structs():
         return case.load(context, **options)
     return case.cls(nodes=[], storage_context=context, embed_model=case.embed_model(), **options)
