@@ -1,7 +1,7 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.graph_stores.types import PropertyGraphStore
 
@@ -16,7 +16,7 @@ from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.validation import check_choice
+from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,8 +134,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         ConfigurationError
             If there is no such version.
         """
-        check_choice("version", version, get_args(Version))
-        return dict(PAPER_GRAPHS[version])
+        return chosen("version", version, PAPER_GRAPHS)
 
     def to_networkx(self) -> Any:
         """The graph as a `networkx.MultiDiGraph`.

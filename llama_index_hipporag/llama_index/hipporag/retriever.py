@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -32,7 +32,7 @@ from llama_index.ragkit import (
     offload,
     run_steps,
 )
-from llama_index.ragkit.validation import check_choice
+from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -151,8 +151,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         ConfigurationError
             If there is no such version.
         """
-        check_choice("version", version, get_args(Version))
-        return dict(PAPER_SEARCHES[version])
+        return chosen("version", version, PAPER_SEARCHES)
 
     @classmethod
     def v1(

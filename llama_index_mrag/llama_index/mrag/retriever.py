@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore
@@ -15,7 +15,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import FoundByVote, search_votes
 from llama_index.mrag.voting.vote_result import VoteResult
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
-from llama_index.ragkit.validation import check_choice
+from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -88,8 +88,7 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
         ConfigurationError
             If there is no such version.
         """
-        check_choice("version", version, get_args(Version))
-        return dict(PAPER_SEARCHES[version])
+        return chosen("version", version, PAPER_SEARCHES)
 
     def _search(self, query: Query[MRAGState]) -> Steps[FoundByVote]:
         return (yield from search_votes(query, self.options, partial(self._complete, "aspects")))

@@ -5,7 +5,7 @@ NumPy integers are accepted as integers.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, get_args, overload
 
@@ -21,6 +21,7 @@ __all__ = [
     "check_count",
     "check_number",
     "choice",
+    "chosen",
     "count",
     "number",
     "refusal",
@@ -42,6 +43,16 @@ def check_choice(name: str, value: T, choices: Collection[str]) -> T:
     if not isinstance(value, str) or value not in choices:
         raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
     return value
+
+
+def chosen(name: str, value: str, choices: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
+    """The keywords that a choice stands for, in a dictionary of the caller's own.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    return dict(choices[check_choice(name, value, choices)])
 
 
 @overload

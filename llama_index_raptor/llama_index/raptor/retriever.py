@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, fetch_derived, offload
-from llama_index.ragkit.validation import check_choice
+from llama_index.ragkit.validation import chosen
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
@@ -87,8 +87,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         ConfigurationError
             If there is no such version.
         """
-        check_choice("version", version, get_args(Version))
-        return dict(PAPER_SEARCHES[version])
+        return chosen("version", version, PAPER_SEARCHES)
 
     def _search(self, query: Query[RaptorState]) -> Steps[_FoundInTree]:
         state, options = query.state, self.options
