@@ -104,7 +104,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
     walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
-    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; papers 0]
+    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
     recognition_threshold : in [-1, 1] [0.9]
     min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
         [0, 1]; 0 for no check [0.5]
