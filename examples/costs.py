@@ -14,16 +14,16 @@ from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-from benchmarks.embedding import minilm  # noqa: E402
-from examples.demo import ARCHIVE, archive  # noqa: E402
-from examples.demo_methods import METHODS, Method  # noqa: E402
-from llama_index.core import Document, Settings  # noqa: E402
-from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: E402
-from llama_index.core.bridge.pydantic import PrivateAttr  # noqa: E402
-from llama_index.core.llms import MockLLM  # noqa: E402
-from llama_index.core.node_parser import SentenceSplitter  # noqa: E402
+from benchmarks.embedding import minilm
+from examples.demo import ARCHIVE, archive
+from examples.demo_methods import METHODS, Method
+from llama_index.core import Document, Settings
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
 
-from llama_index.mrag import SplitEmbedding  # noqa: E402
+from llama_index.mrag import SplitEmbedding
 
 SPLITTER = SentenceSplitter(chunk_size=128, chunk_overlap=0)
 HEADS = 12
@@ -92,7 +92,8 @@ def main() -> None:
     for method in METHODS:
         built, asked = without_llm(method, documents, questions)
         print(f"| {method.name} | {built:.2f} | {asked:.2f} |")
-    print("\n| method | LLM calls a chunk | tokens of prompts | tokens of replies | embedded texts |\n|---|---|---|---|---|")
+    print("\n| method | LLM calls a chunk | tokens of prompts | tokens of replies | embedded texts |")
+    print("|---|---|---|---|---|")
     for method in METHODS:
         work = with_llm(method, documents, len(nodes))
         print(

@@ -19,7 +19,9 @@ from tests.test_docs import without_hub
 
 PAGE = ROOT / "docs" / "stores.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "examples/stores/compose.yaml").read_text(encoding="utf-8"))["services"]
+SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "examples/stores/compose.yaml").read_text(encoding="utf-8"))[
+    "services"
+]
 STARTS = re.findall(r"Profile `(\w+)`: `([^`]+)` at port (\d+)\.", TEXT)
 
 
