@@ -30,7 +30,6 @@ def test_a_tutorial_is_committed_as_it_ran(path: Path) -> None:
     cells = code_cells(path)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert not [out for cell in cells for out in cell.outputs if out.output_type == "error"]
-    assert not [folder for folder in ("/home/", "/work/", "/root/", "/tmp/") if folder in path.read_text(encoding="utf-8")]
     assert len([text for text in printed(cells) if text]) > 2
 
 
