@@ -117,7 +117,7 @@ def dots(
         for i, size in enumerate(sizes[row.id]):
             centre = left + GAP / 2 + (i + 0.5) * step
             elements.append(
-                f'<circle class="dot" cx="{centre:.0f}" cy="{y + height / 2:.0f}" r="{20 * size**0.5:.1f}"/>'
+                f'<circle class="dot" cx="{centre:.0f}" cy="{y + height / 2:.0f}" r="{20 * size**0.5:.0f}"/>'
             )
         y += height + BETWEEN
     return _page(title, y + MARGIN - BETWEEN, elements)
