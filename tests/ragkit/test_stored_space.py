@@ -230,7 +230,7 @@ def test_more_rows_are_asked_for_until_enough_pass() -> None:
     run_steps(space.put(space_rows(700)))
     found = run_steps(space.candidates(unit_rows(1)[0], 50, all_of(where("year", 1903))))
     assert len(found) >= 50
-    assert store._asked == [200, 800]
+    assert store._asked == [100, 400, 1600]
 
 
 def test_only_what_all_stores_understand_alike_goes_down_to_them() -> None:

@@ -107,6 +107,20 @@ def test_texts_that_do_not_count_change_nothing(engine: Engine) -> None:
     assert texts.stored.scores("net income", 100, ["nowhere"]) == {}
 
 
+def test_scores_of_certain_texts_come_beside_the_best(engine: Engine) -> None:
+    random = Random(7)
+    texts = Texts(engine)
+    texts.change([], {f"t{i}": sentence(random) for i in range(50)})
+    also = ["t3", "t4", "t5", "t6", "nowhere"]
+    for question in QUESTIONS:
+        expected = texts.expected(question)
+        found = texts.stored.scores(question, 2, also=also)
+        assert found.items() <= expected.items()
+        assert list(found.values())[:2] == list(expected.values())[:2]
+        assert {name for name in also if name in expected} <= set(found)
+        assert len(found) <= 2 + len(also)
+
+
 def test_a_text_that_is_removed_leaves_no_row(engine: Engine) -> None:
     texts = Texts(engine)
     texts.change([], {"a": "Xylocopa violacea flies to Lyon", "b": "Lyon lies on the Rhone"}, ["en"])

@@ -70,13 +70,16 @@ class SQLLexicalIndex:
         rows.add_stems(language, self._vocabulary())
         rows.add_language(language)
 
-    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
+    def scores(
+        self, question: str, limit: int, only: Sequence[str] | None = None, also: Sequence[str] = ()
+    ) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
         Parameters
         ----------
         limit : how many at most
         only : ids of the texts that count; the others do not change the scores of these. None for all
+        also : ids of texts whose scores are wanted in any case, beyond the limit
 
         Returns
         -------
@@ -101,7 +104,8 @@ class SQLLexicalIndex:
                         for (stem, times), count in zip(times_of.items(), having, strict=True)
                         if count
                     }
-                    found = rows.best(language, weights, mean, limit, chosen) if weights else []
+                    beside = [integer_id(name) for name in also]
+                    found = rows.best(language, weights, mean, limit, chosen, beside) if weights else []
             if not known:
                 self._prepare_once(language)
         return _scored(found, list(weights.values()), mean)

@@ -178,11 +178,13 @@ class LexicalRows:
         mean: float,
         limit: int,
         only: Collection[int] | None,
+        also: Collection[int],
     ) -> list[tuple[str, int, int, int]]:
-        """What the scores of the best texts are computed from: (id, words, place of the stem, times) for each stem
-        that each of them has. Which of equal texts are among the best depends on their hashes alone.
+        """What the scores of the best texts, and of those in `also`, are computed from: (id, words, place of the stem,
+        times) for each stem that each of them has. Which of equal texts are among the best depends on their hashes.
         """
         asked, values = self._asked(language, list(weights), list(weights.values()), only)
+        beside = rows_as_table(self.connection, "also", _KEYS)
         rows = self._run(
             f"""WITH found AS (SELECT place, weight, text, sum(times) AS times FROM {asked}
                 GROUP BY place, weight, text),
@@ -192,11 +194,14 @@ class LexicalRows:
                 ) AS BIGINT) AS score
                 FROM found f JOIN ragkit_lexical_texts t ON t.space = :space AND t.text = f.text
                 GROUP BY f.text ORDER BY score DESC, f.text LIMIT :limit)
-            SELECT t.id, t.words, f.place, f.times FROM best JOIN found f ON f.text = best.text
+            SELECT t.id, t.words, f.place, f.times
+                FROM (SELECT text FROM best UNION SELECT id FROM {beside}) AS wanted
+                JOIN found f ON f.text = wanted.text
                 JOIN ragkit_lexical_texts t ON t.space = :space AND t.text = f.text""",
             mean=mean,
             limit=limit,
             **values,
+            **self._keys("also", also),
         )
         return [(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows]
 

@@ -37,7 +37,8 @@ __all__ = ["StoredSpace"]
 _KINDS = "stored_spaces"
 _SPACE = "ragkit_space"  # the key of a row's metadata that names its space
 _FEWEST = 100  # rows that are asked for at least
-_SPARE = 4  # rows that are asked for, times those that are wanted, and once more if too few are left
+_SPARE = 2  # rows that are asked for, times those that are wanted
+_MORE = 4  # rows that are asked for then, times those before, while too few are left
 _MOST = 16_000  # rows that a store is asked for; some have such a limit
 
 
@@ -194,7 +195,7 @@ class StoredSpace:
     ) -> Steps[Snapshot]:
         """Rows near a vector that pass the filters: at least `wanted`, if the store finds as many.
 
-        More rows than wanted are asked for, and four times as many again while too few are left, up to 16,000 rows.
+        Twice as many are asked for, and four times as many again while too few are left, up to 16,000 rows.
         Filters go down to the store as far as all stores understand them alike, and are checked again here.
 
         Parameters
@@ -214,7 +215,7 @@ class StoredSpace:
                 rows = rows.without(np.flatnonzero(~select(rows, filters)))
             if len(rows) >= wanted or len(found) < count or count >= _MOST:
                 return rows
-            count = min(_SPARE * count, _MOST)
+            count = min(_MORE * count, _MOST)
 
     def _search(self, vector: NDArray[np.float32], count: int, filters: MetadataFilters | None) -> Steps[list[str]]:
         if self._filters_work:
