@@ -3,14 +3,16 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql.arrays import integer_id
 from llama_index.ragkit.sql.engine import reading, writing
-from llama_index.ragkit.sql.lexical_tables import LEXICAL_TABLES, LexicalRows
+from llama_index.ragkit.sql.lexical_tables import LEXICAL_NAMES, LEXICAL_TABLES, LexicalRows
 from llama_index.ragkit.text.lexical_index import question_stems, stem_scores, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
+
+_BULK = 10_000  # postings in one write
 
 
 class SQLLexicalIndex:
@@ -65,6 +67,10 @@ class SQLLexicalIndex:
             for language in sorted({*languages} - {*known}):
                 rows.add_stems(language, words)
                 self._prepare(rows, language)
+        if self._engine.dialect.name == "postgresql" and sum(map(len, added.values())) > _BULK:
+            # Without statistics of the new rows, the next questions would be answered by scans of whole tables.
+            with reading(self._engine, single=True) as connection:
+                connection.execute(text(f"ANALYZE {', '.join(LEXICAL_NAMES)}"))
 
     def _prepare(self, rows: LexicalRows, language: str) -> None:
         rows.add_stems(language, self._vocabulary())

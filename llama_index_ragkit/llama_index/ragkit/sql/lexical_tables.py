@@ -21,7 +21,7 @@ from llama_index.ragkit.sql.tables import Tables
 from llama_index.ragkit.text.lexical_index import BM25_B, BM25_K1, MOST_COUNTED
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["LEXICAL_TABLES", "LexicalRows"]
+__all__ = ["LEXICAL_NAMES", "LEXICAL_TABLES", "LexicalRows"]
 
 LEXICAL_TABLES = Tables(
     "CREATE TABLE IF NOT EXISTS ragkit_lexical (space BIGINT PRIMARY KEY, name TEXT NOT NULL, texts BIGINT NOT NULL, "
@@ -35,7 +35,7 @@ LEXICAL_TABLES = Tables(
     "stem BIGINT NOT NULL, word BIGINT NOT NULL, PRIMARY KEY (space, language, stem, word))",
     "CREATE INDEX IF NOT EXISTS ragkit_lexical_of_word ON ragkit_lexical_stems (space, word)",
 )
-_NAMES = ("ragkit_lexical_stems", "ragkit_lexical_postings", "ragkit_lexical_texts", "ragkit_lexical")
+LEXICAL_NAMES = ("ragkit_lexical_stems", "ragkit_lexical_postings", "ragkit_lexical_texts", "ragkit_lexical")
 _TEXT = {"space": "bigint", "text": "bigint", "id": "text", "words": "bigint"}
 _POSTING = {"space": "bigint", "word": "bigint", "text": "bigint", "times": "integer"}
 _STEM = {"space": "bigint", "language": "text", "stem": "bigint", "word": "bigint"}
@@ -159,7 +159,7 @@ class LexicalRows:
 
     def drop(self) -> None:
         """Delete the index."""
-        for table in _NAMES:
+        for table in LEXICAL_NAMES:
             self._run(f"DELETE FROM {table} WHERE space = :space")
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -215,10 +215,12 @@ class LexicalRows:
         if only is not None:
             condition = self._among("p.text", "chosen")
             values.update(self._keys("chosen", only))
+        # SQLite joins in this order only if it is told to by CROSS JOIN; it would begin with all postings.
         return (
             f"""(SELECT asked.place, asked.weight, p.text, p.times
             FROM {rows_as_table(self.connection, "asked", _ASKED)}
-            JOIN ragkit_lexical_stems s ON s.space = :space AND s.language = :language AND s.stem = asked.stem
-            JOIN ragkit_lexical_postings p ON p.space = :space AND p.word = s.word WHERE {condition}) AS postings""",
+            CROSS JOIN ragkit_lexical_stems s CROSS JOIN ragkit_lexical_postings p
+            WHERE s.space = :space AND s.language = :language AND s.stem = asked.stem
+            AND p.space = :space AND p.word = s.word AND {condition}) AS postings""",
             values,
         )
