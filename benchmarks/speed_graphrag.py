@@ -166,8 +166,8 @@ def _chunks(corpus: str) -> list[Any]:
     """What the chunks of a recorded corpus state."""
     from benchmarks.data import load
     from benchmarks.quality_graphrag import extractor_of, published_tables
-    from llama_index.graphrag.extraction.published import read_published
     from llama_index.graphrag.graph.statement import ChunkStatements
+    from llama_index.graphrag.published.run import read_published
     from llama_index.ragkit.steps import run_steps
 
     folder = Path(os.environ["RAG_DATA"])

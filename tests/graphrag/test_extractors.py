@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import pytest
 from llama_index.core.schema import TextNode
-from tests.graphrag.carol import needs_recording, table
+from tests.graphrag.carol import needs_recording, run, table
 from tests.graphrag.scripted import answer
 
 from llama_index.graphrag import CooccurrenceExtractor, EntityExtractor, RecordedExtractor, published_nodes
 from llama_index.graphrag.extraction.cooccurrence import cooccurrences
-from llama_index.graphrag.extraction.published import citations, read_published
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.published.run import citations
 from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
@@ -149,26 +149,22 @@ def test_scripted_answers_pass_their_own_check() -> None:
 
 @needs_recording
 def test_the_recorded_run_is_read_as_it_was_written() -> None:
-    names = ("text_units", "entities", "relationships", "communities", "community_reports")
-    run = read_published({name: table(name) for name in names})
-    assert (len(run.chunks), len(run.communities), len(run.reports)) == (42, 122, 122)
+    assert (len(run().chunks), len(run().communities), len(run().reports)) == (42, 122, 122)
     pairs = {frozenset((row["source"], row["target"])) for row in table("relationships")}
     assert (len(table("entities")), len(pairs)) == (529, 935)
-    graph = statement_graph(run.chunks)
+    graph = statement_graph(run().chunks)
     assert sum(map(len, graph.links.values())) // 2 <= 935
-    assert len(published_nodes(run)) == 42
-    extractor = RecordedExtractor.from_published(run)
-    found = run_steps(extractor.extract(published_nodes(run)))
+    assert len(published_nodes(run())) == 42
+    extractor = RecordedExtractor.from_published(run())
+    found = run_steps(extractor.extract(published_nodes(run())))
     assert all(each.error is None for each in found)
 
 
 @needs_recording
 def test_citations_of_the_recorded_reports_are_held_against_their_communities() -> None:
-    names = ("text_units", "entities", "relationships", "communities", "community_reports")
-    run = read_published({name: table(name) for name in names})
     known = outside = 0
-    for number, report in run.reports.items():
-        members = run.communities[number].entities
+    for number, report in run().reports.items():
+        members = run().communities[number].entities
         for _, explanation in report.findings:
             for kind, cited in citations(explanation):
                 if kind == "entities":

@@ -11,20 +11,12 @@ import llama_index.core
 import numpy as np
 import pytest
 import tiktoken
-from tests.graphrag.carol import needs_recording, table
+from tests.graphrag.carol import needs_recording, run, table
 
 from llama_index.graphrag.clustering.hierarchy import hierarchy
-from llama_index.graphrag.extraction.published import PublishedRun, read_published
 from llama_index.graphrag.graph.changes import statement_graph
 
 pytestmark = needs_recording
-
-TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
-
-
-@cache
-def run() -> PublishedRun:
-    return read_published({name: table(name) for name in TABLES})
 
 
 @cache

@@ -133,7 +133,7 @@ def global_reports(
             calls += asked
         cut = Cut(selection.chosen)
     else:
-        cut = yield from offload(_cut, view, nearness, options.level, budget)
+        cut = yield from offload(_cut, query.state, view, nearness, options.level, budget)
     read = yield from reports.read(cut.communities)
     nodes = {c: report_node(query.state, view, c, report) for c, report in read.items() if report.findings}
     return GraphRAGFound(
@@ -148,7 +148,7 @@ def global_reports(
     )
 
 
-def _cut(view: GraphView, nearness: Floats, level: int | None, budget: int) -> Cut:
+def _cut(state: GraphRAGState, view: GraphView, nearness: Floats, level: int | None, budget: int) -> Cut:
     planner = view.planner
     if level is not None:
         communities = level_cut(view.hierarchy, level)
@@ -156,7 +156,7 @@ def _cut(view: GraphView, nearness: Floats, level: int | None, budget: int) -> C
 
     def cost(community: int) -> int:
         plan = planner.plan(community)
-        return planner.size(plan) + _TITLE_TOKENS if plan.nodes else 0
+        return state.size(view, plan) + _TITLE_TOKENS if plan.nodes else 0
 
     return budget_cut(
         view.hierarchy, cost, nearness, budget, can_open=lambda community: not planner.plan(community).verbatim

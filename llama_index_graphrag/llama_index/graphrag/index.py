@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.llms import LLM
 from llama_index.core.schema import Document, TransformComponent
@@ -16,6 +17,8 @@ from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
 from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
 from llama_index.graphrag.page import page_of, rows_to_show
+from llama_index.graphrag.published.run import PublishedRun, read_parquet
+from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.reports.report import Report
@@ -32,6 +35,7 @@ from llama_index.ragkit import (
     arun_steps,
     count_tokens,
     nodes_of,
+    offload,
     plain_text,
     register_index,
     run_steps,
@@ -192,6 +196,45 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if isinstance(builder, GraphRAGBuilder):
             yield from self.writer.revise(builder.write_reports)
         return len(self.state.failed)
+
+    def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
+        """Take over the reports of a run of the command-line tool, instead of having them written again.
+
+        A report is taken for the community with the same entities and statements, if one would have to be written:
+        where the statements of a community are no longer than `report_tokens`, they are its report. It is deleted with
+        the first of the text units that it rests on, and no longer read when the statements change. With
+        `clustering=RecordedClustering.from_published(run)` communities are those of the run.
+
+        Parameters
+        ----------
+        run : as read, or the `output` folder of the run, which needs the extra `parquet`; its text units must be the
+            nodes of the index, by their ids (:func:`~llama_index.graphrag.published_nodes`)
+
+        Raises
+        ------
+        ImportError, ConfigurationError
+            See :func:`~llama_index.graphrag.read_parquet`.
+        """
+        return run_steps(self._import_reports(run))
+
+    async def aimport_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
+        """As :meth:`import_reports`."""
+        return await arun_steps(self._import_reports(run))
+
+    def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
+        run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
+        counts: list[ImportedReports] = []
+
+        def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
+            units = [unit for unit in run.texts if unit in state.graph.chunks]
+            texts = yield from texts_of(units, self.storage.get_node)
+            present = {unit for unit, text in texts.items() if text == run.texts[unit]}
+            found, count = yield from offload(published_reports, run, state.everything, present, state.reports.keys())
+            counts.append(count)
+            return (yield from cast(GraphRAGBuilder, self.builder).keep_reports(state, found))
+
+        yield from self.writer.revise(imported)
+        return counts[-1]
 
     # -- costs --------------------------------------------------------------------------------------
 

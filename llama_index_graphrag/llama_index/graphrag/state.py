@@ -56,6 +56,11 @@ class WrittenReport:
     cache_keys: tuple[str, ...] = ()
     dropped: tuple[int, int] = (0, 0)
 
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of the report."""
+        return count_tokens(self.report.text)
+
     def record(self) -> dict[str, Any]:
         """For storage; :meth:`from_record` reads it."""
         return {
@@ -225,8 +230,17 @@ class GraphRAGState:
 
     def written(self, view: GraphView, plan: ReportPlan) -> Report | None:
         """The written report of a plan, if it rests on chunks of the view alone."""
+        found = self._written(view, plan)
+        return None if found is None else found.report
+
+    def size(self, view: GraphView, plan: ReportPlan) -> int:
+        """Tokens of a report: of a written one, or at most."""
+        found = self._written(view, plan)
+        return view.planner.size(plan) if found is None else found.tokens
+
+    def _written(self, view: GraphView, plan: ReportPlan) -> WrittenReport | None:
         found = self.reports.get(plan.key)
-        return found.report if found is not None and view.graph.chunks.keys() >= set(found.nodes) else None
+        return found if found is not None and view.graph.chunks.keys() >= set(found.nodes) else None
 
     def ordered(self, ids: Iterable[str]) -> list[str]:
         """Chunks in canonical order."""

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from llama_index.graphrag.extraction.published import PublishedRun, read_parquet
 from llama_index.graphrag.graph.statement import ChunkStatements
+from llama_index.graphrag.published.run import PublishedRun, read_parquet
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, plain_text
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 
@@ -57,7 +57,7 @@ class RecordedExtractor(NodeExtractor):
 
     @classmethod
     def from_published(cls, run: PublishedRun | str | Path, **kwargs: Any) -> "RecordedExtractor":
-        """The records of a run of the command-line tool, by text.
+        """The records of a run of the command-line tool, by the ids of its text units (:func:`published_nodes`).
 
         Parameters
         ----------
