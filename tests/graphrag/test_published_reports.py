@@ -205,4 +205,4 @@ def test_the_migration_that_is_documented_runs(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(block.code, "migration.md", "exec"), names)
-    assert names["index"].state.reports
+    assert names["graph"].state.reports
