@@ -18,6 +18,7 @@ from llama_index.graphrag.published.run import read_parquet
 from llama_index.graphrag.published_reports import ImportedReports
 from llama_index.graphrag.query_engine import GraphRAGQueryEngine
 from llama_index.graphrag.reporter import ReportWriter
+from llama_index.graphrag.resolvers import CosineResolver, EntityResolver, LLMResolver
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.search.linking import Link
 
@@ -25,13 +26,16 @@ __all__ = [
     "AgglomerativeClustering",
     "Clustering",
     "CooccurrenceExtractor",
+    "CosineResolver",
     "EntityExtractor",
+    "EntityResolver",
     "GraphRAGExplanation",
     "GraphRAGIndex",
     "GraphRAGPostprocessor",
     "GraphRAGQueryEngine",
     "GraphRAGRetriever",
     "ImportedReports",
+    "LLMResolver",
     "LeidenClustering",
     "Link",
     "RecordedClustering",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.llms import LLM
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import Document, TransformComponent
 
 from llama_index.graphrag.builder import GraphRAGBuilder
@@ -79,6 +80,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         reports are statements, chosen so that they cover the entities of the community
     clustering : finds the communities; default :class:`AgglomerativeClustering`. :class:`LeidenClustering` is the
         published one
+    resolver : judges which names of a document are one entity, beyond the rules on names: :class:`CosineResolver` or
+        :class:`LLMResolver`. It needs `entity_vectors`; an index that was built with one is loaded with it for further
+        writes, and one that was built without has none [None]
     reports : "lazy": a report is written when a question first reads it; "deferred": by :meth:`write_reports`;
         "eager": at each write. What is not written answers with its statements ["lazy"; published "eager"]
     report_tokens : of a report, at least 1; a community with no more tokens of statements is reported by these
@@ -161,6 +165,10 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             "extractor": EntityExtractor(gleanings=1),
             "clustering": LeidenClustering.paper(),
         }
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        resolver = cast(GraphRAGBuilder, self.builder).resolver
+        return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
 
     # -- communities and reports --------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks, names, statements, reports, and the graph that a query may see."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from llama_index.graphrag.clustering.scoped import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.judgement import Judgement
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan, extracted_report
@@ -165,11 +166,20 @@ class GraphViews:
         chunks = self.everything.graph.chunks
         kept = sorted(chunks.keys() & allowed)
         gone = chunks.keys() - allowed
-        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), self.everything.graph.same)
+        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), self._same(gone))
         sizes = Counter(chunk.scope for chunk in chunks.values())
         seen = Counter(chunk.scope for chunk in graph.chunks.values())
         whole = all(sizes[scope] == number for scope, number in seen.items())
         return replace(self.everything, graph=graph, whole=whole)
+
+    def _same(self, gone: Set[str]) -> dict[str, frozenset[tuple[str, str]]]:
+        """The pairs that were judged to be one entity by chunks alone that do not go."""
+        graph = self.everything.graph
+        found = {}
+        for document, pairs in graph.same.items():
+            hidden = {n for c in graph.documents[document] & gone for n, _ in graph.chunks[c].typed_names}
+            found[document] = frozenset(pair for pair in pairs if hidden.isdisjoint(pair))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +193,7 @@ class GraphRAGState:
     views : the graph of all chunks, and those of filtered queries
     reports : key -> the report, for reports that a summarizer wrote
     failed : key -> why writing failed, since the index was opened
+    judgements : document -> what a resolver said of the names in it
     """
 
     chunks: Snapshot
@@ -190,6 +201,7 @@ class GraphRAGState:
     views: GraphViews
     reports: Mapping[str, WrittenReport] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    judgements: Mapping[str, tuple[Judgement, ...]] = field(default_factory=dict)
 
     @property
     def everything(self) -> GraphView:

@@ -36,7 +36,7 @@ def majority(values: Iterable[str]) -> str:
 
 
 def resolved(
-    chunk: ChunkStatements, same: Mapping[str, str], short: Mapping[str, str]
+    chunk: ChunkStatements, short: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], EntityStatement | RelationStatement]]:
     """The statements of a chunk with the entities that they are about.
 
@@ -45,7 +45,7 @@ def resolved(
 
     Parameters
     ----------
-    same, short : normalised name -> the name that stands for it, everywhere and in the document of the chunk
+    short : normalised name -> the name that stands for it in the document of the chunk
 
     Yields
     ------
@@ -53,8 +53,7 @@ def resolved(
     """
     for names, statement in zip(chunk.normal_names, chunk.all_statements, strict=True):
         if all(names):
-            full = (short.get(name, name) for name in names)
-            yield tuple(dict.fromkeys(scoped(chunk.scope, same.get(name, name)) for name in full)), statement
+            yield tuple(dict.fromkeys(scoped(chunk.scope, short.get(name, name)) for name in names)), statement
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,15 @@ class StatementGraph:
     ----------
     chunks : chunk id -> what it states
     documents : document -> ids of its chunks
-    same : normalised name -> the name that stands for it, by other evidence than the rules on names
-    short : document -> the short forms within it
+    same : document -> pairs of normalised names in it that a resolver judged to be one entity, each sorted
+    short : document -> normalised name -> the name that stands for it there, by rules and by these pairs
     entities : key -> where it is named
     links : key -> key -> where the pair is stated; symmetric, without loops
     """
 
     chunks: Mapping[str, ChunkStatements] = field(default_factory=dict)
     documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    same: Mapping[str, str] = field(default_factory=dict)
+    same: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     short: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     entities: Mapping[str, Occurrences] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, Occurrences]] = field(default_factory=dict)
@@ -86,7 +85,7 @@ class StatementGraph:
         """The entity that a name stands for in a document; empty for a name without letters and digits."""
         normal = normalise(name)
         full = self.short.get(document, {}).get(normal, normal)
-        return full and scoped(scope_of(document), self.same.get(full, full))
+        return full and scoped(scope_of(document), full)
 
     # -- statements ---------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class StatementGraph:
         """The statements of a chunk, in their order."""
         if chunk_id not in self._statements:
             chunk = self.chunks[chunk_id]
-            about = resolved(chunk, self.same, self.short.get(chunk.document, {}))
+            about = resolved(chunk, self.short.get(chunk.document, {}))
             self._statements[chunk_id] = [
                 Statement(
                     id=identity,
@@ -155,6 +154,6 @@ class StatementGraph:
         """The statements about an entity as extracted, in canonical order."""
         where = (self.chunks[c] for c in self.entities.get(key, ()) if allowed is None or c in allowed)
         for chunk in sorted(where, key=lambda chunk: chunk.order):
-            for keys, statement in resolved(chunk, self.same, self.short.get(chunk.document, {})):
+            for keys, statement in resolved(chunk, self.short.get(chunk.document, {})):
                 if key in keys:
                     yield statement

@@ -57,7 +57,7 @@ __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
 # `load_indices_from_storage` passes its keywords to each index in the context, so a loaded index ignores those that
 # another kind needs, and only those.
-_OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering"}
+_OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering", "resolver"}
 _OF_RESOURCES = frozenset({"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache"})
 
 
