@@ -47,6 +47,7 @@ class GraphRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     rounds: int
     follow_ups: int
     primer_reports: int
+    primer_calls: int
     num_workers: int
 
 
