@@ -86,6 +86,59 @@ def test_gleanings_ask_for_what_was_missed_with_what_was_found() -> None:
         EntityExtractor(gleanings=-1)
 
 
+CLAIM = {
+    "subject": "Babbage",
+    "object": "Engine",
+    "type": "authorship",
+    "status": "TRUE",
+    "start_date": "1837",
+    "end_date": "NONE",
+    "description": "Babbage built the Engine.",
+    "source_text": "Babbage  built the engine",
+}
+
+
+def claiming(*claims: object) -> Callable[[str], str]:
+    """Entities for the first prompt, these claims for the second."""
+    entities = json.dumps({"entities": ["Babbage", "Engine"], "relations": []})
+    return lambda prompt: json.dumps({"claims": claims}) if "List the claims" in prompt else entities
+
+
+def test_claims_are_statements_whose_quotation_the_text_has() -> None:
+    invented = {**CLAIM, "source_text": "Babbage burned the Engine"}
+    elsewhere = {**CLAIM, "subject": "Napoleon"}
+    bare = {**CLAIM, "source_text": ""}
+    record = extract(claiming(CLAIM, invented, elsewhere, bare, 7), claims=True).record
+    row = [
+        "Babbage",
+        "Engine",
+        "authorship",
+        "true",
+        "1837",
+        "",
+        "Babbage built the Engine.",
+        "Babbage built the engine",
+    ]
+    assert record["claims"] == [row]
+    assert record["dropped"] == {"entities": 0, "relations": 0, "claims": 3}
+    assert "claims" not in extract(claiming(CLAIM)).record
+    chunk = ChunkStatements.from_record(json.loads(json.dumps(record)), "n", "h")
+    assert ChunkStatements.from_record(chunk.record(), "n", "h") == chunk
+    graph = statement_graph([chunk])
+    (statement,) = (s for s in graph.statements("n") if s.is_claim)
+    said = 'Claim (authorship, true, from 1837): Babbage built the Engine. "Babbage built the engine"'
+    assert (statement.entities, statement.text) == (("babbage", "engine"), said)
+    assert set(graph.links["babbage"]) == {"engine"}
+
+
+def test_claims_that_cannot_be_read_fail_and_none_are_none() -> None:
+    assert "claims" not in extract(claiming(), claims=True).record
+    for claims in ([{**CLAIM, "source_text": "not there"}], [{"object": "Engine"}]):
+        assert extract(claiming(*claims), claims=True).error
+    estimate = EntityExtractor(claims=True, gleanings=1).estimate([TextNode(text=TEXT)])
+    assert (estimate.calls, EntityExtractor().estimate([TextNode(text=TEXT)]).calls) == (3, 1)
+
+
 def test_a_name_of_a_relation_that_the_text_has_becomes_an_entity() -> None:
     relations = (RelationStatement("Ada Byron", "Engine"), RelationStatement("Ada Byron", "Zeppelin"))
     given = ChunkStatements("", "", entities=(EntityStatement("Ada Byron"),), relations=relations)

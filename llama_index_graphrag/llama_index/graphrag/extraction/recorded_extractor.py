@@ -26,7 +26,8 @@ class RecordedExtractor(NodeExtractor):
     Parameters
     ----------
     records : node id or text -> {"entities": [[name, type, description], ...], "relations": [[source, target,
-        description, strength], ...]}; trailing fields may be missing
+        description, strength], ...]}, with "claims": [[subject, object, type, status, start, end, description,
+        quotation], ...] if there are any; trailing fields may be missing
 
     Raises
     ------
@@ -47,7 +48,8 @@ class RecordedExtractor(NodeExtractor):
         """Add records; one of the same id or text replaces the earlier one."""
         for key, record in records.items():
             try:
-                plain = {"entities": record["entities"], "relations": record["relations"]}
+                plain = {name: record[name] for name in ("entities", "relations")}
+                plain["claims"] = record.get("claims", ())
                 self._records[_squeezed(key)] = ChunkStatements.from_record(plain, "", "").record()
             except (KeyError, TypeError) as error:
                 raise ConfigurationError(

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from llama_index.graphrag.graph.candidates import types_in
 from llama_index.graphrag.graph.resolution import representatives, short_forms
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement import AnyStatement, ChunkStatements
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, resolved
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -203,7 +203,7 @@ def _count(where: dict[str, int], chunk_id: str, tokens: int) -> None:
     where[chunk_id] = where.get(chunk_id, 0) + tokens
 
 
-def _tokens(statement: EntityStatement | RelationStatement, sharing: int) -> int:
+def _tokens(statement: AnyStatement, sharing: int) -> int:
     """Tokens of a statement, at least 1; several statements of a chunk with one description share its tokens."""
     names = sum(len(name.encode()) for name in statement.names)
     return -(-names // _BYTES_A_TOKEN) + -(-len(statement.description.encode()) // (_BYTES_A_TOKEN * sharing))

@@ -9,7 +9,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.graphrag.graph.statement import (
+    AnyStatement,
     ChunkStatements,
+    ClaimStatement,
     EntityStatement,
     RelationStatement,
     Statement,
@@ -35,9 +37,7 @@ def majority(values: Iterable[str]) -> str:
     return min(counts, key=lambda value: (-counts[value], value), default="")
 
 
-def resolved(
-    chunk: ChunkStatements, short: Mapping[str, str]
-) -> Iterator[tuple[tuple[str, ...], EntityStatement | RelationStatement]]:
+def resolved(chunk: ChunkStatements, short: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], AnyStatement]]:
     """The statements of a chunk with the entities that they are about.
 
     A relation whose ends are one entity is about that entity alone. A name without letters and digits is no entity;
@@ -102,6 +102,7 @@ class StatementGraph:
                     text=text,
                     strength=statement.strength if isinstance(statement, RelationStatement) else 0.0,
                     order=(*chunk.order, index),
+                    is_claim=isinstance(statement, ClaimStatement),
                 )
                 for index, ((keys, statement), (identity, text)) in enumerate(zip(about, chunk.identified, strict=True))
             ]
@@ -150,7 +151,7 @@ class StatementGraph:
         given = self._given(key)
         return list(dict.fromkeys(e.description for e in given if isinstance(e, EntityStatement) and e.description))
 
-    def _given(self, key: str, allowed: Container[str] | None = None) -> Iterator[EntityStatement | RelationStatement]:
+    def _given(self, key: str, allowed: Container[str] | None = None) -> Iterator[AnyStatement]:
         """The statements about an entity as extracted, in canonical order."""
         where = (self.chunks[c] for c in self.entities.get(key, ()) if allowed is None or c in allowed)
         for chunk in sorted(where, key=lambda chunk: chunk.order):
