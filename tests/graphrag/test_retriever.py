@@ -92,8 +92,17 @@ def test_links_by_vectors_need_vectors_of_entities() -> None:
     with pytest.raises(ConfigurationError, match="entity_vectors"):
         offline(corpus()).as_retriever(entities_top_k=3)
     index = offline(corpus(), entity_vectors=True)
-    why = index.as_retriever(entities_top_k=3, link_threshold=0, seed_chunks=0).explain("silk velsin loom")
-    assert {link.kind for link in why[0].linked} == {"vector"} or why[0].linked[0].kind == "name"
+    question = "the guild of velsin weavers"  # names no entity as a whole
+
+    def links(**options: Any) -> list[tuple[str, str]]:
+        why = index.as_retriever(seed_chunks=0, **options).explain(question)
+        return [(link.entity, link.kind) for link in why[0].linked]
+
+    assert ("velsin guild", "vector") not in links()
+    assert ("velsin guild", "vector") in links(entities_top_k=3)
+    assert len(links(entities_top_k=1)) == len(links()) + 1
+    # The 100th nearest name has the weight 0, and the nearest 1.
+    assert links(entities_top_k=3, link_threshold=1) == links(entities_top_k=1)
 
 
 def test_a_question_without_an_entity_is_a_similarity_search_and_says_so() -> None:

@@ -258,12 +258,15 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         report_tokens: int = 800,
         context_tokens: int = 4000,
         sample: int = 500,
+        **parameters: Any,
     ) -> Estimate:
         """Estimate what a build with all reports asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm, sample : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        documents, extractor, transformations, llm, sample, parameters : see
+            :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since how many
+            names are near each other is known only when they are embedded
         summarizer : a summarizer that needs no LLM adds no cost
         report_tokens, context_tokens : see :class:`GraphRAGIndex`
 
@@ -279,6 +282,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             transformations=transformations,
             llm=llm,
             sample=sample,
+            report_tokens=report_tokens,
+            context_tokens=context_tokens,
+            **parameters,
         )
         if not (summarizer or ReportWriter()).needs_llm:
             return work
