@@ -325,7 +325,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         last = self.last_query
         view = self.state.everything if last is None else last.found.view
         shown = rows_to_show(view, last)
-        return page_of(self.state, view, shown, run_steps(texts_of(shown.chunks, self.storage.get_node)), last)
+        return page_of(self.state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
 
 
 register_index(GraphRAGIndex)
