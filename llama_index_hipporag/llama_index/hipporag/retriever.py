@@ -99,7 +99,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
-    ensemble : "trust": nearness + 5 `walk_weight` * trust * log(share of the walk), see
+    ensemble : "trust": nearness + 7 `walk_weight` * trust * log(share of the walk), see
         :func:`~llama_index.hipporag.search.ranking.trust`; "average": both scaled to [0, 1], with
         weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
