@@ -64,7 +64,7 @@ def test_an_estimate_is_what_is_then_embedded(case: Case) -> None:
         ("graphrag", {"entity_vectors": True, "resolver": CosineResolver()}),
         ("hipporag", {"phrase_vectors": True}),
     ],
-    ids=str,
+    ids=["names", "names and a resolver", "phrases"],
 )
 def test_parameters_that_decide_what_is_embedded_count(name: str, parameters: dict[str, Any]) -> None:
     case = next(case for case in CASES if case.name == name)
