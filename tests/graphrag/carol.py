@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from llama_index.graphrag.published.run import PublishedRun, read_published
+
 RAG_DATA = os.environ.get("RAG_DATA")
+TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
 needs_recording = pytest.mark.skipif(not RAG_DATA, reason="RAG_DATA does not name the folder of recordings")
 
 
@@ -19,3 +22,9 @@ def table(name: str) -> list[dict[str, Any]]:
     path = Path(RAG_DATA or "") / "graphrag_christmas_carol" / f"{name}.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+@cache
+def run() -> PublishedRun:
+    """The recording as it is read."""
+    return read_published({name: table(name) for name in TABLES})

@@ -52,6 +52,7 @@ def _sums(units: dict[str, frozenset[str]], strength: dict[str, int]) -> dict[st
 
 def _moves(units: list[str], between: dict[tuple[str, str], int], strength: dict[str, int]) -> dict[str, str]:
     total = sum(strength.values())
+    total -= total % 2 ** max(0, len(f"{total:b}") - 3)
     near: dict[str, list[str]] = {unit: [] for unit in units}
     for a, b in between:
         near[a].append(b)

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 
 NAMES = [
     "Ada",
@@ -32,9 +32,13 @@ def chunks(draw: st.DrawFn, chunk_id: str) -> ChunkStatements:
     relations = draw(
         st.lists(st.builds(RelationStatement, names, names, st.sampled_from(WORDS), strengths), max_size=4)
     )
+    claims = draw(
+        st.lists(st.builds(ClaimStatement, names, st.just("") | names, said=st.sampled_from(WORDS)), max_size=2)
+    )
     document = draw(st.sampled_from(["", "d1", "d2"]))
     text_hash = draw(st.sampled_from(["h1", "h2", "h3"]))
-    return ChunkStatements(chunk_id, text_hash, document, draw(st.integers(0, 2)), tuple(entities), tuple(relations))
+    statements = {"entities": tuple(entities), "relations": tuple(relations), "claims": tuple(claims)}
+    return ChunkStatements(chunk_id, text_hash, document, draw(st.integers(0, 2)), **statements)
 
 
 corpora = st.lists(st.sampled_from(ids), unique=True, max_size=6).flatmap(

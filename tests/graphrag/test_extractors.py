@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import pytest
 from llama_index.core.schema import TextNode
-from tests.graphrag.carol import needs_recording, table
+from tests.graphrag.carol import needs_recording, run, table
 from tests.graphrag.scripted import answer
 
 from llama_index.graphrag import CooccurrenceExtractor, EntityExtractor, RecordedExtractor, published_nodes
 from llama_index.graphrag.extraction.cooccurrence import cooccurrences
-from llama_index.graphrag.extraction.published import citations, read_published
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.published.run import citations
 from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
@@ -86,6 +86,59 @@ def test_gleanings_ask_for_what_was_missed_with_what_was_found() -> None:
         EntityExtractor(gleanings=-1)
 
 
+CLAIM = {
+    "subject": "Babbage",
+    "object": "Engine",
+    "type": "authorship",
+    "status": "TRUE",
+    "start_date": "1837",
+    "end_date": "NONE",
+    "description": "Babbage built the Engine.",
+    "source_text": "Babbage  built the engine",
+}
+
+
+def claiming(*claims: object) -> Callable[[str], str]:
+    """Entities for the first prompt, these claims for the second."""
+    entities = json.dumps({"entities": ["Babbage", "Engine"], "relations": []})
+    return lambda prompt: json.dumps({"claims": claims}) if "List the claims" in prompt else entities
+
+
+def test_claims_are_statements_whose_quotation_the_text_has() -> None:
+    invented = {**CLAIM, "source_text": "Babbage burned the Engine"}
+    elsewhere = {**CLAIM, "subject": "Napoleon"}
+    bare = {**CLAIM, "source_text": ""}
+    record = extract(claiming(CLAIM, invented, elsewhere, bare, 7), claims=True).record
+    row = [
+        "Babbage",
+        "Engine",
+        "authorship",
+        "true",
+        "1837",
+        "",
+        "Babbage built the Engine.",
+        "Babbage built the engine",
+    ]
+    assert record["claims"] == [row]
+    assert record["dropped"] == {"entities": 0, "relations": 0, "claims": 3}
+    assert "claims" not in extract(claiming(CLAIM)).record
+    chunk = ChunkStatements.from_record(json.loads(json.dumps(record)), "n", "h")
+    assert ChunkStatements.from_record(chunk.record(), "n", "h") == chunk
+    graph = statement_graph([chunk])
+    (statement,) = (s for s in graph.statements("n") if s.is_claim)
+    said = 'Claim (authorship, true, from 1837): Babbage built the Engine. "Babbage built the engine"'
+    assert (statement.entities, statement.text) == (("babbage", "engine"), said)
+    assert set(graph.links["babbage"]) == {"engine"}
+
+
+def test_claims_that_cannot_be_read_fail_and_none_are_none() -> None:
+    assert "claims" not in extract(claiming(), claims=True).record
+    for claims in ([{**CLAIM, "source_text": "not there"}], [{"object": "Engine"}]):
+        assert extract(claiming(*claims), claims=True).error
+    estimate = EntityExtractor(claims=True, gleanings=1).estimate([TextNode(text=TEXT)])
+    assert (estimate.calls, EntityExtractor().estimate([TextNode(text=TEXT)]).calls) == (3, 1)
+
+
 def test_a_name_of_a_relation_that_the_text_has_becomes_an_entity() -> None:
     relations = (RelationStatement("Ada Byron", "Engine"), RelationStatement("Ada Byron", "Zeppelin"))
     given = ChunkStatements("", "", entities=(EntityStatement("Ada Byron"),), relations=relations)
@@ -149,26 +202,22 @@ def test_scripted_answers_pass_their_own_check() -> None:
 
 @needs_recording
 def test_the_recorded_run_is_read_as_it_was_written() -> None:
-    names = ("text_units", "entities", "relationships", "communities", "community_reports")
-    run = read_published({name: table(name) for name in names})
-    assert (len(run.chunks), len(run.communities), len(run.reports)) == (42, 122, 122)
+    assert (len(run().chunks), len(run().communities), len(run().reports)) == (42, 122, 122)
     pairs = {frozenset((row["source"], row["target"])) for row in table("relationships")}
     assert (len(table("entities")), len(pairs)) == (529, 935)
-    graph = statement_graph(run.chunks)
+    graph = statement_graph(run().chunks)
     assert sum(map(len, graph.links.values())) // 2 <= 935
-    assert len(published_nodes(run)) == 42
-    extractor = RecordedExtractor.from_published(run)
-    found = run_steps(extractor.extract(published_nodes(run)))
+    assert len(published_nodes(run())) == 42
+    extractor = RecordedExtractor.from_published(run())
+    found = run_steps(extractor.extract(published_nodes(run())))
     assert all(each.error is None for each in found)
 
 
 @needs_recording
 def test_citations_of_the_recorded_reports_are_held_against_their_communities() -> None:
-    names = ("text_units", "entities", "relationships", "communities", "community_reports")
-    run = read_published({name: table(name) for name in names})
     known = outside = 0
-    for number, report in run.reports.items():
-        members = run.communities[number].entities
+    for number, report in run().reports.items():
+        members = run().communities[number].entities
         for _, explanation in report.findings:
             for kind, cited in citations(explanation):
                 if kind == "entities":

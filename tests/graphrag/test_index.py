@@ -7,6 +7,7 @@ import pytest
 from llama_index.core import Document, Settings, StorageContext, load_index_from_storage
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from tests.chromium import CHROMIUM, Browser
 from tests.graphrag.scripted import LIGHTS, LOOMS, answer, corpus, nodes
 
 from llama_index.graphrag import (
@@ -278,4 +279,24 @@ def test_a_page_shows_communities_and_the_way_to_the_answer(tmp_path) -> None:
     for mode in ("local", "global"):
         page = index.visualize(tmp_path / f"{mode}.html", query="Who kept Tern Rock?", mode=mode)
         assert "Tern Rock" in page.read_text(encoding="utf-8")
+        shown = index._page().view.nodes
+        lit = {node.group for node in shown if node.highlighted}
+        assert lit == ({"report read"} if mode == "global" else {"community", "linked", "entity", "chunk"})
+        assert any(node.id.startswith("chunk lights-") for node in shown)
     assert offline().visualize(tmp_path / "empty.html").exists()
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_a_click_on_a_community_shows_its_statements_and_its_chunks(tmp_path, width: int, height: int) -> None:
+    long = nodes([f"{LIGHTS[0]} It was a wet night, and nobody else was about.", *LIGHTS[1:]], "lights")
+    page = offline(long).visualize(tmp_path / "page.html", query="Who kept Tern Rock?", mode="global")
+    with Browser(width, height) as browser:
+        browser.open(page)
+        browser.run("document.querySelector('.fixed .result').click()")
+        browser.wait(0.3)
+        shown = browser.run("document.querySelector('.detail').innerText")
+        assert "Bede Orr saw the Meridian near Tern Rock." in shown
+        assert "Chunk: Ada Byron kept the lamp of Tern Rock with Bede Orr. It was a wet night" in shown
+        assert browser.run("document.documentElement.scrollWidth") == width
+        assert browser.problems == []

@@ -14,7 +14,7 @@ from llama_index.graphrag.clustering.scoped import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
-from llama_index.graphrag.graph.statement import ChunkStatements, RelationStatement
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, RelationStatement
 from llama_index.graphrag.reports.extractive import covering_lines
 from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.planning import (
@@ -170,6 +170,22 @@ def test_equal_texts_are_one_line_with_all_their_nodes() -> None:
     (line,) = ranked_lines(graph.statements_in(["ada", "bede"]))
     assert (line.text, line.nodes) == ("Ada met Bede.", ("c0", "c1", "c2"))
     assert len(line.statements) == 3
+
+
+def test_claims_stand_together_after_the_other_statements() -> None:
+    claim = ClaimStatement("Ada", "Bede", "theft", said="Ada robbed Bede.", quotation="robbed")
+    chunk = ChunkStatements(
+        "c", "h", relations=(RelationStatement("Ada", "Bede", "Ada met Bede."),) * 2, claims=(claim,)
+    )
+    late = ChunkStatements("d", "a", claims=(ClaimStatement("Ada", said="Ada lied."),))
+    plans = planner([chunk, late], report_tokens=1000, context_tokens=1000)
+    texts = [claim.text, "Ada met Bede.", "Claim: Ada lied."]
+    report = extracted_report(plans, 0)
+    assert [finding.text for finding in report.findings] == [texts[1], texts[0], texts[2]]
+    assert set(report.nodes) == {"c", "d"}
+    shown, sources = numbered_sources(plans.plan(0), {})
+    assert shown == [f"[1] {texts[1]}", "Claims:", f"[2] {texts[0]}", f"[3] {texts[2]}"]
+    assert sources == {1: ("c",), 2: ("c",), 3: ("d",)}
 
 
 def test_a_report_survives_json() -> None:

@@ -7,7 +7,7 @@ import pytest
 from llama_index.core import QueryBundle, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
-from tests.graphrag.scripted import LIGHTS, answer, corpus, nodes
+from tests.graphrag.scripted import LIGHTS, answer, corpus, fenced, nodes
 from tests.graphrag.test_index import SMALL, offline, with_llm
 from tests.shifted import ShiftedEmbedding
 
@@ -17,6 +17,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
 QUESTION = "Where did Bede Orr see it?"
+PRIMER = "Answer the question from the numbered passages"
 ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)
 
 
@@ -91,8 +92,17 @@ def test_links_by_vectors_need_vectors_of_entities() -> None:
     with pytest.raises(ConfigurationError, match="entity_vectors"):
         offline(corpus()).as_retriever(entities_top_k=3)
     index = offline(corpus(), entity_vectors=True)
-    why = index.as_retriever(entities_top_k=3, link_threshold=0, seed_chunks=0).explain("silk velsin loom")
-    assert {link.kind for link in why[0].linked} == {"vector"} or why[0].linked[0].kind == "name"
+    question = "the guild of velsin weavers"  # names no entity as a whole
+
+    def links(**options: Any) -> list[tuple[str, str]]:
+        why = index.as_retriever(seed_chunks=0, **options).explain(question)
+        return [(link.entity, link.kind) for link in why[0].linked]
+
+    assert ("velsin guild", "vector") not in links()
+    assert ("velsin guild", "vector") in links(entities_top_k=3)
+    assert len(links(entities_top_k=1)) == len(links()) + 1
+    # The 100th nearest name has the weight 0, and the nearest 1.
+    assert links(entities_top_k=3, link_threshold=1) == links(entities_top_k=1)
 
 
 def test_a_question_without_an_entity_is_a_similarity_search_and_says_so() -> None:
@@ -172,6 +182,37 @@ def test_follow_up_questions_lead_to_the_chunks_that_the_answers_rest_on() -> No
     assert [given.question for given in answers][:2] == [QUESTION, "Who wrote?"]
     assert {node for given in answers for node in given.nodes} == set(ids(found))
     assert all(0 <= result.get_score() <= 1 for result in found)
+
+
+def test_the_first_answers_are_made_of_parts_of_the_nearest_reports() -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+
+    def primers(**options: Any) -> list[str]:
+        llm.prompts.clear()
+        index.as_retriever(mode="drift", rounds=0, **options).retrieve(QUESTION)
+        return [
+            prompt for prompt in llm.prompts if "as well as they allow" in prompt and "follow-up" not in prompt[:40]
+        ]
+
+    communities = len(index.communities)
+    assert communities > 1
+    (whole,) = primers()
+    parts = primers(primer_calls=5)
+    assert len(parts) == min(5, communities)
+    passages = [text for part in parts for text in fenced(part, "passage")]
+    assert sorted(passages) == sorted(fenced(whole, "passage"))
+    assert len(primers(primer_calls=5, max_calls=3)) == 1
+    assert index.last_query is not None
+    assert index.last_query.found.calls == 2
+
+
+def test_a_first_answer_that_fails_fails_alone() -> None:
+    index, llm = with_llm(corpus(), reports="deferred")
+    good, failing = llm._script, ["?"]
+    llm._script = lambda prompt: failing.pop() if PRIMER in prompt and failing else good(prompt)
+    why = index.as_retriever(mode="drift", rounds=0, primer_calls=5, retry=ONCE).explain(QUESTION)
+    assert why[0].answers
+    assert all("first answers were not given" in each.fallback for each in why)
 
 
 @pytest.mark.parametrize(

@@ -219,9 +219,16 @@ def test_representatives_are_those_of_connected_names(pairs: list[tuple[str, str
     assert representatives(pairs) == representatives(shuffled) == expected
 
 
-def test_evidence_from_elsewhere_joins_names_everywhere() -> None:
-    graph = statement_graph([SCROOGE, ELSEWHERE], same={"scrooge": "ebenezer scrooge"})
-    assert set(graph.entities["ebenezer scrooge"]) == {"n1", "n3"}
+def test_names_that_were_judged_to_be_one_are_so_in_their_document_while_both_are_there() -> None:
+    same = {"duck": frozenset([("donald", "scrooge")]), "carol": frozenset([("ebenezer scrooge", "marley")])}
+    graph = statement_graph([SCROOGE, NEPHEW, ELSEWHERE], same=same)
+    assert graph.same == {"carol": same["carol"]}
+    assert set(graph.entities["ebenezer scrooge"]) == {"n1", "n2"}
+    assert "marley" not in graph.entities
+    assert graph.short["carol"] == dict.fromkeys(["marley", "scrooge"], "ebenezer scrooge")
+    assert changed(graph, ["n1"]).graph == statement_graph([NEPHEW, ELSEWHERE])
+    assert changed(graph, same={"carol": frozenset()}).graph == statement_graph([SCROOGE, NEPHEW, ELSEWHERE])
+    assert changed(statement_graph([SCROOGE, NEPHEW, ELSEWHERE]), same=same).graph == graph
 
 
 def test_majority_breaks_ties_by_order() -> None:

@@ -8,6 +8,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document, TextNode
 from tests.cases import CASES, Case
 
+from llama_index.graphrag import CosineResolver, LLMResolver
 from llama_index.ragkit import Estimate, ExtractiveSummarizer, count_tokens
 from llama_index.ragkit.index.dry_run import sample_of
 
@@ -54,6 +55,37 @@ def test_an_estimate_is_what_is_then_embedded(case: Case) -> None:
         assert said.embedded_texts == len(texts)
         assert said.embedded_tokens == sum(map(count_tokens, texts))
     assert said.embedding_is_exact == (not writes_summaries)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("graphrag", {"entity_vectors": True}),
+        ("graphrag", {"entity_vectors": True, "resolver": CosineResolver()}),
+        ("hipporag", {"phrase_vectors": True}),
+    ],
+    ids=["names", "names and a resolver", "phrases"],
+)
+def test_parameters_that_decide_what_is_embedded_count(name: str, parameters: dict[str, Any]) -> None:
+    case = next(case for case in CASES if case.name == name)
+    said = estimate(case, documents(), **parameters)
+    index = case.cls.from_documents(documents(), transformations=SPLIT, **case.options(**parameters))
+    texts = index.embed_model.texts
+    assert said.embedded_texts == len(texts) > estimate(case, documents()).embedded_texts
+    assert said.embedded_tokens == sum(map(count_tokens, texts))
+
+
+@each_case
+def test_a_parameter_that_a_method_does_not_have_is_refused(case: Case) -> None:
+    for wrong in ({"colour": 1}, {"num_workers": 2}):
+        with pytest.raises(TypeError, match=next(iter(wrong))):
+            estimate(case, documents(1), **wrong)
+
+
+def test_a_resolver_with_a_model_is_not_asked_by_an_estimate() -> None:
+    case = next(case for case in CASES if case.name == "graphrag")
+    with_llm = estimate(case, documents(), entity_vectors=True, resolver=LLMResolver(-1.0))
+    assert with_llm.embedded_texts == estimate(case, documents(), entity_vectors=True).embedded_texts
 
 
 @each_case

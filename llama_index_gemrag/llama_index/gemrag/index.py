@@ -257,6 +257,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         themes_per_document: float = 2,
         theme_size: int = 10,
         sample: int = 500,
+        **parameters: Any,
     ) -> Estimate:
         """Estimate what a build asks of the LLM and of the embedding model, without calling either.
 
@@ -265,7 +266,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
         Parameters
         ----------
-        documents, extractor, summarizer, transformations, llm, sample : see
+        documents, extractor, summarizer, transformations, llm, sample, parameters : see
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summary_tokens : output tokens of a summary
         themes_per_document : assumed number of themes, which is only known after a build
@@ -278,7 +279,8 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
         nodes = nodes_of(documents, transformations)
-        work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample)
+        given = {"summary_tokens": summary_tokens, **parameters}
+        work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample, given)
         sizes = Counter(node.ref_doc_id for node in nodes)
         short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # of documents that share one graph
         graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]

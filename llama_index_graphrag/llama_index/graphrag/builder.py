@@ -1,13 +1,13 @@
 """`GraphRAGBuilder`: keeps statements, names and reports up to date.
 
 The order of a write, so that the remains of one that is killed can be repaired (:meth:`GraphRAGBuilder.load`): what
-rests on removed chunks is deleted first, then new names are embedded. Communities are not stored: they are a function
-of the graph.
+rests on removed chunks is deleted first, then new names are embedded, then pairs of names are judged where there is a
+resolver. Communities are not stored: they are a function of the graph.
 """
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,10 +16,13 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import changed, statement_graph
+from llama_index.graphrag.graph.judgement import Judgements, judged_same
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.reporter import read_report
 from llama_index.graphrag.reports.planning import ReportPlan, affected_reports, numbered_sources, unwritten
+from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
 from llama_index.ragkit import (
     Builder,
@@ -53,15 +56,22 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
+    resolver : judges which names of a document are one entity, beyond the rules on names; None for the rules alone
 
     Raises
     ------
     ConfigurationError
-        If `partition_by` or `entity_vectors` is not that of the stored index.
+        If `partition_by` or `entity_vectors` is not that of the stored index, or for a resolver without
+        `entity_vectors`, or that the stored index was built without.
     """
 
     def __init__(
-        self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig, clustering: Clustering | None = None
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        config: GraphRAGConfig,
+        clustering: Clustering | None = None,
+        resolver: EntityResolver | None = None,
     ) -> None:
         super().__init__(storage, resources, config)
         wanted = "a clustering of Graph RAG, such as AgglomerativeClustering() or LeidenClustering()"
@@ -76,11 +86,37 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
                     f"The index was built with {name}={stored.get(name)!r}, not {getattr(config, name)!r}. "
                     "Leave it out, or build a new index."
                 )
+        self._resolver = resolver
+        self._merging = None
+        if resolver is not None:
+            wanted = "a resolver of Graph RAG, such as CosineResolver() or LLMResolver()"
+            check_component("resolver", resolver, EntityResolver, wanted, "graphrag")
+            if not config.entity_vectors:
+                raise ConfigurationError(
+                    "A resolver compares vectors of names: pass entity_vectors=True with resolver=."
+                )
+            if len(storage.snapshot()) and "resolver" not in storage.struct.components:
+                raise ConfigurationError(
+                    "The index was built without a resolver. Leave resolver= out, or build a new index."
+                )
+            self._merging = EntityMerging(storage, resources, resolver)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
-        """The fingerprint of the clustering."""
-        return {"clustering": self._clustering.fingerprint}
+        """The fingerprints of clustering and resolver."""
+        resolver = {} if self._resolver is None else {"resolver": self._resolver.fingerprint}
+        return {"clustering": self._clustering.fingerprint, **resolver}
+
+    @property
+    def resolver(self) -> EntityResolver | None:
+        """The resolver, if any."""
+        return self._resolver
+
+    def check_write(self) -> None:
+        """Raise if the index was built with a resolver and has none."""
+        stored = self.storage.struct.components.get("resolver")
+        if stored and self._resolver is None:
+            raise ConfigurationError(f"The index was built with the resolver {stored}. Pass resolver= of the build.")
 
     # -- the state ----------------------------------------------------------------------------------
 
@@ -95,6 +131,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
                 if record.id in entries
             )
         )
+        judgements: Judgements = {}
+        if self._merging is not None:
+            judgements = yield from self._merging.load(graph)
+            graph = (yield from offload(changed, graph, same=judged_same(judgements))).graph
         if self.config.entity_vectors:
             names = names_of(graph)
             space = self.storage.spaces[ENTITIES]
@@ -103,11 +143,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         reports = {key: WrittenReport.from_record(stored[key]) for key in sorted(stored)}
         gone = [key for key, report in reports.items() if not graph.chunks.keys() >= set(report.nodes)]
         yield from self._delete_reports({key: reports.pop(key) for key in gone})
-        return self._state(graph, reports)
+        return self._state(graph, reports, judgements)
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store what is derived from a change, and return the new state."""
         removed = yield from offload(changed, state.graph, list(change.removed))
+        documents = {state.graph.chunks[i].document for i in change.removed if i in state.graph.chunks}
+        judgements = yield from self._judged(removed.graph, state.judgements, documents, ask=False)
         yield from self._store_rewritten(removed.rewritten)
         gone = affected_reports({key: written.nodes for key, written in state.reports.items()}, change.removed)
         yield from self._delete_reports({key: state.reports[key] for key in gone})
@@ -119,7 +161,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         graph = (yield from offload(changed, removed.graph, (), added)).graph
         yield from self._remove_names(graph, [state.graph.chunks[i] for i in change.removed if i in state.graph.chunks])
         yield from self._add_names(added)
-        new = self._state(graph, reports)
+        written = {chunk.document for chunk in added}
+        judgements = yield from self._judged(graph, judgements, written, ask=True)
+        graph = yield from self._merged(graph, judgements, documents | written)
+        new = self._state(graph, reports, judgements)
         if self.config.reports == "eager":
             new = yield from self.write_reports(new)
         self.storage.struct.counters.update(
@@ -127,11 +172,29 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         )
         return new
 
-    def _state(self, graph: StatementGraph, reports: Mapping[str, WrittenReport]) -> GraphRAGState:
+    def _judged(
+        self, graph: StatementGraph, known: Judgements, documents: Iterable[str], ask: bool
+    ) -> Steps[Judgements]:
+        return known if self._merging is None else (yield from self._merging.judge(graph, known, documents, ask))
+
+    def _merged(self, graph: StatementGraph, judgements: Judgements, documents: Iterable[str]) -> Steps[StatementGraph]:
+        """The graph with what was judged of some documents."""
+        if self._merging is None:
+            return graph
+        same = {document: frozenset[tuple[str, str]]() for document in documents} | judged_same(
+            {document: judgements[document] for document in documents if document in judgements}
+        )
+        return (yield from offload(changed, graph, same=same)).graph
+
+    def _state(
+        self, graph: StatementGraph, reports: Mapping[str, WrittenReport], judgements: Judgements
+    ) -> GraphRAGState:
         summarizer = self.resources.summarizer
         maker = "" if summarizer is None else json.dumps(summarizer.fingerprint, sort_keys=True)
         views = GraphViews(GraphView(graph, self._clustering, self.config, maker))
-        return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), views, dict(reports))
+        return GraphRAGState(
+            self.storage.snapshot(), self.storage.snapshot(ENTITIES), views, dict(reports), judgements=judgements
+        )
 
     def _statements(
         self, node_id: str, key: str, record: Mapping[str, Any] | None, metadata: Mapping[str, Any]
@@ -263,9 +326,15 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         yield from self.resources.release({user: keys for user, keys in uses.items() if keys})
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """Write the missing reports."""
+        """Judge the pairs of names that wait, and write the missing reports."""
+        documents = [d for d, given in state.judgements.items() if any(j.same is None for j in given)]
+        if documents:
+            judgements = yield from self._judged(state.graph, state.judgements, documents, ask=True)
+            graph = yield from self._merged(state.graph, judgements, documents)
+            state = self._state(graph, state.reports, judgements)
         return (yield from self.write_reports(state))
 
     def failures(self, state: GraphRAGState) -> list[Failure]:
-        """The reports that could not be written."""
-        return [Failure(key, "report", reason) for key, reason in state.failed.items()]
+        """The pairs of names without a judgement, and the reports that could not be written."""
+        reports = [Failure(key, "report", reason) for key, reason in state.failed.items()]
+        return [*EntityMerging.failures(state.judgements), *reports]

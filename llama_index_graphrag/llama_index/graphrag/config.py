@@ -81,19 +81,23 @@ class DriftConfig:
     max_calls : of a model, the last of them for the answer, at least 2 [12; published up to 67]
     rounds : of follow-up questions, at least 0 [3; published 3]
     follow_ups : asked in a round, at least 1 [3; published 20]
-    primer_reports : that the first answer is made of, at least 1 [20; published 20, in 5 calls]
+    primer_reports : that the first answers are made of, at least 1 [20; published 20]
+    primer_calls : that these reports are divided among, at least 1, fewer where `max_calls` allows no more; each gives
+        an answer and follow-up questions of its own [1; published 5]
     """
 
     max_calls: int = 12
     rounds: int = 3
     follow_ups: int = 3
     primer_reports: int = 20
+    primer_calls: int = 1
 
     def __post_init__(self) -> None:
         check_count("max_calls", self.max_calls, 2)
         check_count("rounds", self.rounds, 0)
         check_count("follow_ups", self.follow_ups, 1)
         check_count("primer_reports", self.primer_reports, 1)
+        check_count("primer_calls", self.primer_calls, 1)
 
 
 @dataclass(frozen=True)
@@ -206,5 +210,6 @@ PUBLISHED_SEARCH: Mapping[str, Any] = {
     "max_reports": None,
     "max_calls": 67,
     "follow_ups": 20,
+    "primer_calls": 5,
 }
 """The published values of a search."""

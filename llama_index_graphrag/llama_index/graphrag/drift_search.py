@@ -11,7 +11,7 @@ from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, similarities
 from llama_index.graphrag.global_search import EMPTY, Ask, Reports, WriteReports, nearest_communities
 from llama_index.graphrag.local_search import linked_chunks
-from llama_index.graphrag.reports.report import check_findings
+from llama_index.graphrag.reports.report import Report, check_findings
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.state import GraphRAGState
@@ -27,6 +27,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextList, read_reply
+from llama_index.ragkit.steps import Outcome
 
 __all__ = ["drift_chunks"]
 
@@ -53,7 +54,7 @@ def drift_chunks(
     """The chunks that the answers to a question and to its follow-up questions rest on.
 
     1. The report nearest to the question is the form of a hypothetical answer, which a model writes.
-    2. The reports nearest to that answer are what the first answer is made of.
+    2. The reports nearest to that answer are what the first answer is made of, or several, each of a part of them.
     3. Each round asks follow-up questions; see :mod:`llama_index.graphrag.search.drift`.
 
     Where the model fails, chunks follow by the local search, and the reason is given.
@@ -82,19 +83,22 @@ def drift_chunks(
         nearness = yield from offload(nearest_communities, view, (yield from similarities(query, 0.0, vector)))
         nearest = sorted(range(len(nearness)), key=lambda community: (-nearness[community], community))
         read = yield from reports.read(nearest[: options.primer_reports])
-        findings = [finding for report in read.values() for finding in report.findings]
-        calls += 1
-        first = yield from _asked(ask, "primer", query.text, findings, question=fence([query.text], "question"))
-        drift = drift.answered([first], calls)
+        drift = Drift(options, calls=calls)
+        batches = drift.primer_batches(list(read.values()))
+        jobs = [partial(_primed, ask, query.text, batch) for batch in batches]
+        outcomes = yield from gather(jobs, options.num_workers)
+        calls += len(jobs)
+        answers, reason = _answers(outcomes, "first answers")
+        if not answers:
+            raise ExtractionError(reason)
+        drift = drift.answered(answers, len(jobs))
         while questions := drift.next_questions():
             jobs = [partial(_followed, query, options, ask, fetch, question) for question in questions]
             outcomes = yield from gather(jobs, options.num_workers)
-            answers = [outcome.unwrap() for outcome in outcomes if outcome.error is None]
-            failed = [outcome.error for outcome in outcomes if outcome.error is not None]
-            if failed:
-                reason = f"{len(failed)} of {len(jobs)} follow-up questions were not answered: {failed[0]}"
-            drift = drift.answered(answers, len(jobs))
             calls += len(jobs)
+            answers, failed = _answers(outcomes, "follow-up questions")
+            reason = failed or reason
+            drift = drift.answered(answers, len(jobs))
     except ExtractionError as error:
         reason = f"the search with follow-up questions ended early: {error}"
     scores = {node: answer.score / 100 for answer in reversed(drift.answers) for node in answer.nodes}
@@ -111,6 +115,19 @@ def drift_chunks(
         answers=drift.answers,
         calls=calls + reports.calls,
     )
+
+
+def _answers(outcomes: Sequence[Outcome[DriftAnswer]], what: str) -> tuple[list[DriftAnswer], str]:
+    """The answers of calls made at once, and what failed; empty for nothing."""
+    failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+    reason = f"{len(failed)} of {len(outcomes)} {what} were not given: {failed[0]}" if failed else ""
+    return [outcome.unwrap() for outcome in outcomes if outcome.error is None], reason
+
+
+def _primed(ask: Ask, question: str, reports: Sequence[Report]) -> Steps[DriftAnswer]:
+    """An answer to the question from some reports."""
+    findings = [finding for report in reports for finding in report.findings]
+    return (yield from _asked(ask, "primer", question, findings, question=fence([question], "question")))
 
 
 def _followed(

@@ -1,6 +1,5 @@
 """The global search: the reports of a cut of the hierarchy, or the chunks that a model finds relevant."""
 
-import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from llama_index.graphrag.search.map_reduce import batches, read_score
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.graphrag.yes_no import YesNo, read_yes_no
 from llama_index.ragkit import (
     NodeFetch,
     Query,
@@ -26,7 +26,6 @@ from llama_index.ragkit import (
     fence,
     offload,
     plain_text,
-    strip_reasoning,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply
@@ -133,7 +132,7 @@ def global_reports(
             calls += asked
         cut = Cut(selection.chosen)
     else:
-        cut = yield from offload(_cut, view, nearness, options.level, budget)
+        cut = yield from offload(_cut, query.state, view, nearness, options.level, budget)
     read = yield from reports.read(cut.communities)
     nodes = {c: report_node(query.state, view, c, report) for c, report in read.items() if report.findings}
     return GraphRAGFound(
@@ -148,7 +147,7 @@ def global_reports(
     )
 
 
-def _cut(view: GraphView, nearness: Floats, level: int | None, budget: int) -> Cut:
+def _cut(state: GraphRAGState, view: GraphView, nearness: Floats, level: int | None, budget: int) -> Cut:
     planner = view.planner
     if level is not None:
         communities = level_cut(view.hierarchy, level)
@@ -156,19 +155,11 @@ def _cut(view: GraphView, nearness: Floats, level: int | None, budget: int) -> C
 
     def cost(community: int) -> int:
         plan = planner.plan(community)
-        return planner.size(plan) + _TITLE_TOKENS if plan.nodes else 0
+        return state.size(view, plan) + _TITLE_TOKENS if plan.nodes else 0
 
     return budget_cut(
         view.hierarchy, cost, nearness, budget, can_open=lambda community: not planner.plan(community).verbatim
     )
-
-
-class _Relevance(Reply):
-    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
-        "relevant": ("relevance", "isrelevant", "helps", "helpful", "answer", "result")
-    }
-
-    relevant: bool
 
 
 class _Rating(Reply):
@@ -246,8 +237,8 @@ def relevant_chunks(
             relevant = node is not None and (
                 yield from ask(
                     "relevance",
-                    _yes,
-                    output_cls=_Relevance,
+                    read_yes_no,
+                    output_cls=YesNo,
                     passage=fence([plain_text(node)], "passage"),
                     question=fence([query.text], "question"),
                 )
@@ -269,15 +260,3 @@ def relevant_chunks(
         calls=search.tests,
         keep_all=bool(found),
     )
-
-
-def _yes(reply: str) -> bool:
-    """Whether a reply begins with yes; it must begin with yes or no, or be an object that says so."""
-    for line in strip_reasoning(reply).splitlines():
-        word = re.match(r"[\W_]*(yes|no)(?:[,.:;!*]|\W*$)", line, re.IGNORECASE)
-        if word:
-            return word[1].casefold() == "yes"
-    try:
-        return read_reply(reply, _Relevance).relevant
-    except ParseError:
-        raise ParseError(f"The reply must be yes or no, not {reply[:80]!r}.") from None

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.llms import LLM
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import Document, TransformComponent
 
 from llama_index.graphrag.builder import GraphRAGBuilder
@@ -16,6 +18,8 @@ from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
 from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
 from llama_index.graphrag.page import page_of, rows_to_show
+from llama_index.graphrag.published.run import PublishedRun, read_parquet
+from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.reports.report import Report
@@ -32,6 +36,7 @@ from llama_index.ragkit import (
     arun_steps,
     count_tokens,
     nodes_of,
+    offload,
     plain_text,
     register_index,
     run_steps,
@@ -75,6 +80,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         reports are statements, chosen so that they cover the entities of the community
     clustering : finds the communities; default :class:`AgglomerativeClustering`. :class:`LeidenClustering` is the
         published one
+    resolver : judges which names of a document are one entity, beyond the rules on names: :class:`CosineResolver` or
+        :class:`LLMResolver`. It needs `entity_vectors`; an index that was built with one is loaded with it for further
+        writes, and one that was built without has none [None]
     reports : "lazy": a report is written when a question first reads it; "deferred": by :meth:`write_reports`;
         "eager": at each write. What is not written answers with its statements ["lazy"; published "eager"]
     report_tokens : of a report, at least 1; a community with no more tokens of statements is reported by these
@@ -158,6 +166,10 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             "clustering": LeidenClustering.paper(),
         }
 
+    def _get_prompt_modules(self) -> PromptMixinType:
+        resolver = cast(GraphRAGBuilder, self.builder).resolver
+        return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
+
     # -- communities and reports --------------------------------------------------------------------
 
     @property
@@ -193,6 +205,45 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             yield from self.writer.revise(builder.write_reports)
         return len(self.state.failed)
 
+    def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
+        """Take over the reports of a run of the command-line tool, instead of having them written again.
+
+        A report is taken for the community with the same entities and statements, if one would have to be written:
+        where the statements of a community are no longer than `report_tokens`, they are its report. It is deleted with
+        the first of the text units that it rests on, and no longer read when the statements change. With
+        `clustering=RecordedClustering.from_published(run)` communities are those of the run.
+
+        Parameters
+        ----------
+        run : as read, or the `output` folder of the run, which needs the extra `parquet`; its text units must be the
+            nodes of the index, by their ids (:func:`~llama_index.graphrag.published_nodes`)
+
+        Raises
+        ------
+        ImportError, ConfigurationError
+            See :func:`~llama_index.graphrag.read_parquet`.
+        """
+        return run_steps(self._import_reports(run))
+
+    async def aimport_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
+        """As :meth:`import_reports`."""
+        return await arun_steps(self._import_reports(run))
+
+    def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
+        run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
+        counts: list[ImportedReports] = []
+
+        def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
+            units = [unit for unit in run.texts if unit in state.graph.chunks]
+            texts = yield from texts_of(units, self.storage.get_node)
+            present = {unit for unit, text in texts.items() if text == run.texts[unit]}
+            found, count = yield from offload(published_reports, run, state.everything, present, state.reports.keys())
+            counts.append(count)
+            return (yield from cast(GraphRAGBuilder, self.builder).keep_reports(state, found))
+
+        yield from self.writer.revise(imported)
+        return counts[-1]
+
     # -- costs --------------------------------------------------------------------------------------
 
     @classmethod
@@ -207,12 +258,15 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         report_tokens: int = 800,
         context_tokens: int = 4000,
         sample: int = 500,
+        **parameters: Any,
     ) -> Estimate:
         """Estimate what a build with all reports asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm, sample : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        documents, extractor, transformations, llm, sample, parameters : see
+            :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since how many
+            names are near each other is known only when they are embedded
         summarizer : a summarizer that needs no LLM adds no cost
         report_tokens, context_tokens : see :class:`GraphRAGIndex`
 
@@ -228,6 +282,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             transformations=transformations,
             llm=llm,
             sample=sample,
+            report_tokens=report_tokens,
+            context_tokens=context_tokens,
+            **parameters,
         )
         if not (summarizer or ReportWriter()).needs_llm:
             return work
@@ -268,7 +325,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         last = self.last_query
         view = self.state.everything if last is None else last.found.view
         shown = rows_to_show(view, last)
-        return page_of(self.state, view, shown, run_steps(texts_of(shown.chunks, self.storage.get_node)), last)
+        return page_of(self.state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
 
 
 register_index(GraphRAGIndex)

@@ -2,6 +2,7 @@
 
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.config import ChunkOrder, Context, ReportTime, SearchMode
+from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords, Summarizer
 
 __all__ = ["GraphRAGKeywords", "GraphRAGPostprocessorKeywords", "GraphRAGRetrieverKeywords"]
@@ -12,6 +13,7 @@ class GraphRAGKeywords(IndexKeywords, total=False):
 
     summarizer: Summarizer | None
     clustering: Clustering | None
+    resolver: EntityResolver | None
     reports: ReportTime
     report_tokens: int
     context_tokens: int
@@ -45,6 +47,7 @@ class GraphRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     rounds: int
     follow_ups: int
     primer_reports: int
+    primer_calls: int
     num_workers: int
 
 

@@ -20,6 +20,7 @@ _SNIPPET = 140
 _STATEMENTS = 30  # of a community
 _BEST = 5  # chunks that the way leads to
 _LINES = 3  # from a chunk to entities
+_SOURCES = 3  # chunks that a community is shown with
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,18 @@ class Shown:
     communities : numbers, parents before children
     entities : keys
     chunks : ids
+    sources : community -> ids of the first chunks that state something inside it
     """
 
     communities: Sequence[int]
     entities: Sequence[str]
     chunks: Sequence[str]
+    sources: Mapping[int, Sequence[str]]
+
+    @property
+    def texts(self) -> list[str]:
+        """The ids of all chunks whose texts are shown."""
+        return list(dict.fromkeys([*self.chunks, *(node for nodes in self.sources.values() for node in nodes)]))
 
 
 def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
@@ -43,6 +51,11 @@ def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
     found: GraphRAGFound | None = None if query is None else query.found
     hierarchy, names = view.hierarchy, view.entities.names
     answer = [node_id for node_id, _ in (query.answer if query else ())]
+    if found is not None:  # of a report its first source
+        reports = {
+            node_id: [child.node_id for child in node.child_nodes or ()] for node_id, node in found.derived.items()
+        }
+        answer = list(dict.fromkeys(node for node_id in answer for node in reports.get(node_id, [node_id])[:1]))
     chunks = [node_id for node_id in answer if node_id in view.graph.chunks][:_CHUNKS]
     entities = [] if found is None else [link.entity for link in found.starts]
     entities += [key for chunk in chunks for key in _ends(view, found, chunk)]
@@ -57,7 +70,8 @@ def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
     degrees = view.entities.degrees
     strongest = sorted(range(len(names)), key=lambda row: (-int(degrees[row]), names[row]))
     entities += [names[row] for row in strongest if int(hierarchy.leaf[row]) in chosen]
-    return Shown(sorted(chosen), list(dict.fromkeys(entities))[:_ENTITIES], chunks)
+    sources = {community: view.planner.plan(community).nodes[:_SOURCES] for community in chosen}
+    return Shown(sorted(chosen), list(dict.fromkeys(entities))[:_ENTITIES], chunks, sources)
 
 
 def page_of(
@@ -84,7 +98,9 @@ def page_of(
         Node(
             id=f"community {community}",
             label=shorten(planner.title(community), _LABEL, placeholder="…"),
-            text=_report_text(state, view, community),
+            text=_report_text(
+                state, view, community, [texts[node] for node in shown.sources[community] if node in texts]
+            ),
             group="report read" if community in read else "community",
             level=2 + top - int(hierarchy.level[community]),
             size=1.0 + float(hierarchy.sizes[community]) ** 0.5,
@@ -132,10 +148,13 @@ _GROUPS = (
 )
 
 
-def _report_text(state: GraphRAGState, view: GraphView, community: int) -> str:
+def _report_text(state: GraphRAGState, view: GraphView, community: int, chunks: Sequence[str]) -> str:
+    """What a community is shown with: its report, then the beginnings of its first chunks."""
     report = state.report(view, community)
-    lines = [report.title, report.summary, *(finding.text for finding in report.findings[:_STATEMENTS])]
-    return "\n".join(line for line in lines if line)
+    title = report.title if len(report.title) > _LABEL else ""  # else the label has it
+    lines = [title, report.summary, *(finding.text for finding in report.findings[:_STATEMENTS])]
+    listed = [f"Chunk: {shorten(chunk, _SNIPPET, placeholder='…')}" for chunk in chunks]
+    return "\n".join([*filter(None, lines), "", *listed]).strip()
 
 
 def _entity(view: GraphView, key: str, linked: bool, highlighted: bool, found: GraphRAGFound | None) -> Node:

@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks, names, statements, reports, and the graph that a query may see."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from llama_index.graphrag.clustering.scoped import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.judgement import Judgement
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan, extracted_report
@@ -55,6 +56,11 @@ class WrittenReport:
     nodes: tuple[str, ...]
     cache_keys: tuple[str, ...] = ()
     dropped: tuple[int, int] = (0, 0)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of the report."""
+        return count_tokens(self.report.text)
 
     def record(self) -> dict[str, Any]:
         """For storage; :meth:`from_record` reads it."""
@@ -160,11 +166,20 @@ class GraphViews:
         chunks = self.everything.graph.chunks
         kept = sorted(chunks.keys() & allowed)
         gone = chunks.keys() - allowed
-        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), self.everything.graph.same)
+        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), self._same(gone))
         sizes = Counter(chunk.scope for chunk in chunks.values())
         seen = Counter(chunk.scope for chunk in graph.chunks.values())
         whole = all(sizes[scope] == number for scope, number in seen.items())
         return replace(self.everything, graph=graph, whole=whole)
+
+    def _same(self, gone: Set[str]) -> dict[str, frozenset[tuple[str, str]]]:
+        """The pairs that were judged to be one entity by chunks alone that do not go."""
+        graph = self.everything.graph
+        found = {}
+        for document, pairs in graph.same.items():
+            hidden = {n for c in graph.documents[document] & gone for n, _ in graph.chunks[c].typed_names}
+            found[document] = frozenset(pair for pair in pairs if hidden.isdisjoint(pair))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +193,7 @@ class GraphRAGState:
     views : the graph of all chunks, and those of filtered queries
     reports : key -> the report, for reports that a summarizer wrote
     failed : key -> why writing failed, since the index was opened
+    judgements : document -> what a resolver said of the names in it
     """
 
     chunks: Snapshot
@@ -185,6 +201,7 @@ class GraphRAGState:
     views: GraphViews
     reports: Mapping[str, WrittenReport] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    judgements: Mapping[str, tuple[Judgement, ...]] = field(default_factory=dict)
 
     @property
     def everything(self) -> GraphView:
@@ -225,8 +242,17 @@ class GraphRAGState:
 
     def written(self, view: GraphView, plan: ReportPlan) -> Report | None:
         """The written report of a plan, if it rests on chunks of the view alone."""
+        found = self._written(view, plan)
+        return None if found is None else found.report
+
+    def size(self, view: GraphView, plan: ReportPlan) -> int:
+        """Tokens of a report: of a written one, or at most."""
+        found = self._written(view, plan)
+        return view.planner.size(plan) if found is None else found.tokens
+
+    def _written(self, view: GraphView, plan: ReportPlan) -> WrittenReport | None:
         found = self.reports.get(plan.key)
-        return found.report if found is not None and view.graph.chunks.keys() >= set(found.nodes) else None
+        return found if found is not None and view.graph.chunks.keys() >= set(found.nodes) else None
 
     def ordered(self, ids: Iterable[str]) -> list[str]:
         """Chunks in canonical order."""

@@ -161,12 +161,14 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         summary_tokens: int = 200,
         cluster_size: float = 10,
         sample: int = 500,
+        **parameters: Any,
     ) -> Estimate:
         """Estimate what a build asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm, sample : see :meth:`~llama_index.ragkit.DerivedIndex.estimate`
+        documents, extractor, transformations, llm, sample, parameters : see
+            :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summarizer : a summarizer that needs no LLM adds no cost
         summary_tokens : output tokens of a summary; its children are read once
         cluster_size : assumed ratio of the number of nodes of a layer to that of the layer above
@@ -182,6 +184,8 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             transformations=transformations,
             llm=llm,
             sample=sample,
+            summary_tokens=summary_tokens,
+            **parameters,
         )
         if not (summarizer or LLMSummarizer()).needs_llm:
             return work

@@ -8,9 +8,10 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import Field, field_validator
 
+from llama_index.graphrag.extraction.claims import ClaimReading
 from llama_index.graphrag.extraction.verification import checked
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
-from llama_index.graphrag.prompts import EXTRACT_PROMPT, GLEAN_PROMPT
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
+from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Record, Steps, fence, plain_text
 from llama_index.ragkit.errors import ParseError
@@ -23,6 +24,7 @@ __all__ = ["EntityExtractor", "Reading"]
 _MOST_STRENGTH = 10.0
 _SOURCES = ("source", "source_entity", "head", "from", "subject", "entity1")
 _TARGETS = ("target", "target_entity", "tail", "to", "object", "entity2")
+_CLAIMS = "Any claims or facts that could be relevant to information discovery."  # as published
 _TYPES = ("organization", "person", "geo", "event")  # as published
 
 
@@ -154,18 +156,29 @@ class EntityExtractor(NodeExtractor):
     ----------
     entity_types : named in the prompt [organization, person, geo, event, as published]
     gleanings : further calls that ask for what was missed, at least 0 [0; published 1]
+    claims : whether one more call per chunk asks for claims about the entities found: subject, object, type, status,
+        dates, and a quotation, without which in the text a claim is dropped. They are statements as all others, and
+        stand together in reports [False, as published]
+    claim_description : what counts as a claim, named in the prompt
     min_in_text : least share of the words of a name that the text must have, in [0, 1]; 0 for no check, as for
         entities that are translated [0.3: models complete names that a text does not repeat]
-    kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract" and "glean"
+    kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract", "glean" and
+        "claims"
     """
 
     method: ClassVar[str] = "graphrag"
-    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"extract": EXTRACT_PROMPT, "glean": GLEAN_PROMPT}
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
+        "extract": EXTRACT_PROMPT,
+        "glean": GLEAN_PROMPT,
+        "claims": CLAIMS_PROMPT,
+    }
     completion_tokens: ClassVar[int] = 600
     without_llm: ClassVar[str] = "extractor=CooccurrenceExtractor()"
 
     entity_types: Sequence[str] = _TYPES
     gleanings: Annotated[int, checked_count(0)] = 0
+    claims: bool = False
+    claim_description: str = _CLAIMS
     min_in_text: Annotated[float, number(0, 1)] = 0.3
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
@@ -191,20 +204,49 @@ class EntityExtractor(NodeExtractor):
             )
             entities += [entity for entity in more.entities if entity not in entities]
             relations += [relation for relation in more.relations if relation not in relations]
-        found = checked(_statements(entities, relations), text, self.min_in_text)
+        claims = (yield from self._claims(context, text, entities)) if self.claims and entities else []
+        found = checked(_statements(entities, relations, claims), text, self.min_in_text)
         dropped = {"entities": found.dropped_entities, "relations": found.dropped_relations}
+        dropped |= {"claims": found.dropped_claims} if self.claims else {}
         return {**found.statements.record(), "dropped": dropped}
 
+    def _claims(
+        self, context: ExtractionContext, text: str, entities: Sequence[EntityStatement]
+    ) -> Steps[list[ClaimStatement]]:
+        reading = yield from context.complete(
+            self.prompt("claims"),
+            parse=partial(_read_claims, text),
+            output_cls=ClaimReading,
+            text=fence([text], "text"),
+            known=fence(["\n".join(dict.fromkeys(entity.name for entity in entities))], "known"),
+            claim_description=self.claim_description,
+        )
+        return list(reading.claims)
+
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """One call, and one for each gleaning, which reads what was found so far too."""
+        """One call, one for each gleaning, which reads what was found so far too, and one for claims."""
         text, reply = count(plain_text(node)), self.completion_tokens
         work = Estimate(1, count(self.prompt("extract").get_template()) + text, reply)
         glean = count(self.prompt("glean").get_template()) + text
-        return sum((Estimate(1, glean + reply * (i + 1), reply) for i in range(self.gleanings)), work)
+        work = sum((Estimate(1, glean + reply * (i + 1), reply) for i in range(self.gleanings)), work)
+        claims = Estimate(1, count(self.prompt("claims").get_template()) + text + reply // 2, reply)
+        return work + claims if self.claims else work
 
 
-def _statements(entities: Sequence[EntityStatement], relations: Sequence[RelationStatement]) -> ChunkStatements:
-    return ChunkStatements("", "", entities=tuple(entities), relations=tuple(relations))
+def _statements(
+    entities: Sequence[EntityStatement],
+    relations: Sequence[RelationStatement],
+    claims: Sequence[ClaimStatement] = (),
+) -> ChunkStatements:
+    return ChunkStatements("", "", entities=tuple(entities), relations=tuple(relations), claims=tuple(claims))
+
+
+def _read_claims(text: str, reply: str) -> ClaimReading:
+    """The claims about a text, of which the text must have the quotation of at least one, unless there are none."""
+    reading = read_reply(reply, ClaimReading)
+    if reading.claims and not checked(_statements((), (), reading.claims), text, 0).statements.claims:
+        raise ParseError("None of the quotations in the reply is in the text.")
+    return reading
 
 
 def _read(text: str, least: float, reply: str) -> Reading:

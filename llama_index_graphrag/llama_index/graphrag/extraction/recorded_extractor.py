@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from llama_index.graphrag.extraction.published import PublishedRun, read_parquet
 from llama_index.graphrag.graph.statement import ChunkStatements
+from llama_index.graphrag.published.run import PublishedRun, read_parquet
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, plain_text
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 
@@ -26,7 +26,8 @@ class RecordedExtractor(NodeExtractor):
     Parameters
     ----------
     records : node id or text -> {"entities": [[name, type, description], ...], "relations": [[source, target,
-        description, strength], ...]}; trailing fields may be missing
+        description, strength], ...]}, with "claims": [[subject, object, type, status, start, end, description,
+        quotation], ...] if there are any; trailing fields may be missing
 
     Raises
     ------
@@ -47,7 +48,8 @@ class RecordedExtractor(NodeExtractor):
         """Add records; one of the same id or text replaces the earlier one."""
         for key, record in records.items():
             try:
-                plain = {"entities": record["entities"], "relations": record["relations"]}
+                plain = {name: record[name] for name in ("entities", "relations")}
+                plain["claims"] = record.get("claims", ())
                 self._records[_squeezed(key)] = ChunkStatements.from_record(plain, "", "").record()
             except (KeyError, TypeError) as error:
                 raise ConfigurationError(
@@ -57,7 +59,7 @@ class RecordedExtractor(NodeExtractor):
 
     @classmethod
     def from_published(cls, run: PublishedRun | str | Path, **kwargs: Any) -> "RecordedExtractor":
-        """The records of a run of the command-line tool, by text.
+        """The records of a run of the command-line tool, by the ids of its text units (:func:`published_nodes`).
 
         Parameters
         ----------

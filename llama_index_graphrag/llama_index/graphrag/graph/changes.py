@@ -1,18 +1,20 @@
 """How a statement graph changes when chunks come and go."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from llama_index.graphrag.graph.resolution import short_forms
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
-from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, majority, resolved
+from llama_index.graphrag.graph.candidates import types_in
+from llama_index.graphrag.graph.resolution import representatives, short_forms
+from llama_index.graphrag.graph.statement import AnyStatement, ChunkStatements
+from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, resolved
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["GraphChange", "changed", "statement_graph"]
 
 T = TypeVar("T")
+Pairs = frozenset[tuple[str, str]]
 
 _BYTES_A_TOKEN = 4  # of UTF-8: an estimate that depends on no tokenizer
 
@@ -32,17 +34,22 @@ class GraphChange:
     rewritten: tuple[ChunkStatements, ...] = ()
 
 
-def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, str] | None = None) -> StatementGraph:
+def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs] | None = None) -> StatementGraph:
     """The graph of these chunks; they may come in any order.
 
     Parameters
     ----------
-    same : see :func:`~llama_index.graphrag.graph.resolution.representatives`
+    same : see :func:`changed`
     """
-    return changed(StatementGraph(same=dict(same or {})), added=chunks).graph
+    return changed(StatementGraph(), added=chunks, same=same).graph
 
 
-def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[ChunkStatements] = ()) -> GraphChange:
+def changed(
+    graph: StatementGraph,
+    removed: Iterable[str] = (),
+    added: Iterable[ChunkStatements] = (),
+    same: Mapping[str, Pairs] | None = None,
+) -> GraphChange:
     """The graph with some chunks removed and others added.
 
     The time is that of the change and of the documents that it touches, whose names are resolved anew, and of copying
@@ -52,6 +59,8 @@ def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[
     ----------
     removed : ids of chunks; unknown ones have no effect
     added : a chunk whose id is known replaces the old one
+    same : document -> pairs of normalised names that are one entity in it, which replace those that are known of this
+        document; of the other documents those are kept whose names are still there
 
     Raises
     ------
@@ -77,11 +86,20 @@ def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[
         chunks[chunk.chunk_id] = chunk
         members.setdefault(chunk.document, set(graph.documents.get(chunk.document, ()))).add(chunk.chunk_id)
 
-    documents, short = dict(graph.documents), dict(graph.short)
+    for document in same or {}:
+        if document in graph.documents:
+            members.setdefault(document, set(graph.documents[document]))
+
+    documents, short, judged = dict(graph.documents), dict(graph.short), dict(graph.same)
     again: set[str] = set()  # chunks that stay, with names that stand for other entities than before
     for document, ids in members.items():
         here = [chunks[chunk_id] for chunk_id in ids]
-        before, after = graph.short.get(document, {}), _short_forms(here)
+        types = types_in(here)
+        pairs = (same or {}).get(document, graph.same.get(document, frozenset()))
+        pairs = frozenset(pair for pair in pairs if types.keys() >= set(pair))
+        before, after = graph.short.get(document, {}), short_forms(types)
+        if pairs:
+            after = representatives([*after.items(), *pairs])
         moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
         if moved:
             again.update(
@@ -89,6 +107,7 @@ def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[
             )
         _put(documents, document, frozenset(ids))
         _put(short, document, after)
+        _put(judged, document, pairs)
 
     index = _Index(graph)
     for chunk_id in out | again:
@@ -97,7 +116,7 @@ def changed(graph: StatementGraph, removed: Iterable[str] = (), added: Iterable[
     for chunk_id in new.keys() | again:
         index.add(chunks[chunk_id], short.get(chunks[chunk_id].document, {}))
     entities, links = index.finished()
-    after_write = StatementGraph(chunks, documents, graph.same, short, entities, links)
+    after_write = StatementGraph(chunks, documents, judged, short, entities, links)
     return GraphChange(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)))
 
 
@@ -114,15 +133,6 @@ def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStat
     return {chunk_id: chunk for chunk_id, chunk in left.items() if chunk != graph.chunks[chunk_id]}
 
 
-def _short_forms(chunks: Iterable[ChunkStatements]) -> dict[str, str]:
-    """The short forms in a document, each name with the type that most of the document's chunks give it."""
-    given: dict[str, list[str]] = defaultdict(list)
-    for chunk in chunks:
-        for name, kind in chunk.typed_names:
-            given[name].append(kind.casefold())
-    return short_forms({name: majority(kinds) for name, kinds in given.items()})
-
-
 def _put(values: dict[str, T], key: str, value: T) -> None:
     """Keep a value, or nothing where it is empty."""
     if value:
@@ -135,7 +145,6 @@ class _Index:
     """Entities and links being edited; what is not touched is shared with the old graph."""
 
     def __init__(self, graph: StatementGraph) -> None:
-        self._same = graph.same
         self._entities: dict[str, Occurrences] = dict(graph.entities)
         self._links: dict[str, Mapping[str, Occurrences]] = dict(graph.links)
         self._own_entities: dict[str, dict[str, int]] = {}
@@ -144,7 +153,7 @@ class _Index:
 
     def add(self, chunk: ChunkStatements, short: Mapping[str, str]) -> None:
         """Count a chunk in."""
-        found = list(resolved(chunk, self._same, short))
+        found = list(resolved(chunk, short))
         repeated = Counter(statement.description for _, statement in found)
         for keys, statement in found:
             tokens = _tokens(statement, repeated[statement.description] if statement.description else 1)
@@ -155,7 +164,7 @@ class _Index:
 
     def remove(self, chunk: ChunkStatements, short: Mapping[str, str]) -> None:
         """Count a chunk out."""
-        for keys, _ in resolved(chunk, self._same, short):
+        for keys, _ in resolved(chunk, short):
             for key in keys:
                 self._entity(key).pop(chunk.chunk_id, None)
             if len(keys) == 2:
@@ -194,7 +203,7 @@ def _count(where: dict[str, int], chunk_id: str, tokens: int) -> None:
     where[chunk_id] = where.get(chunk_id, 0) + tokens
 
 
-def _tokens(statement: EntityStatement | RelationStatement, sharing: int) -> int:
+def _tokens(statement: AnyStatement, sharing: int) -> int:
     """Tokens of a statement, at least 1; several statements of a chunk with one description share its tokens."""
     names = sum(len(name.encode()) for name in statement.names)
     return -(-names // _BYTES_A_TOKEN) + -(-len(statement.description.encode()) // (_BYTES_A_TOKEN * sharing))

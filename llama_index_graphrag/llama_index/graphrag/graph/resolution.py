@@ -5,7 +5,8 @@
    "Scrooge" of "Ebenezer Scrooge", where no "Uncle Scrooge" is named beside. A longer name that adds a function word
    or a genitive is about another entity: "Scrooge's nephew", "Mother of Scrooge". Other things are not named so: a
    "door" is no "street door", and "Project Gutenberg" no "Project Gutenberg Literary Archive Foundation".
-3. Further pairs, found by vectors or by a language model, are given as data (:func:`representatives`).
+3. Further pairs of one document, judged by vectors or by a language model, are given as data
+   (:func:`representatives`).
 
 Source: the published pipeline joins names that are equal in upper case and nothing else. That communities unite the
 names of one entity does not hold on its own recorded run.

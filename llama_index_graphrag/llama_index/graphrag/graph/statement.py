@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from llama_index.ragkit.text.mentions import normalise
 
 __all__ = [
+    "AnyStatement",
     "ChunkStatements",
+    "ClaimStatement",
     "EntityStatement",
     "RelationStatement",
     "Statement",
@@ -118,6 +120,61 @@ class RelationStatement(NamedTuple):
         return self.description if named else f"{ends}: {self.description}"
 
 
+class ClaimStatement(NamedTuple):
+    """A claim that a chunk makes about an entity.
+
+    Attributes
+    ----------
+    subject, object : names of entities; the object may be empty
+    type : such as "bribery"; may be empty
+    status : "true", "false" or "suspected", as the chunk has it; may be empty
+    start, end : when it was so, as written, such as "2015-01-01"; may be empty
+    said : the claim in a sentence
+    quotation : of the chunk; may be empty
+    """
+
+    subject: str
+    object: str = ""
+    type: str = ""
+    status: str = ""
+    start: str = ""
+    end: str = ""
+    said: str = ""
+    quotation: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of subject and object, if any."""
+        return (self.subject, self.object) if self.object else (self.subject,)
+
+    @property
+    def merged_from(self) -> tuple[str, ...]:
+        """A claim is of one chunk."""
+        return ()
+
+    @property
+    def description(self) -> str:
+        """Type, status and dates, the claim, and the quotation.
+
+        >>> ClaimStatement("A", "", "fraud", "suspected", "2015", "", "A hid it.", "it was hidden").description
+        'Claim (fraud, suspected, from 2015): A hid it. "it was hidden"'
+        """
+        dates = [f"{word} {date}" for word, date in (("from", self.start), ("to", self.end)) if date]
+        about = ", ".join(filter(None, (self.type, self.status, " ".join(dates))))
+        quoted = f'"{self.quotation}"' if self.quotation else ""
+        return f"Claim{f' ({about})' if about else ''}: " + " ".join(filter(None, (self.said, quoted)))
+
+    @property
+    def text(self) -> str:
+        """The statement as a line of text: the description, after the names where it does not contain them."""
+        words = f" {normalise(self.description)} "
+        named = all(f" {normalise(name)} " in words for name in self.names)
+        return self.description if named else f"{' - '.join(self.names)}: {self.description}"
+
+
+AnyStatement = EntityStatement | RelationStatement | ClaimStatement
+
+
 @dataclass(frozen=True)
 class ChunkStatements:
     """Everything that one chunk states.
@@ -128,7 +185,7 @@ class ChunkStatements:
     text_hash : hash of the text of the node, which identifies its statements by content
     document_id : id of its source document; empty for a node without one, which then stands alone
     position : place of the chunk in its document, at least 0
-    entities, relations : in the order of the extraction
+    entities, relations, claims : in the order of the extraction
     scope : printable; chunks of different scopes share no entity
     """
 
@@ -139,6 +196,7 @@ class ChunkStatements:
     entities: tuple[EntityStatement, ...] = ()
     relations: tuple[RelationStatement, ...] = ()
     scope: str = ""
+    claims: tuple[ClaimStatement, ...] = ()
 
     @property
     def order(self) -> tuple[str, str, int, str]:
@@ -151,9 +209,9 @@ class ChunkStatements:
         return scoped(self.scope, self.document_id or self.chunk_id)
 
     @property
-    def all_statements(self) -> tuple[EntityStatement | RelationStatement, ...]:
-        """Entities, then relations."""
-        return *self.entities, *self.relations
+    def all_statements(self) -> tuple[AnyStatement, ...]:
+        """Entities, then relations, then claims."""
+        return *self.entities, *self.relations, *self.claims
 
     @cached_property
     def normal_names(self) -> tuple[tuple[str, ...], ...]:
@@ -177,7 +235,7 @@ class ChunkStatements:
 
     @property
     def typed_names(self) -> Iterator[tuple[str, str]]:
-        """Normalised name and type of each entity, as often as they are given; the ends of relations have no type."""
+        """Normalised name and type of each entity, as often as they are given; relations and claims give no type."""
         for names, statement in zip(self.normal_names, self.all_statements, strict=True):
             for name in filter(None, names):
                 yield name, statement.type if isinstance(statement, EntityStatement) else ""
@@ -196,8 +254,9 @@ class ChunkStatements:
         return replace(self, entities=entities, relations=relations)
 
     def record(self) -> dict[str, Any]:
-        """Entities and relations as plain lists, for storage; :meth:`from_record` reads it back."""
-        return {"entities": list(map(_row, self.entities)), "relations": list(map(_row, self.relations))}
+        """Entities, relations and claims, if any, as plain lists, for storage; :meth:`from_record` reads it back."""
+        plain = {"entities": list(map(_row, self.entities)), "relations": list(map(_row, self.relations))}
+        return {**plain, "claims": list(map(list, self.claims))} if self.claims else plain
 
     @classmethod
     def from_record(
@@ -212,7 +271,8 @@ class ChunkStatements:
         """Read what :meth:`record` gave; trailing fields may be missing."""
         entities = [EntityStatement(*row[:3], *(tuple(merged) for merged in row[3:])) for row in record["entities"]]
         relations = [RelationStatement(*row[:4], *(tuple(merged) for merged in row[4:])) for row in record["relations"]]
-        return cls(chunk_id, text_hash, document_id, position, tuple(entities), tuple(relations), scope)
+        claims = tuple(ClaimStatement(*row) for row in record.get("claims", ()))
+        return cls(chunk_id, text_hash, document_id, position, tuple(entities), tuple(relations), scope, claims)
 
 
 def _row(statement: EntityStatement | RelationStatement) -> list[Any]:
@@ -231,8 +291,9 @@ class Statement(NamedTuple):
     chunk_id : id of the node that states it
     entities : keys of the entities that it is about: one, or the two ends of a relation
     text : one line
-    strength : of a relation; 0 for a statement about one entity
+    strength : of a relation; 0 for other statements
     order : canonical order of statements
+    is_claim : whether it is a :class:`ClaimStatement`
     """
 
     id: str
@@ -241,6 +302,7 @@ class Statement(NamedTuple):
     text: str
     strength: float
     order: tuple[str, str, int, str, int]
+    is_claim: bool = False
 
 
 def digest(*parts: Any) -> str:

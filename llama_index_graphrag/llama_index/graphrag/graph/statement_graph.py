@@ -9,7 +9,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.graphrag.graph.statement import (
+    AnyStatement,
     ChunkStatements,
+    ClaimStatement,
     EntityStatement,
     RelationStatement,
     Statement,
@@ -35,9 +37,7 @@ def majority(values: Iterable[str]) -> str:
     return min(counts, key=lambda value: (-counts[value], value), default="")
 
 
-def resolved(
-    chunk: ChunkStatements, same: Mapping[str, str], short: Mapping[str, str]
-) -> Iterator[tuple[tuple[str, ...], EntityStatement | RelationStatement]]:
+def resolved(chunk: ChunkStatements, short: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], AnyStatement]]:
     """The statements of a chunk with the entities that they are about.
 
     A relation whose ends are one entity is about that entity alone. A name without letters and digits is no entity;
@@ -45,7 +45,7 @@ def resolved(
 
     Parameters
     ----------
-    same, short : normalised name -> the name that stands for it, everywhere and in the document of the chunk
+    short : normalised name -> the name that stands for it in the document of the chunk
 
     Yields
     ------
@@ -53,8 +53,7 @@ def resolved(
     """
     for names, statement in zip(chunk.normal_names, chunk.all_statements, strict=True):
         if all(names):
-            full = (short.get(name, name) for name in names)
-            yield tuple(dict.fromkeys(scoped(chunk.scope, same.get(name, name)) for name in full)), statement
+            yield tuple(dict.fromkeys(scoped(chunk.scope, short.get(name, name)) for name in names)), statement
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,15 @@ class StatementGraph:
     ----------
     chunks : chunk id -> what it states
     documents : document -> ids of its chunks
-    same : normalised name -> the name that stands for it, by other evidence than the rules on names
-    short : document -> the short forms within it
+    same : document -> pairs of normalised names in it that a resolver judged to be one entity, each sorted
+    short : document -> normalised name -> the name that stands for it there, by rules and by these pairs
     entities : key -> where it is named
     links : key -> key -> where the pair is stated; symmetric, without loops
     """
 
     chunks: Mapping[str, ChunkStatements] = field(default_factory=dict)
     documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    same: Mapping[str, str] = field(default_factory=dict)
+    same: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     short: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     entities: Mapping[str, Occurrences] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, Occurrences]] = field(default_factory=dict)
@@ -86,7 +85,7 @@ class StatementGraph:
         """The entity that a name stands for in a document; empty for a name without letters and digits."""
         normal = normalise(name)
         full = self.short.get(document, {}).get(normal, normal)
-        return full and scoped(scope_of(document), self.same.get(full, full))
+        return full and scoped(scope_of(document), full)
 
     # -- statements ---------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class StatementGraph:
         """The statements of a chunk, in their order."""
         if chunk_id not in self._statements:
             chunk = self.chunks[chunk_id]
-            about = resolved(chunk, self.same, self.short.get(chunk.document, {}))
+            about = resolved(chunk, self.short.get(chunk.document, {}))
             self._statements[chunk_id] = [
                 Statement(
                     id=identity,
@@ -103,6 +102,7 @@ class StatementGraph:
                     text=text,
                     strength=statement.strength if isinstance(statement, RelationStatement) else 0.0,
                     order=(*chunk.order, index),
+                    is_claim=isinstance(statement, ClaimStatement),
                 )
                 for index, ((keys, statement), (identity, text)) in enumerate(zip(about, chunk.identified, strict=True))
             ]
@@ -151,10 +151,10 @@ class StatementGraph:
         given = self._given(key)
         return list(dict.fromkeys(e.description for e in given if isinstance(e, EntityStatement) and e.description))
 
-    def _given(self, key: str, allowed: Container[str] | None = None) -> Iterator[EntityStatement | RelationStatement]:
+    def _given(self, key: str, allowed: Container[str] | None = None) -> Iterator[AnyStatement]:
         """The statements about an entity as extracted, in canonical order."""
         where = (self.chunks[c] for c in self.entities.get(key, ()) if allowed is None or c in allowed)
         for chunk in sorted(where, key=lambda chunk: chunk.order):
-            for keys, statement in resolved(chunk, self.same, self.short.get(chunk.document, {})):
+            for keys, statement in resolved(chunk, self.short.get(chunk.document, {})):
                 if key in keys:
                     yield statement

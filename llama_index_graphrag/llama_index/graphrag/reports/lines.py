@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from llama_index.graphrag.graph.statement import Statement
 
-__all__ = ["ReportLine", "fitting", "ranked_lines", "salience"]
+__all__ = ["ReportLine", "fitting", "grouped", "ranked_lines", "salience"]
 
 
 class ReportLine(NamedTuple):
@@ -18,12 +18,14 @@ class ReportLine(NamedTuple):
     entities : keys of the entities that it is about, sorted
     statements : ids of the statements, in canonical order, repeated where several chunks state the same
     nodes : ids of the nodes that state it, in canonical order, each once
+    is_claim : whether it is a claim
     """
 
     text: str
     entities: tuple[str, ...]
     statements: tuple[str, ...]
     nodes: tuple[str, ...]
+    is_claim: bool = False
 
 
 def ranked_lines(statements: Iterable[Statement]) -> list[ReportLine]:
@@ -58,9 +60,15 @@ def ranked_lines(statements: Iterable[Statement]) -> list[ReportLine]:
             tuple(sorted({entity for statement in same[text] for entity in statement.entities})),
             tuple(statement.id for statement in same[text]),
             tuple(dict.fromkeys(statement.chunk_id for statement in same[text])),
+            any(statement.is_claim for statement in same[text]),
         )
         for text in sorted(same, key=lambda text: (importance(text), same[text][0].order))
     ]
+
+
+def grouped(lines: Iterable[ReportLine]) -> list[ReportLine]:
+    """The same lines, claims after the others."""
+    return sorted(lines, key=lambda line: line.is_claim)
 
 
 def salience(lines: Iterable[ReportLine]) -> dict[str, int]:

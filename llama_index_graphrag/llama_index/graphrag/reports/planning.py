@@ -12,6 +12,8 @@ above the document. Ids of nodes have no part in a key.
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.config import GraphRAGConfig
@@ -19,7 +21,7 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement import Statement, bare, digest
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.extractive import covering_lines
-from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
+from llama_index.graphrag.reports.lines import ReportLine, fitting, grouped, ranked_lines, salience
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
 from llama_index.ragkit.text.mentions import normalise
 
@@ -168,7 +170,7 @@ def extracted_report(planner: Planner, community: int) -> Report:
     """The report of a community without a model: its statements, or those that cover its entities best."""
     plan, lines = planner.plan(community), planner.lines(community)
     chosen = lines if plan.verbatim else covering_lines(lines, planner.config.report_tokens, planner.count)
-    findings = tuple(Finding(line.text, line.nodes) for line in chosen)
+    findings = tuple(Finding(line.text, line.nodes) for line in grouped(chosen))
     form: ReportForm = "statements" if plan.verbatim else "extract"
     return Report(plan.key, planner.title(community), "", findings, form, left_out=len(lines) - len(chosen))
 
@@ -183,7 +185,8 @@ def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[l
     Returns
     -------
     lines, each with its number before it: the findings of the children's reports under their titles, then the lines of
-    the community; number -> ids of nodes, for :func:`~llama_index.graphrag.reports.report.check_findings`
+    the community, claims under a title of their own; number -> ids of nodes, for
+    :func:`~llama_index.graphrag.reports.report.check_findings`
     """
     shown: list[str] = []
     sources: dict[int, tuple[str, ...]] = {}
@@ -196,8 +199,11 @@ def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[l
         shown.append(reports[child.key].title)
         for finding in reports[child.key].findings:
             show(*finding)
-    for line in plan.lines:
-        show(line.text, line.nodes)
+    for is_claim, lines in groupby(grouped(plan.lines), attrgetter("is_claim")):
+        if is_claim:
+            shown.append("Claims:")
+        for line in lines:
+            show(line.text, line.nodes)
     return shown, sources
 
 

@@ -1,19 +1,22 @@
 """The course of a search that asks follow-up questions: what is asked next, and when it ends.
 
-The published search starts from an answer made of the reports nearest to a hypothetical one, then asks up to 20
+The published search starts from five answers made of the reports nearest to a hypothetical one, then asks up to 20
 follow-up questions in each of 3 rounds, in an order that is not seeded, and ends after the rounds. Here a round asks
 the follow-ups of the best answers first, none twice, and the search also ends when a round brings no new node, or when
 only the call for the answer is left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 from llama_index.graphrag.config import DriftConfig
 from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["Drift", "DriftAnswer"]
+
+T = TypeVar("T")
 
 
 class DriftAnswer(NamedTuple):
@@ -52,6 +55,17 @@ class Drift:
     round: int = 0
     ended: str = ""
 
+    def primer_batches(self, reports: Sequence[T]) -> list[Sequence[T]]:
+        """The first reports, divided among calls that leave one for the answer: consecutive ones, as published.
+
+        >>> Drift(DriftConfig(primer_reports=5, primer_calls=2)).primer_batches("abcdefg")
+        ['abc', 'de']
+        """
+        used = reports[: self.config.primer_reports]
+        count = min(self.config.primer_calls, max(1, self.config.max_calls - 1 - self.calls), len(used))
+        ends = [-(-i * len(used) // count) for i in range(count + 1)]
+        return [used[start:end] for start, end in pairwise(ends)]
+
     def next_questions(self) -> tuple[str, ...]:
         """The follow-ups of the next round: of the best answers first, none that was asked; empty at the end."""
         room = min(self.config.follow_ups, self.config.max_calls - 1 - self.calls)
@@ -74,7 +88,7 @@ class Drift:
         """
         new = tuple(sorted(answers, key=lambda answer: (answer.question, answer)))
         seen = {node for answer in self.answers for node in answer.nodes}
-        first = not self.calls
+        first = not self.answers
         after = replace(
             self,
             answers=self.answers + new,

@@ -43,16 +43,14 @@ class Link:
 def known_names(graph: StatementGraph) -> dict[str, tuple[str, ...]]:
     """Every name in the graph, normalised, with the sorted keys of the entities that it may stand for.
 
-    A short form stands for the entities that it stands for in some document.
+    A short form, or a name that was merged, stands for the entities that it stands for in some document.
     """
     names: dict[str, set[str]] = defaultdict(set)
     for key in graph.entities:
         names[bare(key)].add(key)
     for document, short in graph.short.items():
         for name, full in short.items():
-            names[name].add(scoped(scope_of(document), graph.same.get(full, full)))
-    for name, full in graph.same.items():
-        names[name] |= names.get(full, set())
+            names[name].add(scoped(scope_of(document), full))
     return {name: tuple(sorted(keys & graph.entities.keys())) for name, keys in names.items()}
 
 

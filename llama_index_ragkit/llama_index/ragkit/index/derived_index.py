@@ -57,7 +57,7 @@ __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
 # `load_indices_from_storage` passes its keywords to each index in the context, so a loaded index ignores those that
 # another kind needs, and only those.
-_OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering"}
+_OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering", "resolver"}
 _OF_RESOURCES = frozenset({"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache"})
 
 
@@ -598,6 +598,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         transformations: list[TransformComponent] | None = None,
         llm: LLM | None = None,
         sample: int = 500,
+        **parameters: Any,
     ) -> Estimate:
         """Estimate what a build over documents asks of the LLM and of the embedding model, without calling either.
 
@@ -608,29 +609,43 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         Parameters
         ----------
         documents : the documents of the index
-        extractor, summarizer, transformations : as passed to the index, with otherwise default parameters
+        extractor, summarizer, transformations : as passed to the index
         llm : its system prompt counts too
         sample : largest number of chunks that are built over; more take longer
+        parameters : of the method, as passed to the index; those that decide what is embedded count
 
         Returns
         -------
         Calls, prompt tokens and reply tokens, without retries and with an empty cache; embedded texts and tokens.
+
+        Raises
+        ------
+        TypeError
+            If the method has no parameter of a name.
         """
         cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return work + cls._embedding_work(nodes, extractor, summarizer, sample)
+        return work + cls._embedding_work(nodes, extractor, summarizer, sample, parameters)
 
     @classmethod
     def _embedding_work(
-        cls, nodes: Sequence[BaseNode], extractor: NodeExtractor | None, summarizer: Summarizer | None, sample: int
+        cls,
+        nodes: Sequence[BaseNode],
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        sample: int,
+        parameters: Mapping[str, Any],
     ) -> Estimate:
         """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        check_keywords(
+            f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_RESOURCES - {"vector_store"}
+        )
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
         derives = len(cls.space_names) > 1
-        run = DryRun(cls, reads, cls.rule_extractor, writes) if derives else None
+        run = DryRun(cls, reads, cls.rule_extractor, writes, parameters) if derives else None
         return embedding_work(nodes, run, check_count("sample", sample, 1))
 
 

@@ -6,8 +6,8 @@ texts that share words are near, as for a real model, so that clusters have size
 """
 
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,14 @@ class DryRun:
     extractor : that of the build, if the method has one
     rules : makes the extractor without an LLM that stands in for one with; None if the method has none
     summarizer : that of the build, if the method has one
+    parameters : further keywords of the build; components that need an LLM are left out
     """
 
     build: Callable[..., Any]
     extractor: NodeExtractor | None
     rules: Callable[[], NodeExtractor] | None
     summarizer: Summarizer | None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
@@ -56,7 +58,7 @@ class DryRun:
 
     def components(self) -> dict[str, Any] | None:
         """The keywords of the build; None if it cannot do without an LLM."""
-        parts: dict[str, Any] = {}
+        parts = {name: part for name, part in self.parameters.items() if not getattr(part, "needs_llm", False)}
         if self.extractor is not None:
             if self.extractor.needs_llm and self.rules is None:
                 return None

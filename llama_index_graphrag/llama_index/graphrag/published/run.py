@@ -11,17 +11,39 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extras import need
 
-__all__ = ["PublishedCommunity", "PublishedReport", "PublishedRun", "citations", "read_parquet", "read_published"]
+__all__ = [
+    "PublishedCommunity",
+    "PublishedReport",
+    "PublishedRow",
+    "PublishedRun",
+    "citations",
+    "read_parquet",
+    "read_published",
+    "without_citations",
+]
 
 _TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
-_CITED = re.compile(r"\[Data:([^\]]*)\]")
+_CITED = re.compile(r"\s*\[Data:([^\]]*)\]")
 _LIST = re.compile(r"(\w+)\s*\(([^)]*)\)")
+
+
+class PublishedRow(NamedTuple):
+    """An entity or a relation, which reports cite by its number.
+
+    Attributes
+    ----------
+    names : of the entity, or of the two ends
+    units : ids of the text units that state it
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -70,11 +92,13 @@ class PublishedRun:
     ----------
     chunks : what each text unit states; their ids are those of the units
     texts : id of a unit -> its text
-    communities, reports : by number
+    entities, relations, communities, reports : by number
     """
 
     chunks: tuple[ChunkStatements, ...]
     texts: Mapping[str, str]
+    entities: Mapping[int, PublishedRow]
+    relations: Mapping[int, PublishedRow]
     communities: Mapping[int, PublishedCommunity]
     reports: Mapping[int, PublishedReport]
 
@@ -124,14 +148,14 @@ def _read(tables: Mapping[str, list[Mapping[str, Any]]]) -> PublishedRun:
     entities: dict[str, list[EntityStatement]] = {unit: [] for unit in units}
     relations: dict[str, list[RelationStatement]] = {unit: [] for unit in units}
     for row in tables["entities"]:
-        named, merged = _units(row, units)
-        entity = EntityStatement(row["title"], row["type"] or "", row["description"] or "", merged)
+        named = _units(row, units)
+        entity = EntityStatement(row["title"], row["type"] or "", row["description"] or "", _merged(named))
         for unit in named:
             entities[unit].append(entity)
     for row in tables["relationships"]:
-        named, merged = _units(row, units)
+        named = _units(row, units)
         strength = float(row["weight"]) / max(1, len(named))  # the weight is the sum over the units
-        relation = RelationStatement(row["source"], row["target"], row["description"] or "", strength, merged)
+        relation = RelationStatement(row["source"], row["target"], row["description"] or "", strength, _merged(named))
         for unit in named:
             relations[unit].append(relation)
     chunks = tuple(
@@ -139,26 +163,36 @@ def _read(tables: Mapping[str, list[Mapping[str, Any]]]) -> PublishedRun:
             unit,
             sha256(row["text"].encode()).hexdigest(),
             str(row.get("document_id") or (row.get("document_ids") or [""])[0]),
-            int(row["human_readable_id"]),
+            _number(row),
             tuple(entities[unit]),
             tuple(relations[unit]),
         )
         for unit, row in units.items()
     )
-    numbers = [{row["id"]: int(row["human_readable_id"]) for row in tables[t]} for t in ("entities", "relationships")]
+    numbers = [{row["id"]: _number(row) for row in tables[t]} for t in ("entities", "relationships")]
     titles = {row["id"]: row["title"] for row in tables["entities"]}
     return PublishedRun(
         chunks,
         {unit: row["text"] for unit, row in units.items()},
+        {_number(row): PublishedRow((row["title"],), _units(row, units)) for row in tables["entities"]},
+        {_number(r): PublishedRow((r["source"], r["target"]), _units(r, units)) for r in tables["relationships"]},
         {int(row["community"]): _community(row, titles, *numbers) for row in tables["communities"]},
         {int(row["community"]): _report(row) for row in tables["community_reports"]},
     )
 
 
-def _units(row: Mapping[str, Any], units: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
-    """The known text units of a row, and what to note of them as the sources of its description."""
-    named = [unit for unit in dict.fromkeys(row["text_unit_ids"]) if unit in units]
-    return named, tuple(named) if len(named) > 1 else ()
+def _units(row: Mapping[str, Any], units: Mapping[str, Any]) -> tuple[str, ...]:
+    """The known text units of a row."""
+    return tuple(unit for unit in dict.fromkeys(row["text_unit_ids"]) if unit in units)
+
+
+def _merged(units: tuple[str, ...]) -> tuple[str, ...]:
+    """What to note of text units as the sources of a description."""
+    return units if len(units) > 1 else ()
+
+
+def _number(row: Mapping[str, Any]) -> int:
+    return int(row["human_readable_id"])
 
 
 def _community(
@@ -199,3 +233,12 @@ def citations(text: str) -> list[tuple[str, int]]:
         for table, numbers in _LIST.findall(cited)
         for number in re.findall(r"\d+", numbers)
     ]
+
+
+def without_citations(text: str) -> str:
+    """A published text without the numbers of records that it cites.
+
+    >>> without_citations("He changes [Data: Entities (4, 17)]. It snows.")
+    'He changes. It snows.'
+    """
+    return _CITED.sub("", text).strip()

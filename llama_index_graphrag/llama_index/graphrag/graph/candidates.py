@@ -1,0 +1,130 @@
+"""Pairs of names in one document that may be the same entity, to be judged by a resolver.
+
+Two names are candidates if most statements of the document give them the same type, or none, if the cosine of their
+vectors reaches a threshold, and if they have the same numbers: "Chapter 3" is no "Chapter 4". Names that the rules of
+:mod:`llama_index.graphrag.graph.resolution` join are none.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.graphrag.graph.resolution import short_forms
+from llama_index.graphrag.graph.statement import ChunkStatements, digest
+from llama_index.graphrag.graph.statement_graph import majority
+from llama_index.ragkit.vectors.kernels import pair_cosines
+from llama_index.ragkit.vectors.pairs import pairs_within
+
+__all__ = ["CandidatePair", "DocumentNames", "types_in"]
+
+Floats = NDArray[np.float32]
+
+_LINES = 3  # statements about a name that a resolver is shown
+_NUMBER = re.compile(r"\d+")
+
+
+class CandidatePair(NamedTuple):
+    """Two names that may be the same entity, and all that a resolver may know of them.
+
+    Attributes
+    ----------
+    names : normalised, sorted
+    spellings : as most statements spell them
+    kind : their type in lower case; empty for none
+    lines : the first statements about each
+    """
+
+    names: tuple[str, str]
+    spellings: tuple[str, str]
+    kind: str
+    lines: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def key(self) -> str:
+        """Hash of what is known, by which a judgement is kept."""
+        return digest(*self)
+
+
+def types_in(chunks: Iterable[ChunkStatements]) -> dict[str, str]:
+    """Each normalised name in some chunks with the type, in lower case, that most of their statements give it."""
+    given: dict[str, list[str]] = defaultdict(list)
+    for chunk in chunks:
+        for name, kind in chunk.typed_names:
+            given[name].append(kind.casefold())
+    return {name: majority(kinds) for name, kinds in given.items()}
+
+
+@dataclass(frozen=True)
+class DocumentNames:
+    """The names in one document.
+
+    Attributes
+    ----------
+    types : normalised name -> type; see :func:`types_in`
+    spellings : normalised name -> spelling in most statements
+    lines : normalised name -> the first statements about it, in canonical order
+    """
+
+    types: Mapping[str, str]
+    spellings: Mapping[str, str]
+    lines: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, chunks: Iterable[ChunkStatements]) -> "DocumentNames":
+        """The names in the chunks of a document, given in any order."""
+        ordered = sorted(chunks, key=lambda chunk: chunk.order)
+        spelled: dict[str, list[str]] = defaultdict(list)
+        lines: dict[str, list[str]] = defaultdict(list)
+        for chunk in ordered:
+            given = zip(chunk.normal_names, chunk.all_statements, strict=True)
+            kept = [(names, statement) for names, statement in given if all(names)]
+            for (names, statement), (_, text) in zip(kept, chunk.identified, strict=True):
+                for name, spelling in zip(names, statement.names, strict=True):
+                    spelled[name].append(spelling)
+                    if text != spelling and text not in lines[name] and len(lines[name]) < _LINES:
+                        lines[name].append(text)
+        return cls(
+            types_in(ordered),
+            {name: majority(spellings) for name, spellings in spelled.items()},
+            {name: tuple(lines[name]) for name in spelled},
+        )
+
+    def pair(self, one: str, other: str) -> CandidatePair | None:
+        """Two names as candidates, whatever their vectors are; None if they cannot be."""
+        first, second = sorted((one, other))
+        if first not in self.types or second not in self.types or self.types[first] != self.types[second]:
+            return None
+        if sorted(_NUMBER.findall(first)) != sorted(_NUMBER.findall(second)):
+            return None
+        return CandidatePair(
+            (first, second),
+            (self.spellings[first], self.spellings[second]),
+            self.types[first],
+            (self.lines[first], self.lines[second]),
+        )
+
+    def candidates(self, names: Collection[str], vectors: Floats, threshold: float) -> list[CandidatePair]:
+        """The candidates among some names of the document, sorted by name.
+
+        Parameters
+        ----------
+        names : n normalised names
+        vectors : shape (n, d), their vectors
+        threshold : least cosine, in [-1, 1]
+        """
+        listed = list(names)
+        short = short_forms(self.types)
+        found = []
+        for some, others, _ in pairs_within(vectors, threshold):
+            near = pair_cosines(vectors[some], vectors[others]) >= threshold
+            for i, j in zip(some[near].tolist(), others[near].tolist(), strict=True):
+                one, other = listed[i], listed[j]
+                pair = self.pair(one, other) if short.get(one, one) != short.get(other, other) else None
+                if pair is not None:
+                    found.append(pair)
+        return sorted(found)

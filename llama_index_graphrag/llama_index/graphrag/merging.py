@@ -1,0 +1,156 @@
+"""`EntityMerging`: keeps the judgements of a resolver on the names of each document.
+
+A judgement is known by the hash of all that it was made from, a
+:class:`~llama_index.graphrag.graph.candidates.CandidatePair`: it holds while exactly this is stated, and is deleted
+with the first chunk that takes a part of it away.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from functools import partial
+
+from llama_index.graphrag.graph.candidates import CandidatePair, DocumentNames
+from llama_index.graphrag.graph.judgement import Judgement, Judgements
+from llama_index.graphrag.graph.statement import scope_of, scoped
+from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.resolvers import EntityResolver
+from llama_index.graphrag.state import name_id
+from llama_index.ragkit import Failure, FailureWatch, IndexStorage, Resources, Steps, content_id, gather, offload
+from llama_index.ragkit.steps import Outcome
+
+__all__ = ["EntityMerging"]
+
+JUDGEMENTS = "judgements"
+_WAITING = "It is not judged yet: a chunk that an earlier judgement rested on was deleted. index.retry_failed() does."
+
+
+class EntityMerging:
+    """Judges the candidates of documents, and stores what was judged.
+
+    Parameters
+    ----------
+    storage, resources : of the index; vectors of names are in the space "entities"
+    resolver : judges
+    """
+
+    def __init__(self, storage: IndexStorage, resources: Resources, resolver: EntityResolver) -> None:
+        self._storage = storage
+        self._resources = resources
+        self._resolver = resolver
+
+    def load(self, graph: StatementGraph) -> Steps[dict[str, tuple[Judgement, ...]]]:
+        """What is stored, without what no longer holds after a write that was killed."""
+        stored = yield from self._storage.records.get_all(JUDGEMENTS)
+        found: dict[str, tuple[Judgement, ...]] = {}
+        gone: dict[str, tuple[Judgement, ...]] = {}
+        for record in stored.values():
+            document = record["document"]
+            given = tuple(Judgement(**{**row, "cache_keys": tuple(row["cache_keys"])}) for row in record["judgements"])
+            names = DocumentNames.of(graph.chunks[chunk] for chunk in graph.documents.get(document, ()))
+            pairs = {judgement: names.pair(judgement.one, judgement.other) for judgement in given}
+            kept = tuple(j for j, pair in pairs.items() if pair is not None and pair.key == j.key)
+            if kept:
+                found[document] = kept
+            if len(kept) < len(given):
+                gone[document] = given
+        yield from self._store(gone, {document: found.get(document, ()) for document in gone})
+        return found
+
+    def judge(
+        self, graph: StatementGraph, known: Judgements, documents: Iterable[str], ask: bool
+    ) -> Steps[dict[str, tuple[Judgement, ...]]]:
+        """The judgements on documents after a change, stored.
+
+        Parameters
+        ----------
+        graph : with the statements after the change
+        known : before it
+        documents : those that changed
+        ask : whether a model may be asked; without, pairs that are not judged wait
+
+        Returns
+        -------
+        Judgements of all documents.
+        """
+        touched = sorted(set(documents))
+        candidates = yield from offload(lambda: {document: self._candidates(graph, document) for document in touched})
+        before = {j.key: j for document in touched for j in known.get(document, ())}
+        judged = {key for key, judgement in before.items() if judgement.same is not None}
+        asks = ask or not self._resolver.needs_llm
+        todo = {pair.key: (document, pair) for document, pairs in candidates.items() for pair in pairs}
+        fresh = yield from self._asked({key: job for key, job in todo.items() if key not in judged} if asks else {})
+        latest = {**before, **fresh}
+        after = {
+            document: tuple(latest.get(pair.key) or Judgement(*pair.names, pair.key, None, _WAITING) for pair in pairs)
+            for document, pairs in candidates.items()
+        }
+        yield from self._store(known, after)
+        return {document: given for document, given in {**known, **after}.items() if given}
+
+    def _candidates(self, graph: StatementGraph, document: str) -> list[CandidatePair]:
+        scope = scope_of(document)
+        names = DocumentNames.of(graph.chunks[chunk] for chunk in graph.documents.get(document, ()))
+        rows = self._storage.snapshot("entities")
+        listed = sorted(name for name in names.types if name_id(scoped(scope, name)) in rows)
+        if len(listed) < 2:
+            return []
+        vectors = rows.vectors_of([name_id(scoped(scope, name)) for name in listed])
+        return names.candidates(listed, vectors, self._resolver.threshold)
+
+    def _asked(self, todo: Mapping[str, tuple[str, CandidatePair]]) -> Steps[dict[str, Judgement]]:
+        """New judgements by key; of a pair whose call failed, why."""
+        if not todo:
+            return {}
+        resources = self._resources
+        watch = FailureWatch("pairs of names", resources.on_error)
+        jobs = [partial(watch.run, partial(self._one, document, pair)) for document, pair in todo.values()]
+        workers = resources.num_workers if self._resolver.needs_llm else 1
+        outcomes: list[Outcome[Judgement]] = yield from gather(
+            jobs, workers, type(self._resolver).__name__, resources.show_progress
+        )
+        watch.check({f"Pair {key}": outcome for key, outcome in zip(todo, outcomes, strict=True)})
+        return {
+            key: outcome.unwrap()
+            if outcome.error is None
+            else Judgement(*pair.names, key, None, f"{type(outcome.error).__name__}: {outcome.error}")
+            for (key, (_, pair)), outcome in zip(todo.items(), outcomes, strict=True)
+        }
+
+    def _one(self, document: str, pair: CandidatePair) -> Steps[Judgement]:
+        resources = self._resources
+        same, cache_keys = yield from self._resolver.same(
+            pair, llm=resources.given_llm, cache=resources.cache, user=self._user(document, pair.key)
+        )
+        return Judgement(*pair.names, pair.key, same, "", tuple(cache_keys) if resources.cache_given else ())
+
+    def _user(self, document: str, key: str) -> str:
+        return self._storage.cache_user(content_id("judgement", document, key))
+
+    def _store(self, before: Judgements, after: Judgements) -> Steps[None]:
+        """Store the judgements of some documents, and release the entries of the cache that none of them uses."""
+        changed = {document: given for document, given in after.items() if given != before.get(document, ())}
+        empty = [content_id("judgements", document) for document, given in changed.items() if not given]
+        yield from self._storage.records.delete(JUDGEMENTS, empty)
+        records = [
+            (content_id("judgements", document), {"document": document, "judgements": list(map(asdict, given))})
+            for document, given in changed.items()
+            if given
+        ]
+        yield from self._storage.records.put(JUDGEMENTS, records)
+        uses = {
+            self._user(document, j.key): list(j.cache_keys)
+            for document, given in changed.items()
+            for j in before.get(document, ())
+            if j.cache_keys and j.key not in {kept.key for kept in given}
+        }
+        yield from self._resources.release(uses)
+
+    @staticmethod
+    def failures(judgements: Judgements) -> list[Failure]:
+        """The pairs without a judgement."""
+        return [
+            Failure(f"{j.one} / {j.other}", "resolver", j.reason)
+            for given in judgements.values()
+            for j in given
+            if j.same is None
+        ]

@@ -1,0 +1,3 @@
+"""What the published command-line pipeline wrote."""
+
+__all__: list[str] = []

@@ -1,0 +1,127 @@
+"""Reports of the command-line tool for communities of an index that are about the same.
+
+A report is taken for a community with the same entities, if everything that it was written from is still there and
+nothing was added: its text units are in the index, unchanged, and no other chunk states anything inside the community.
+Entities that only relations name have no part in this, since the tool has them in no community. What a report rests on
+are all text units of its entities and of their relations, whether it cites them or not, so that it goes with the first
+of them that is deleted.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from llama_index.graphrag.published.run import (
+    PublishedCommunity,
+    PublishedReport,
+    PublishedRow,
+    PublishedRun,
+    citations,
+    without_citations,
+)
+from llama_index.graphrag.reports.planning import ReportPlan
+from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report
+from llama_index.graphrag.state import GraphView, WrittenReport
+
+__all__ = ["ImportedReports", "published_reports"]
+
+
+class ImportedReports(NamedTuple):
+    """What became of the reports of a run.
+
+    Attributes
+    ----------
+    taken : reports that stand for a community now
+    needless : of communities that have a report already, or whose statements are shorter than a report
+    unmatched : for which there is no community of the same entities and statements
+    dropped_citations : of the reports taken: records that they cite and were not written from
+    dropped_findings : of the reports taken: findings that cite nothing else
+    """
+
+    taken: int
+    needless: int
+    unmatched: int
+    dropped_citations: int
+    dropped_findings: int
+
+
+def published_reports(
+    run: PublishedRun, view: GraphView, present: Collection[str], known: Collection[str]
+) -> tuple[dict[str, WrittenReport], ImportedReports]:
+    """The reports of a run by the keys of the communities that they fit.
+
+    Parameters
+    ----------
+    view : the index
+    present : ids of the text units that are nodes of the index, with the same text
+    known : keys of the reports that the index has
+    """
+    planner = view.planner
+    named = {key for row in run.entities.values() for key in _keys(view, row)}
+    dangling = {key for row in run.relations.values() for key in _keys(view, row)} - named
+    by_entities: dict[frozenset[str], list[int]] = defaultdict(list)
+    for community in range(len(view.hierarchy)):
+        by_entities[frozenset(planner.names(community)) - dangling].append(community)
+    touching: dict[str, list[int]] = defaultdict(list)
+    for number, row in run.relations.items():
+        for name in dict.fromkeys(row.names):
+            touching[name].append(number)
+
+    written: dict[str, WrittenReport] = {}
+    taken = needless = 0
+    for number in sorted(run.reports.keys() & run.communities.keys()):
+        community = run.communities[number]
+        keys = frozenset(key for i in community.entities for key in _keys(view, run.entities[i]))
+        shown = {i: run.relations[i] for name in community.names for i in touching[name]}
+        rows = [*(run.entities[i] for i in community.entities), *shown.values()]
+        units = {unit for row in rows for unit in row.units}
+        plans = [planner.plan(ours) for ours in by_entities.get(keys, ())]
+        plans = [plan for plan in plans if units.union(plan.nodes) <= set(present)]
+        wanted = [plan for plan in plans if not plan.verbatim and plan.key not in known and plan.key not in written]
+        needless += bool(plans and not wanted)
+        checked = _checked(run, community, run.reports[number], shown)
+        if wanted and checked.findings:
+            taken += 1
+            for plan in wanted:
+                written[plan.key] = _written(plan, run.reports[number], checked, units)
+    dropped = [sum(each.dropped[i] for each in written.values()) for i in (0, 1)]
+    return written, ImportedReports(taken, needless, len(run.reports) - taken - needless, *dropped)
+
+
+def _keys(view: GraphView, row: PublishedRow) -> set[str]:
+    """The entities that a row is about, as the index resolves its names in the documents that state it."""
+    documents = {view.graph.chunks[unit].document for unit in row.units if unit in view.graph.chunks}
+    return {view.graph.key(name, document) for name in row.names for document in documents} - {""}
+
+
+def _checked(
+    run: PublishedRun, community: PublishedCommunity, report: PublishedReport, shown: Mapping[int, PublishedRow]
+) -> CheckedFindings:
+    """The findings of a report, with the text units of what they cite.
+
+    Parameters
+    ----------
+    shown : the relations of its entities by number
+    """
+    sources = {("entities", i): run.entities[i].units for i in community.entities}
+    sources |= {("relationships", i): row.units for i, row in shown.items()}
+    findings = []
+    foreign = without_source = 0
+    for summary, explanation in report.findings:
+        cited = list(dict.fromkeys(citations(f"{summary} {explanation}")))
+        foreign += sum(record not in sources for record in cited)
+        nodes = tuple(dict.fromkeys(unit for record in cited for unit in sources.get(record, ())))
+        text = ": ".join(filter(None, map(without_citations, (summary, explanation))))
+        if nodes and text:
+            findings.append(Finding(text, nodes))
+        else:
+            without_source += 1
+    return CheckedFindings(tuple(findings), foreign, without_source)
+
+
+def _written(
+    plan: ReportPlan, report: PublishedReport, checked: CheckedFindings, units: Collection[str]
+) -> WrittenReport:
+    made = Report(plan.key, report.title, without_citations(report.summary), checked.findings, "written", report.rating)
+    nodes = tuple(sorted({*units, *plan.nodes}))
+    return WrittenReport(made, nodes, dropped=(checked.dropped_citations, checked.dropped_findings))

@@ -1,0 +1,39 @@
+"""Reading a reply that says yes or no."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from llama_index.ragkit import strip_reasoning
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.json.shapes import Reply, read_reply
+
+__all__ = ["YesNo", "read_yes_no"]
+
+
+class YesNo(Reply):
+    """A reply as an object."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "answer": ("relevant", "relevance", "isrelevant", "helps", "helpful", "same", "issame", "sameentity", "result")
+    }
+
+    answer: bool
+
+
+def read_yes_no(reply: str) -> bool:
+    """Whether a reply says yes.
+
+    Raises
+    ------
+    ParseError
+        If no line of it begins with yes or no, and it is no object that says so.
+    """
+    for line in strip_reasoning(reply).splitlines():
+        word = re.match(r"[\W_]*(yes|no)(?:[,.:;!*]|\W*$)", line, re.IGNORECASE)
+        if word:
+            return word[1].casefold() == "yes"
+    try:
+        return read_reply(reply, YesNo).answer
+    except ParseError:
+        raise ParseError(f"The reply must be yes or no, not {reply[:80]!r}.") from None
