@@ -48,6 +48,7 @@ RAGKIT_ORDER = (
     "vectors",
     "llm",
     "storage",
+    "sql",
     "extraction",
     "html",
     "index",
@@ -58,8 +59,8 @@ RAGKIT_ORDER = (
 )
 # Modules of ragkit that are public beside its root. The root imports LlamaIndex, so steps take theirs from these.
 PUBLIC = (
-    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "steps", "testing", "text", "validation",
-    "vectors",
+    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "sql", "steps", "testing", "text",
+    "validation", "vectors",
 )  # fmt: skip
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.
 LLAMA_INDEX_FOLDERS = ("extraction",)

@@ -11,7 +11,7 @@ import hashlib
 import sqlite3
 import time
 
-__all__ = ["BUSY_SECONDS", "connect", "empty", "find", "find_all", "put", "rewrite"]
+__all__ = ["BUSY_SECONDS", "connect", "empty", "find", "find_all", "prepare", "put", "rewrite"]
 
 BUSY_SECONDS = 60.0  # how long one process waits for another's write
 
@@ -30,9 +30,7 @@ def connect(path: str) -> sqlite3.Connection:
     """A connection to a file with the tables, which are created, or converted from that of earlier versions."""
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        _write_ahead(connection)
-        for pragma in ("synchronous=FULL", "secure_delete=ON"):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
+        prepare(connection)
         known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not {"data", "names", "waste"} <= known or _OLD_TABLE in known:
             connection.execute("BEGIN IMMEDIATE")
@@ -45,6 +43,13 @@ def connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Set a connection to the write-ahead log, durable commits and deletes that overwrite."""
+    _write_ahead(connection)
+    for pragma in ("synchronous=FULL", "secure_delete=ON"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,184 @@
+"""SQLAlchemy engines for the databases that these packages store in: SQLite files and PostgreSQL.
+
+This module is the first of the folder that is imported, so that a missing SQLAlchemy is reported here.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.llm import sqlite_layout
+from llama_index.ragkit.llm.redaction import redact
+
+try:
+    from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+except ImportError as missing:
+    raise ImportError('llama_index.ragkit.sql needs SQLAlchemy 2: pip install "llama-index-ragkit[sql]"') from missing
+
+__all__ = ["make_engine", "reading", "writing"]
+
+_DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg", "psycopg2")}
+_SUPPORTED = (
+    "sqlite:///file.db, postgresql://user@host/database (also postgresql+psycopg:// and postgresql+psycopg2://)"
+)
+_BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
+
+_engines: WeakSet[Engine] = WeakSet()
+_inherited: list[Pool] = []
+
+
+def make_engine(url: str | URL, *, pool_size: int = 5) -> Engine:
+    """An engine for a database, for many threads and several processes, forked ones too.
+
+    SQLite is set to the write-ahead log, waits a minute for other writers, overwrites what is deleted
+    (`secure_delete`) and checks foreign keys. On PostgreSQL a connection is tested before it is used, so that a server
+    may be restarted. Nothing is connected to yet. Use the engine through :func:`reading` and :func:`writing`.
+
+    Parameters
+    ----------
+    url : `sqlite:///file.db` (the folder is created), or `postgresql://user:password@host/database`, for which
+        psycopg is used, or psycopg2 where only that is installed. Databases that speak PostgreSQL's protocol and name
+        themselves so (Citus, YugabyteDB) work by the same URL
+    pool_size : connections to PostgreSQL that are kept open; twice as many more are opened when needed
+
+    Raises
+    ------
+    ConfigurationError
+        For a URL of another kind: another database, an asynchronous driver, SQLite in memory.
+    ImportError
+        If no driver for PostgreSQL is installed.
+    """
+    parsed = _check(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = _sqlite(parsed)
+    else:
+        engine = create_engine(
+            parsed, pool_size=pool_size, max_overflow=2 * pool_size, pool_pre_ping=True, pool_recycle=1800
+        )
+    _engines.add(engine)
+    return engine
+
+
+def _check(url: str | URL) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ConfigurationError(
+            f"{redact(str(url))!r} is not the URL of a database; give one such as {_SUPPORTED}."
+        ) from None
+    if parsed.drivername == "postgres":  # as many hosting services write it
+        parsed = parsed.set(drivername="postgresql")
+    shown = parsed.render_as_string(hide_password=True)
+    backend, _, driver = parsed.drivername.partition("+")
+    if backend not in _DRIVERS:
+        raise ConfigurationError(
+            f"{shown} names a database that is not supported, {backend!r}; these are: {_SUPPORTED}."
+        )
+    if driver and driver not in _DRIVERS[backend]:
+        raise ConfigurationError(
+            f"{shown} names the driver {driver!r}; those for {backend} are {', '.join(_DRIVERS[backend])}. "
+            "Asynchronous methods run the synchronous driver in threads."
+        )
+    if backend == "sqlite":
+        if parsed.database in (None, "", ":memory:") or "mode" in parsed.query or "file:" in (parsed.database or ""):
+            raise ConfigurationError(
+                f"{shown} is not a plain file. A database in memory is seen by one connection alone; "
+                "give a file, such as sqlite:///index.db."
+            )
+        return parsed.set(database=str(Path(parsed.database or "").expanduser().absolute()))
+    return parsed if driver else parsed.set(drivername=f"postgresql+{_installed_driver()}")
+
+
+def _installed_driver() -> str:
+    for driver in _DRIVERS["postgresql"]:
+        if find_spec(driver) is not None:
+            return driver
+    raise ImportError('PostgreSQL needs psycopg: pip install "llama-index-ragkit[postgres]"')
+
+
+def _sqlite(url: URL) -> Engine:
+    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url, connect_args={"timeout": sqlite_layout.BUSY_SECONDS, "check_same_thread": False}, max_overflow=-1
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        # Transactions are begun explicitly: the driver would begin them at the first change, after reads that a
+        # writer of another process may have made invalid.
+        connection.isolation_level = None
+        sqlite_layout.prepare(connection)
+        connection.execute("PRAGMA foreign_keys=ON").fetchall()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        statement = connection.get_execution_options().get(_BEGIN, "BEGIN")
+        if statement:
+            connection.exec_driver_sql(statement)
+
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine, *, single: bool = False) -> Iterator[Connection]:
+    """A connection for reads that all see the same state of the database.
+
+    Parameters
+    ----------
+    single : for one statement alone, which needs no transaction: on PostgreSQL that saves two round trips
+
+    Raises
+    ------
+    StorageError
+        From any error of the database.
+    """
+    if engine.dialect.name == "sqlite":
+        # A single statement sees one state anyway; in a transaction, all do in the write-ahead log.
+        options: dict[str, Any] = {_BEGIN: "" if single else "BEGIN"}
+    else:
+        options = {"isolation_level": "AUTOCOMMIT" if single else "REPEATABLE READ"}
+    with _errors(engine), engine.execution_options(**options).connect() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A connection in a transaction, which is committed at the end, and rolled back if the block raises.
+
+    On SQLite it is the only writer from the start; on PostgreSQL it sees what others commit meanwhile (READ
+    COMMITTED), and locks the rows that it writes.
+
+    Raises
+    ------
+    StorageError
+        From any error of the database.
+    """
+    with _errors(engine), engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _errors(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        where = engine.url.render_as_string(hide_password=True)
+        raise StorageError(f"The database {where} cannot be used: {redact(str(error))}") from error
+
+
+def _forked() -> None:
+    """Give the engines of a forked process connections of their own."""
+    for engine in list(_engines):
+        if engine.dialect.name == "sqlite":
+            _inherited.append(engine.pool)  # SQLite forbids even closing a connection that was inherited
+        engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,36 @@
+"""A database of every supported kind, empty for each test."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Engine, text
+
+from llama_index.ragkit.sql import make_engine, writing
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database: a file, or a schema of its own on the server of PG_DSN."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'folder' / 'index.db'}"
+        return
+    if not os.environ.get("PG_DSN"):
+        pytest.skip("PG_DSN is not set")
+    server = make_engine(os.environ["PG_DSN"])
+    schema = f"test_{uuid4().hex[:12]}"
+    with writing(server) as connection:
+        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{schema}"
+    with writing(server) as connection:
+        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
+    server.dispose()
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    made = make_engine(url)
+    yield made
+    made.dispose()

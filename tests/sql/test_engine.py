@@ -1,0 +1,170 @@
+"""Engines: which URLs they take, and that threads, processes and forks do not disturb each other."""
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.sql import engine as engine_module
+from llama_index.ragkit.sql import make_engine, reading, writing
+
+
+def make_table(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.execute(text("CREATE TABLE counters (name VARCHAR(10) PRIMARY KEY, n INTEGER NOT NULL)"))
+        connection.execute(text("INSERT INTO counters VALUES ('a', 0)"))
+
+
+def count(engine: Engine) -> int:
+    with reading(engine, single=True) as connection:
+        return int(connection.execute(text("SELECT n FROM counters WHERE name = 'a'")).scalar_one())
+
+
+def add_one(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE counters SET n = n + 1 WHERE name = 'a'"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("mysql://u:secret@host/db", "'mysql'"),
+        ("postgresql+asyncpg://u:secret@host/db", "'asyncpg'"),
+        ("sqlite+aiosqlite:///x.db", "'aiosqlite'"),
+        ("sqlite://", "in memory"),
+        ("sqlite:///:memory:", "in memory"),
+        ("sqlite:///file:x?mode=memory&uri=true", "in memory"),
+        ("index.db", "not the URL"),
+    ],
+)
+def test_other_urls_are_refused_by_name_without_their_password(given: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told) as error:
+        make_engine(given)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("given", ["postgresql://u@host/db", "postgres://u@host/db"])
+@pytest.mark.parametrize("installed", ["psycopg", "psycopg2"])
+def test_postgresql_uses_the_driver_that_is_installed(
+    given: str, installed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(installed)
+    monkeypatch.setattr(engine_module, "find_spec", lambda name: name if name == installed else None)
+    assert make_engine(given).url.drivername == f"postgresql+{installed}"
+
+
+def test_a_missing_driver_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"llama-index-ragkit\[postgres\]"):
+        make_engine("postgresql://u@host/db")
+
+
+def test_a_missing_sqlalchemy_is_an_error_that_names_the_extra() -> None:
+    code = (
+        "import sys, llama_index.ragkit\n"
+        "for name in [n for n in sys.modules if n.split('.')[0] == 'sqlalchemy']: del sys.modules[name]\n"
+        "sys.modules['sqlalchemy'] = None\n"
+        "import llama_index.ragkit.sql\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'pip install "llama-index-ragkit[sql]"' in done.stderr.splitlines()[-1]
+
+
+def test_sqlite_is_set_up(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path}/folder/x.db")
+    with reading(engine) as connection:
+        found = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "secure_delete", "foreign_keys", "busy_timeout")
+        }
+    assert found == {"journal_mode": "wal", "secure_delete": 1, "foreign_keys": 1, "busy_timeout": 60_000}
+
+
+def test_a_write_is_committed_or_rolled_back_as_a_whole(engine: Engine) -> None:
+    make_table(engine)
+    add_one(engine)
+    with contextlib.suppress(KeyError), writing(engine) as connection:
+        connection.execute(text("UPDATE counters SET n = 100"))
+        raise KeyError
+    assert count(engine) == 1
+
+
+def test_reads_see_one_state_while_others_write(engine: Engine) -> None:
+    make_table(engine)
+    with reading(engine) as connection:
+        before = connection.execute(text("SELECT n FROM counters")).scalar_one()
+        add_one(engine)
+        assert connection.execute(text("SELECT n FROM counters")).scalar_one() == before == 0
+    assert count(engine) == 1
+
+
+def test_threads_lose_no_write(engine: Engine) -> None:
+    make_table(engine)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: add_one(engine), range(80)))
+    assert count(engine) == 80
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_and_its_parent_go_on(engine: Engine) -> None:
+    make_table(engine)
+    with reading(engine) as inherited:
+        inherited.execute(text("SELECT 1"))
+        child = os.fork()
+        if child == 0:
+            try:
+                add_one(engine)
+                os._exit(0 if count(engine) == 1 else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert inherited.execute(text("SELECT 1")).scalar_one() == 1
+    add_one(engine)
+    assert count(engine) == 2
+
+
+def test_processes_lose_no_write(engine: Engine, url: str) -> None:
+    make_table(engine)
+    code = (
+        "import sys\nfrom sqlalchemy import text\nfrom llama_index.ragkit.sql import make_engine, writing\n"
+        "engine = make_engine(sys.argv[1])\n"
+        "for _ in range(50):\n"
+        "    with writing(engine) as connection:\n"
+        "        connection.execute(text(\"UPDATE counters SET n = n + 1 WHERE name = 'a'\"))\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
+    assert count(engine) == 100
+
+
+def test_an_error_of_the_database_is_a_storage_error(engine: Engine) -> None:
+    make_table(engine)
+    with pytest.raises(StorageError, match=r"index\.db|postgresql") as error, writing(engine) as connection:
+        connection.execute(text("INSERT INTO counters VALUES ('a', 1)"))
+    assert isinstance(error.value.__cause__, IntegrityError)
+
+
+def test_an_unusable_file_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("not a database, and long enough to be read as the header of one" * 20)
+    engine = make_engine(f"sqlite:///{tmp_path}/x.db")
+    with pytest.raises(StorageError, match=r"x\.db"), reading(engine):
+        pass
+
+
+def test_a_foreign_key_is_checked(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path}/x.db")
+    with writing(engine) as connection:
+        connection.execute(text("CREATE TABLE a (id INTEGER PRIMARY KEY)"))
+        connection.execute(text("CREATE TABLE b (a INTEGER REFERENCES a (id))"))
+    with pytest.raises(StorageError), writing(engine) as connection:
+        connection.execute(text("INSERT INTO b VALUES (1)"))
+    assert sqlite3.connect(tmp_path / "x.db").execute("SELECT * FROM b").fetchall() == []
