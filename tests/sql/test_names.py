@@ -15,14 +15,16 @@ from llama_index.ragkit.text.stems import all_stems, language_bit, stems
 
 NAMES = [
     "physiker max planck", "max planck institut", "москва", "города москвы", "paris", "new york city", "the who",
-    "university of göttingen", "albert einstein", "einsteins", "서울", "서울 대학교", "東京", "東京大学", "北京大学医学院",
+    "university of göttingen", "albert einstein", "einsteins", "서울", "서울 대학교", "東京", "東京大学",
+    "北京大学医学院",
     "مدينة القاهرة", "القاهرة", "ירושלים", "עיר הקודש ירושלים", "दिल्ली", "नई दिल्ली विश्वविद्यालय",
     "maxwell shane", "the glass wall", "glass walls",
 ]  # fmt: skip
 QUESTIONS = [
     "Wo wurde Max Planck geboren?", "Wo wohnte Planck?", "Who was Max?", "Что стоит в Москве?",
     "is paris in new york?", "Did The Who play in Göttingen?", "Was sind Einsteins Bücher?", "서울은 어디인가?",
-    "서울대학교는 어디에 있습니까?", "東京大学はどこにありますか?", "北京大学在哪里?", "أين تقع القاهرة؟", "איפה ירושלים?",
+    "서울대학교는 어디에 있습니까?", "東京大学はどこにありますか?", "北京大学在哪里?", "أين تقع القاهرة؟",
+    "איפה ירושלים?",
     "दिल्ली कहाँ है?", "Who directed Maxwell Shane's film The Glass Wall?", "who broke glass walls?", "", "?!",
 ]  # fmt: skip
 

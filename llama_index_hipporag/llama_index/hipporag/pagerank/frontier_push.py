@@ -31,7 +31,7 @@ __all__ = ["EPSILON", "Fetch", "FetchedRows", "FrontierEstimate", "frontiers"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-EPSILON = 1e-5  # mass that is left unmoved, per stored row
+EPSILON = 1e-6  # mass that is left unmoved, per stored row
 _AT_HAND = 0.1  # share of epsilon down to which nodes whose row is at hand are pushed
 _UNKNOWN = {"residual": 0, "kept": 0, "strength": 0, "rows": 1, "further": -1, "start": 0, "degree": 0}  # a new node's
 _SAFETY = 3.0  # safety factor on the expected change of all later frontiers

@@ -86,7 +86,7 @@ class GraphReader:
         whole : distinct nodes with several rows, of which the others are read; they follow the others
         """
         asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
-        place = {int(node): i for i, node in enumerate(asked)}
+        place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
         self.calls += 1
         found = self._connection.execute(
             self._statements.frontier,
@@ -99,19 +99,18 @@ class GraphReader:
         further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
         totals: dict[int, Records] = {}
         owners, blobs = [], []
-        for node, leaves, label, packed in found:
+        for node, _, leaves, label, packed in sorted(found, key=lambda row: (place[row[0]], row[1])):
             i = place[node]
-            labels[i] = label or ""
+            labels[i] = label
             if leaves:
                 further[i], totals[node] = leaves, np.frombuffer(packed, TOTAL)
             else:
                 owners.append(i)
-                blobs.append(bytes(packed))
+                blobs.append(packed)
         sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
         rows = np.repeat(np.array(owners, np.int64), sizes)
-        order = np.argsort(rows, kind="stable")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(asked)))]).astype(np.int64)
-        return NodeRows(asked, further, labels, indptr, unpacked(blobs)[order], totals)
+        return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
 
 
 class GraphRows:

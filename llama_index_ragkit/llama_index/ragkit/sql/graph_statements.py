@@ -58,12 +58,12 @@ def _create(blob: str, end: str = "") -> TextClause:
 
 def _frontier(nodes: str, whole: str) -> TextClause:
     return text(
-        f"SELECT node, leaves, label, packed FROM {_TABLE} WHERE tenant = :tenant AND segment = 1 AND node {nodes} "
-        f"UNION ALL SELECT node, 0, '', packed FROM {_TABLE} "
-        f"WHERE tenant = :tenant AND segment > 1 AND node {whole}"
+        f"SELECT {_READ} FROM {_TABLE} WHERE tenant = :tenant AND segment = 1 AND node {nodes} "
+        f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE tenant = :tenant AND segment > 1 AND node {whole}"
     )
 
 
+_READ = "node, segment, leaves, label, packed"
 _STORED = "tenant, node, segment, leaves, label, packed"
 _REPLACED = "ON CONFLICT (tenant, node, segment) DO UPDATE SET leaves = excluded.leaves, packed = excluded.packed"
 _DROP = text(f"DELETE FROM {_TABLE} WHERE tenant = :tenant")
