@@ -123,10 +123,10 @@ def _keys(name: str, words: list[int]) -> Iterator[tuple[str, int, int, int]]:
         return
     yield _WHOLE, words[0], words[-1], n
     if _UNSPACED.search(name):
-        for more in range(min(MORE_CHARACTERS + 1, len(name))):
+        for more in range(1, min(MORE_CHARACTERS + 1, len(name))):
             yield (_END, *_characters(name[more:]))
             yield (_BEGINNING, *_characters(name[: len(name) - more]))
-    for length in range(max(1, n - MORE_WORDS), n + 1):
+    for length in range(max(1, n - MORE_WORDS), n):
         yield _END, words[n - length], words[-1], length
         yield _BEGINNING, words[0], words[length - 1], length
         for start in range(n - length + 1) if _CASELESS.search(name) else ():
@@ -167,7 +167,7 @@ class _Forms:
 
     def part_keys(self, part: str, at_start: bool) -> Iterator[int]:
         """The keys of a part of names, at their end, or also at their beginning."""
-        kinds = [_END, *([_BEGINNING] if at_start else [])]
+        kinds = [_WHOLE, _END, *([_BEGINNING] if at_start else [])]
         if _UNSPACED.search(part):
             for kind in kinds:
                 yield _key(kind, *_characters(part))
