@@ -12,6 +12,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -181,16 +182,15 @@ def _stored(
     graph.create()
     times, count = Times(), 0
     for shard in shards:
-        times.run(lambda held=shard: graph.change(*passage_rows(held)))  # type: ignore[misc]
+        times.run(partial(_write, graph, shard))
         count += len(shard)
     with reading(engine, single=True) as connection:
         rows, size = connection.execute(
             text("SELECT count(*), sum(length(packed) + length(label)) FROM ragkit_graph_rows")
         ).one()
-    passage = {node_id: held for node_id, held in passages(count, 0, 1).items()}
-    one = {f"one more {node_id}": held for node_id, held in passage.items()}
-    _, insert_s, _ = timed(lambda: graph.change(*passage_rows(one)))
-    _, delete_s, _ = timed(lambda: graph.change(*passage_rows(one, -1)))
+    one = {f"one more {node_id}": held for node_id, held in passages(count, 0, 1).items()}
+    _, insert_s, _ = timed(partial(_write, graph, one))
+    _, delete_s, _ = timed(partial(_write, graph, one, -1))
     return {
         "name": f"{name}, stored in {kind}",
         "seconds": round(sum(times.wall_s), 1),
@@ -219,7 +219,7 @@ def _embedded(state: HippoRAGState, near: Mapping[str, Nearness]) -> tuple[list[
     answer(*next(iter(near.items())))
     asked = []
     for question, given in near.items():
-        wanted = times.run(lambda q=question, g=given: answer(q, g))  # type: ignore[misc]
+        wanted = times.run(partial(answer, question, given))
         asked.append(Asked(question, Near(state.chunks.ids, rows, given), wanted))
     return asked, times
 
@@ -230,9 +230,8 @@ def _answers(
     """The same questions to each database, at several epsilons."""
     for kind, graph in graphs.items():
         for epsilon in EPSILONS:
-            times, found = Times(), []
-            for question in asked:
-                found.append(times.run(lambda q=question, g=graph, e=epsilon: _answer(g, q, e)))  # type: ignore[misc]
+            times = Times()
+            found = [times.run(partial(_answer, graph, question, epsilon)) for question in asked]
             lists = [[node_id for node_id, _ in result.ranking[:TOP]] for result in found]
             pairs = list(zip(lists, (question.wanted for question in asked), strict=True))
             known = [(one, wanted) for one, wanted in pairs if wanted]
@@ -249,9 +248,14 @@ def _answers(
                 "most_nodes_read": max(result.read for result in found),
                 "median_statements": statistics.median(result.calls for result in found),
                 "most_statements": max(result.calls for result in found),
+                "best_of_the_walk_certain": _share([result.certain for result in found]),
                 "median_missing_mass": round(statistics.median(result.missing for result in found), 5),
                 "to_reach": "top 10 equal in 0.95",
             }
+
+
+def _write(graph: GraphRows, held: Mapping[str, Passage], count: int = 1) -> None:
+    graph.change(*passage_rows(held, count))
 
 
 def _share(truths: Sequence[bool]) -> float | None:

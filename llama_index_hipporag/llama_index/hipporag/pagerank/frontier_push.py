@@ -34,7 +34,6 @@ Floats = NDArray[np.float64]
 EPSILON = 1e-6  # mass that is left unmoved, per stored row
 _AT_HAND = 0.1  # share of epsilon down to which nodes whose row is at hand are pushed
 _UNKNOWN = {"residual": 0, "kept": 0, "strength": 0, "rows": 1, "further": -1, "start": 0, "degree": 0}  # a new node's
-_SAFETY = 3.0  # safety factor on the expected change of all later frontiers
 
 
 class FetchedRows(NamedTuple):
@@ -67,23 +66,18 @@ class FrontierEstimate(NamedTuple):
     ----------
     nodes : (n,) ids in the order in which they were reached
     scores : (n,) at most the exact ones
-    earlier : (n,) the scores before the last frontier
     missing : mass that is yet to be moved: the sum of the scores is 1 less this, and no score can gain more
     by_strength : no score can gain more than this times the strength of its node
     strength : (n,) sums of the weights of a node's edges; nan where its row is not at hand
-    uncertainty : how much all later frontiers may change, as a multiple of the change of the last one, if changes
-        shrink everywhere as the missing mass does; times three for safety. It is no bound
     read : nodes that were fetched
     calls : number of fetches
     """
 
     nodes: Ints
     scores: Floats
-    earlier: Floats
     missing: float
     by_strength: float
     strength: Floats
-    uncertainty: float
     read: int
     calls: int
 
@@ -94,23 +88,23 @@ class FrontierEstimate(NamedTuple):
         limit = np.multiply(self.strength, self.by_strength, out=np.zeros(len(self.nodes)), where=linked)
         return np.fmin(limit, self.missing)  # nan, where the strength is unknown, counts as no limit
 
-    def settled(self, k: int, among: NDArray[np.bool_] | None = None, strongest: float = np.inf) -> bool:
+    def settled(self, k: int, among: NDArray[np.bool_] | None = None) -> bool:
         """Whether the k best nodes are certain to be the k best, in whatever order.
+
+        Nodes that the walk has not reached could gain all of the missing mass.
 
         Parameters
         ----------
         among : (n,), the nodes that are ranked; None for all
-        strongest : an upper bound of the strength of nodes whose row is not at hand
         """
         chosen = np.ones(len(self.nodes), np.bool_) if among is None else among
-        scores, most = self.scores[chosen], min(self.missing, self.by_strength * strongest)
+        scores, gains = self.scores[chosen], self.gains[chosen]
         if len(scores) < k:
             return self.missing <= 0
         best = np.argsort(-scores, kind="stable")
-        kth, others = float(scores[best[k - 1]]), best[k:]
-        gains = np.where(np.isnan(self.strength[chosen][others]), most, self.gains[chosen][others])
-        could = scores[others] + gains
-        return kth >= max(most, float(could.max(initial=0.0)))
+        others = best[k:]
+        could = float((scores[others] + gains[others]).max(initial=self.missing))
+        return float(scores[best[k - 1]]) >= could
 
 
 def frontiers(
@@ -163,8 +157,7 @@ class _FrontierPush:
         self.strength = np.zeros(len(self.ids))  # of edges at hand: a lower bound where the row is not
         self.targets = np.empty(0, np.int64)
         self.edges = np.empty(0)
-        self.ended, self.before, self.previous = 0.0, self._scores(), 1.0
-        self.calls = 0
+        self.ended, self.calls = 0.0, 0
 
     def wanted(self) -> tuple[Ints, Ints]:
         """The frontier: ids of unknown nodes, and of hubs whose further rows are wanted."""
@@ -175,7 +168,6 @@ class _FrontierPush:
 
     def receive(self, rows: FetchedRows) -> None:
         """Take rows in, and number their neighbours."""
-        self.before, self.previous = self._scores(), self._missing()
         self.calls += 1
         targets = self._numbered(rows.neighbors)
         sources = self._found(rows.nodes)
@@ -214,32 +206,20 @@ class _FrontierPush:
     def estimate(self) -> FrontierEstimate:
         """What is known now."""
         total = 1.0 - self.ended  # 1, less what would have left nodes without an edge
-        missing = self._missing()
-        passed = self.previous - missing
         # Seeds that have not been fetched may have any strength; a node that is known to have no edges moves nothing.
         moved = np.where((self.further == 0) & (self.degree == 0), 0.0, self.damping * self.residual)
         unlimited = np.where(moved > 0, np.inf, 0.0)
         per_strength = np.divide(moved, self.strength, out=unlimited, where=self.strength > 0)
-        earlier = np.zeros(len(self.ids))
-        earlier[: len(self.before)] = self.before
         return FrontierEstimate(
             nodes=self.ids,
-            scores=self._scores() / total,
-            earlier=earlier / total,
-            missing=missing / total,
+            # Of the residual, the share 1 - d of each node ends where it is.
+            scores=(self.kept + (1.0 - self.damping) * self.residual) / total,
+            missing=self.damping * float(self.residual.sum()) / total,
             by_strength=float(per_strength.max(initial=0.0)) / total,
             strength=np.where(self.further == 0, self.strength, np.nan),
-            uncertainty=_SAFETY * missing / passed if passed > 0 else np.inf,
             read=int((self.further >= 0).sum()),
             calls=self.calls,
         )
-
-    def _scores(self) -> Floats:
-        """Of the residual, the share 1 - d of each node ends where it is."""
-        return self.kept + (1.0 - self.damping) * self.residual
-
-    def _missing(self) -> float:
-        return self.damping * float(self.residual.sum())
 
     def _numbered(self, neighbors: Ints) -> Ints:
         """Numbers of nodes, new ones for those that have none."""

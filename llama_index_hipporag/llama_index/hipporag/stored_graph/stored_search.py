@@ -29,6 +29,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _CANDIDATES = 200  # passages that are scored, by nearness and by the walk each
+_BEST = 10  # passages of the walk that may be certain
 _DECIMALS = 9
 _FIXED = {
     "linking": "text", "edges": "added", "synonyms": False, "passage_nodes": True, "passage_seeds": "nearest",
@@ -60,6 +61,7 @@ class StoredResult:
     trust : how far the walk counted beside nearness, in [0, 1]; None without a walk
     read : nodes of the graph that were read for the walk
     missing : mass that was not walked
+    certain : whether the ten best passages of the walk are certain to be those, by the bounds of the push
     calls : statements that were sent to the database
     """
 
@@ -68,6 +70,7 @@ class StoredResult:
     trust: float | None
     read: int
     missing: float
+    certain: bool
     calls: int
 
 
@@ -100,13 +103,14 @@ def search_stored(
     weights = {link.row: link.weight for link in links}
     if not any(weights.values()):
         ids = near.best(_CANDIDATES)
-        return StoredResult(_ranked(ids, near.of(ids)), links, None, 0, 0.0, graph.calls)
+        return StoredResult(_ranked(ids, near.of(ids)), links, None, 0, 0.0, True, graph.calls)
     nearest, cosines = near.nearest(_CANDIDATES)
     nodes, shares = _reset(weights, nearest, cosines, config)
     *_, estimate = frontiers(graph.fetch, nodes, shares, damping=config.damping, epsilon=epsilon)
     ids = _candidates(graph, [*near.best(_CANDIDATES), *nearest], estimate)
     ranking, trusted = _scored(ids, near.of(ids), estimate, config)
-    return StoredResult(ranking, links, trusted, estimate.read, estimate.missing, graph.calls)
+    certain = estimate.settled(_BEST, is_passage(estimate.nodes))
+    return StoredResult(ranking, links, trusted, estimate.read, estimate.missing, certain, graph.calls)
 
 
 def _reset(
