@@ -11,7 +11,7 @@ from llama_index.graphrag.config import DriftConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
-from llama_index.graphrag.search.chunk_scores import activations, chunk_shares, combined, trust
+from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
@@ -83,16 +83,6 @@ def test_activation_goes_on_to_neighbours_by_weight() -> None:
     shares = chunk_shares(graph, active)
     best = 1 / 2 + 0.2 / 2 + 0.1
     assert shares == pytest.approx({"c0": 1.0, "c1": (1 / 2 + 0.2 / 2) / best})
-
-
-def test_structure_counts_as_far_as_it_points_at_few_chunks_and_at_the_nearest() -> None:
-    nearest_first = np.array([2.0, 1.0, 0.0])
-    assert trust(nearest_first, np.array([1.0, 0.5, 0.0])) == pytest.approx(np.exp(-4 * 0.1))
-    assert trust(nearest_first, np.array([0.0625, 1.0, 0.0])) == pytest.approx(np.exp(-4 * 0.0625 / 5) * 0.5)
-    assert trust(nearest_first, np.zeros(3)) == trust(nearest_first, np.array([0.0, 1.0, 1.0])) == 0.0
-    scores = combined(nearest_first, np.array([1.0, 1.0, 0.0]), 0.5)
-    assert scores.tolist() == pytest.approx([2.0, 1.0, 0.5 * np.log(1e-4 / 1.0001)])
-    assert combined(nearest_first, np.zeros(3), 0.0) is nearest_first
 
 
 def test_links_are_names_then_vectors_then_chunks() -> None:

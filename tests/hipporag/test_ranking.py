@@ -55,8 +55,8 @@ def test_a_walk_that_does_not_reach_the_nearest_passage_is_not_trusted():
 def test_a_diffuse_walk_is_trusted_less():
     nearness = np.arange(8, 0, -1.0)
     concentrated, diffuse = np.array([1, 0.01, 0, 0, 0, 0, 0, 0]), np.full(8, 1.0)
-    assert trust(nearness, concentrated) == pytest.approx(np.exp(-4 * 0.01 / 5))
-    assert trust(nearness, diffuse) == pytest.approx(np.exp(-4))
+    assert trust(nearness, concentrated) == pytest.approx(np.exp(-3.5 * 0.01 / 5))
+    assert trust(nearness, diffuse) == pytest.approx(np.exp(-3.5))
     assert trust(np.ones(1), np.ones(1)) == 1
 
 

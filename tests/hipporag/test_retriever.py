@@ -192,7 +192,7 @@ def test_where_nothing_links_nearness_alone_decides_and_says_so(index: HippoRAGI
     near = {e.node_id: e for e in index.as_retriever(similarity_top_k=5).explain(question)}
     assert {name: e.cosine for name, e in near.items()} == pytest.approx(cosines, abs=1e-5)
     nearness = hybrid_nearness(
-        *(np.array([getattr(e, part) for e in near.values()]) for part in ("cosine", "lexical")), 0.6
+        *(np.array([getattr(e, part) for e in near.values()]) for part in ("cosine", "lexical")), 0.5
     )
     assert {n.node.node_id: n.score for n in found} == pytest.approx(
         dict(zip(near, ((1 + nearness / (1 + abs(nearness))) / 2).tolist(), strict=True))

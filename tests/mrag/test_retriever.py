@@ -87,7 +87,7 @@ def test_a_question_of_one_aspect_is_nearness_without_a_vote():
     index = index_of(embed_model=RandomEmbedding())
     retriever = index.as_retriever(similarity_top_k=6)
     why = retriever.explain("Who wove silk for the looms")
-    nearness = hybrid_nearness(np.array([w.cosine for w in why]), np.array([w.lexical for w in why]), 0.6)
+    nearness = hybrid_nearness(np.array([w.cosine for w in why]), np.array([w.lexical for w in why]), 0.5)
     assert [w.nearness for w in why] == pytest.approx(nearness.tolist())
     assert nearness.tolist() == sorted(nearness, reverse=True)
     assert [w.score for w in why] == pytest.approx(((1 + nearness / (1 + abs(nearness))) / 2).tolist())

@@ -54,7 +54,7 @@ def test_collapsed_ranks_chunks_and_summaries_together(index: RaptorIndex):
 def test_scores_are_made_of_cosine_and_words(index: RaptorIndex):
     chunks = [w for w in index.as_retriever(similarity_top_k=99).explain("silk bread") if not w.level]
     assert len(chunks) == 48
-    near = hybrid_nearness(np.array([w.cosine for w in chunks]), np.array([w.lexical for w in chunks]), 0.6)
+    near = hybrid_nearness(np.array([w.cosine for w in chunks]), np.array([w.lexical for w in chunks]), 0.5)
     assert [w.nearness for w in chunks] == pytest.approx(near.tolist())
     assert [w.score for w in chunks] == pytest.approx([(1 + w.nearness / (1 + abs(w.nearness))) / 2 for w in chunks])
 

@@ -51,7 +51,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     index : the :class:`~llama_index.gemrag.GEMRAGIndex` whose memory is searched
     top_n : total number of nodes after expansion, at least 1; input nodes beyond it are kept [10]
     edge_weight : weight of edges relative to similarity to the query, in [0, 1] [0.5]
-    lexical_weight : weight of BM25 in the similarity of a chunk to the query, in [0, 1] [0.6]
+    lexical_weight : weight of BM25 in the similarity of a chunk to the query, in [0, 1] [0.5]
     add_themes : whether the themes of the nodes are added before the search [False]
     max_summaries : largest number of themes to add, including those of `add_themes`; None for no limit [None]
     filters : metadata filters for added nodes; all members of a theme must match [None]

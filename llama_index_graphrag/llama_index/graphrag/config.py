@@ -104,7 +104,7 @@ class SearchConfig(DriftConfig):
     ----------
     mode : "local" starts from the entities of the question, "global" reads reports on the whole corpus, "drift" asks
         follow-up questions, "basic" is a search by similarity alone [local]
-    lexical_weight : of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.6; published 0]
+    lexical_weight : of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.5; published 0]
     context : of a local search. "chunks" for chunks alone; "mixed" for reports and statements too [chunks; published
         mixed]
     entities_top_k : entities that are linked by their vectors, at least 0; for an index with `entity_vectors`

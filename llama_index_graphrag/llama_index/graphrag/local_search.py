@@ -11,12 +11,13 @@ from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
 from llama_index.graphrag.graph.statement import bare, scope_of
 from llama_index.graphrag.reports.lines import ranked_lines
-from llama_index.graphrag.search.chunk_scores import activations, chunk_shares, combined, trust
+from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.linking import Link, linked_entities, relative
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
 from llama_index.ragkit.vectors.question_scores import best_rows
+from llama_index.ragkit.vectors.walk_trust import combine, trust
 
 __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
 
@@ -66,7 +67,7 @@ def _linked_chunks(
     share_of[rows[rows >= 0]] = np.fromiter(shares.values(), np.float64, len(shares))[rows >= 0]
     trusted = trust(near.scores, share_of)
     weight = options.structure_weight * trusted
-    scores = combined(near.scores, share_of, weight if trusted >= _LEAST_TRUST else 0.0)
+    scores = combine(near.scores, share_of, weight if trusted >= _LEAST_TRUST else 0.0)
     return GraphRAGFound(
         view=view,
         ranking=near.ranking(scores, query.wanted),

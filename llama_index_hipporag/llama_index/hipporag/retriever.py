@@ -99,12 +99,12 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
-    ensemble : "trust": nearness + 5 `walk_weight` * trust * log(share of the walk), see
+    ensemble : "trust": nearness + 7 `walk_weight` * trust * log(share of the walk), see
         :func:`~llama_index.hipporag.search.ranking.trust`; "average": both scaled to [0, 1], with
         weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
         cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
     walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
-    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.6; papers 0]
+    lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
     recognition_threshold : in [-1, 1] [0.9]
     min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
         [0, 1]; 0 for no check [0.5]

@@ -78,7 +78,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     fact_weight : weight of its nearest fact in the score of a node, at least 0 [0.3]
     walk_weight : weight of the walk over the candidate maps in the score of a path, at least 0 [0.3]
     bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has none [3]
-    lexical_weight : weight of BM25 in the nearness of a node, in [0, 1]; its cosine has the rest [0.6; paper: 0]
+    lexical_weight : weight of BM25 in the nearness of a node, in [0, 1]; its cosine has the rest [0.5; paper: 0]
     llm, prompts, retry : for generating key points; the prompt "key_points" has the variables `question` and
         `max_points`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`

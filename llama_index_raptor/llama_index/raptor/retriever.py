@@ -51,8 +51,8 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         standard deviations of the chunks' cosines, at least 0; None for no limit. A summary covers many subjects: where
         one chunk stands out it says less than that chunk, and for a thematic question, where none does, more [0.6;
         paper: None]
-    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine. A summary is
-        ranked by its cosine [0.6; paper: 0]
+    lexical_weight : weight of BM25 in the nearness of a chunk, and of its two nearest chunks in that of a summary, in
+        [0, 1]; the rest is that of the cosine [0.5; paper: 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -92,7 +92,8 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     def _search(self, query: Query[RaptorState]) -> Steps[_FoundInTree]:
         state, options = query.state, self.options
         nearness = yield from query.nearness(options.lexical_weight)
-        scores = yield from offload(NodeScores.of, state, (yield from query.vector()), nearness, query.allowed)
+        vector, weight = (yield from query.vector()), options.lexical_weight
+        scores = yield from offload(NodeScores.of, state, vector, nearness, weight, query.allowed)
         fallback = "" if len(state.summaries) else "the tree has no summaries"
         ranking: Iterable[ScoredNode]
         if options.mode == "tree_traversal":

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.sprag.relevance.calibration import Calibration, check_calibration
 
 __all__ = [
@@ -269,7 +270,7 @@ class SearchConfig(SegmentConfig):
 
     mode: Mode = "segments"
     candidates: int = 200
-    lexical_weight: float = 0.5
+    lexical_weight: float = LEXICAL_WEIGHT
     context_weight: float = 1.0
     auto_query: bool = False
     max_queries: int = 5

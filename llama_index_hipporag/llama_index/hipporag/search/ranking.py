@@ -12,4 +12,4 @@ from llama_index.ragkit.vectors.walk_trust import FLOOR, PASSAGE_SEEDS, combine,
 
 __all__ = ["FLOOR", "PASSAGE_SEEDS", "WALK_WEIGHT", "combine", "gain", "passage_seeds", "trust"]
 
-WALK_WEIGHT = 5.0  # of a walk that is trusted fully
+WALK_WEIGHT = 7.0  # of a walk that is trusted fully

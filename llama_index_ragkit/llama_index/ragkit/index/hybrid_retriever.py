@@ -53,7 +53,7 @@ class HybridRetriever(BaseRetriever):
     nodes : what to search; those without text are left out; embeddings that they have are used
     embed_model : as in `VectorStoreIndex` [`Settings.embed_model`]
     similarity_top_k : maximum number of nodes, at least 1 [10]
-    lexical_weight : w, in [0, 1]; 0 for vectors only, 1 for words only [0.6]
+    lexical_weight : w, in [0, 1]; 0 for vectors only, 1 for words only [0.5]
     filters, node_ids, doc_ids : restrict the nodes [None]
     show_progress : whether to show the progress of embedding [False]
     callback_manager, object_map, verbose : as in every LlamaIndex retriever

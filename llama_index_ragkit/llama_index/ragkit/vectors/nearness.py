@@ -9,7 +9,7 @@ from llama_index.ragkit.validation import check_number
 
 __all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised"]
 
-LEXICAL_WEIGHT = 0.6
+LEXICAL_WEIGHT = 0.5
 """The default weight of the lexical part, of all methods."""
 
 _BEST = 100  # scores that the mean and the deviation are of

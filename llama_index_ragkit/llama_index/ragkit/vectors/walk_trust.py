@@ -22,8 +22,8 @@ FLOOR = 1e-4  # minimum share of the walk, relative to the best passage, for pas
 PASSAGE_SEEDS = 100  # passages that a walk starts from
 _SEED_POWER = 4
 _CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it is
-_DIFFUSE = 4.0
-_AGREEMENT = 0.25
+_DIFFUSE = 3.5
+_AGREEMENT = 0.45
 _EQUAL = 1e-9  # nearness within the error of rounding
 
 
@@ -63,7 +63,7 @@ def passage_seeds(
 
 
 def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
-    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-4 m) * s ** (1 / 4)``.
+    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-3.5 m) * s ** 0.45``.
 
     m is the mean share of the passages that the walk ranks second to sixth: near 1, it does not tell passages apart.
     s is the share of the passage that is nearest to the question: 0, the two have nothing to do with each other.

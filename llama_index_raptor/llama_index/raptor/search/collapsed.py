@@ -30,6 +30,6 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
     """
     state = scores.state
     least = -math.inf if margin is None else scores.nearest_chunk - margin
-    summaries = np.flatnonzero(np.isfinite(scores.summaries) & (scores.summaries >= least))
+    summaries = np.flatnonzero(np.isfinite(scores.standard_cosines) & (scores.standard_cosines >= least))
     nodes = [state.chunks.ids[row] for row in best_rows(scores.nearness.scores, top_k, state.chunks)]
     return scores.ranked([*nodes, *(state.summaries.ids[row] for row in summaries)])[:top_k]

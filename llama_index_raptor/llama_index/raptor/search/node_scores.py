@@ -1,10 +1,11 @@
 """The scores of chunks and summaries for one question, on one scale.
 
     chunk      (1 - w) * z(cosine) + w * z(BM25)
-    summary    z(cosine), by the mean and deviation of the cosines of chunks
+    summary    (1 - w) * z(cosine) + w * mean of the scores of its two best chunks, z by the cosines of chunks
 
 Shifting or stretching all cosines of an embedding model changes no ranking. Summaries have no BM25 score: an index of
-words holds the chunks, whose words a summary repeats. With w = 0 the order is that of the cosines, as in the paper.
+words holds the chunks, whose words a summary repeats; so the chunks below it speak for it instead. With w = 0 the order
+is that of the cosines, as in the paper.
 """
 
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ __all__ = ["NodeScores", "as_results"]
 
 Doubles = NDArray[np.float64]
 _DECIMALS = 9
+_SPEAKERS = 2  # chunks whose scores count for the summary above them
 
 
 @dataclass(frozen=True)
@@ -34,28 +36,35 @@ class NodeScores:
     state : the tree
     nearness : of the chunks, with scores of -inf for those that do not pass
     summary_cosines : shape (number of summaries,), of the question and each written summary
+    lexical_weight : w, in [0, 1]
     allowed : shape (number of chunks,), the chunks that pass; a summary passes if all its leaves do; None for all
     """
 
     state: RaptorState
     nearness: Nearness
     summary_cosines: Doubles
+    lexical_weight: float
     allowed: Mask | None = None
 
     @classmethod
     def of(
-        cls, state: RaptorState, vector: NDArray[np.float32], nearness: Nearness, allowed: Mask | None = None
+        cls,
+        state: RaptorState,
+        vector: NDArray[np.float32],
+        nearness: Nearness,
+        lexical_weight: float,
+        allowed: Mask | None = None,
     ) -> "NodeScores":
         """The scores for a question with this vector, shape (d,)."""
-        return cls(state, nearness, question_cosines(state.summaries, vector), allowed)
+        return cls(state, nearness, question_cosines(state.summaries, vector), lexical_weight, allowed)
 
     @cached_property
     def _chunk_cosines(self) -> Doubles:
         return self.nearness.cosines if self.allowed is None else self.nearness.cosines[self.allowed]
 
     @cached_property
-    def summaries(self) -> Doubles:
-        """The score of each written summary, shape (m,); -inf for those that do not pass."""
+    def standard_cosines(self) -> Doubles:
+        """z(cosine) of each written summary, shape (m,); -inf for those that do not pass."""
         scores = standardised(self.summary_cosines, self._chunk_cosines)
         mask = self.state.summary_mask(self.allowed)
         return scores if mask is None else np.where(mask, scores, -np.inf)
@@ -81,14 +90,20 @@ class NodeScores:
         """Nodes that pass, with their scores in standard deviations, best first."""
         scored = []
         for node in nodes:
-            known = node in self.state.summaries
-            part, scores = (
-                (self.state.summaries, self.summaries) if known else (self.state.chunks, self.nearness.scores)
-            )
-            score = float(scores[part.row_of(node)]) if node in part else -np.inf
+            score = self._score(node)
             if score > -np.inf:
                 scored.append((node, score))
         return sorted(scored, key=lambda pair: (-round(pair[1], _DECIMALS), self.state.key(pair[0])))
+
+    def _score(self, node: str) -> float:
+        state = self.state
+        if node in state.chunks:
+            return float(self.nearness.scores[state.chunks.row_of(node)])
+        score = float(self.standard_cosines[state.summaries.row_of(node)]) if node in state.summaries else -np.inf
+        if score == -np.inf or not self.lexical_weight:
+            return score
+        below = np.sort(self.nearness.scores[state.leaf_rows[node]])[-_SPEAKERS:]
+        return (1 - self.lexical_weight) * score + self.lexical_weight * float(below.mean())
 
 
 def as_results(ranking: list[ScoredNode]) -> list[ScoredNode]:
