@@ -168,13 +168,6 @@ def test_a_users_store_in_the_namespace_of_the_method_serves_as_well(case: Case)
     assert len(ask(index)) >= 3
 
 
-def test_cores_default_store_is_never_touched(case: Case):
-    store = Minimal()
-    context = StorageContext.from_defaults(vector_store=store)
-    case.build(chunks("d", 3), storage_context=context)
-    assert store.ids == set()
-
-
 def remote(path) -> StorageContext:
     kv = SQLiteKVStore(path)
     return StorageContext.from_defaults(docstore=KVDocumentStore(kv), index_store=KVIndexStore(kv))

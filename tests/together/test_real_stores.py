@@ -120,3 +120,23 @@ def test_control_characters_pass_through_document_stores_on_servers(case: Case, 
     again.delete_ref_doc("bad", delete_from_docstore=True)
     assert "bad-0" not in again.docstore.docs
     assert everything(again) == everything(case.load(place.open().context))
+
+
+def test_a_store_that_the_context_was_made_with_holds_the_chunks(case: Case, place: Place):
+    here = place.open()
+    if "vector_store" not in here.options:
+        pytest.skip("a document store alone")
+    store = here.options["vector_store"]
+    here.context.vector_stores["default"] = store  # what StorageContext.from_defaults(vector_store=) does
+    index = case.from_documents(documents(3), transformations=SPLIT, storage_context=here.context)
+    twin = case.from_documents(documents(3), transformations=SPLIT)
+    assert everything(index) == everything(twin)
+    core = VectorStoreIndex.from_vector_store(store, embed_model=HashEmbedding())
+    assert {text for text, _ in everything(core)} == chunks_of(twin)
+    for each in (index, twin):
+        each.insert(Document(text=f"Zanzibar exports cloves to {place.tag}x.", id_="Z"))
+    assert f"{place.tag}x" in here.dump()
+    for each in (index, twin):
+        each.delete_ref_doc("Z", delete_from_docstore=True)
+    assert f"{place.tag}x" not in here.dump()
+    assert everything(index) == everything(twin)

@@ -214,11 +214,10 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         known = {}
         again: set[str] = set()
         keys: dict[str, Sequence[str]] = {}
-        for key in read:
-            record = yield from self.storage.records.get(CONTEXTS, key)
-            if record is not None and record.get("error"):
+        for key, record in (yield from self.storage.records.get_many(CONTEXTS, read)).items():
+            if record.get("error"):
                 again.add(key)
-            elif record is not None:
+            else:
                 keys[key] = record.get("cache_keys", ())
                 names = ("title", "summary", "sections", "section_summaries", "source", "terms")
                 known[key] = Description(**{name: record[name] for name in names})
@@ -254,11 +253,8 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def _forget(self, keys: Sequence[str]) -> Steps[None]:
         """Delete descriptions, and release what they use of the cache."""
-        uses = {}
-        for key in keys:
-            record = yield from self.storage.records.get(CONTEXTS, key)
-            if record is not None:
-                uses[self.storage.cache_user(key)] = list(record.get("cache_keys", ()))
+        stored = yield from self.storage.records.get_many(CONTEXTS, keys)
+        uses = {self.storage.cache_user(key): list(record.get("cache_keys", ())) for key, record in stored.items()}
         yield from self.storage.records.delete(CONTEXTS, keys)
         yield from self.resources.release(uses)
 

@@ -90,7 +90,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         as in every LlamaIndex index
     llm, embed_model : default to `Settings`; `llm` is resolved when it is first needed
     vector_store : a store to which complete chunks are written as well, so that a plain `VectorStoreIndex` over it
-        works; default the store in the namespace `<method>_chunks` of the storage context, if any
+        works; default the store in the namespace `<method>_chunks` of the storage context, or else the one that the
+        context was made with (`StorageContext.from_defaults(vector_store=...)`), unless another index writes to it
     extractor : the component that extracts records from nodes, for methods that have one; default `default_extractor`
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
@@ -154,7 +155,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         )
         self._config = config
         self._resources = resources
-        self._external = find_external_store(context, self.method, given.get("vector_store"))
+        self._chunk_store = given.get("vector_store")
         self._builder_keywords = {
             name: value
             for name, value in given.items()
@@ -305,7 +306,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""
         try:
-            self._open(run_steps(IndexStorage.open(context, self.method, struct, self._external)))
+            external, _ = find_external_store(context, self.method, self._chunk_store, struct)
+            self._open(run_steps(IndexStorage.open(context, self.method, struct, external)))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, RagKitError):
                 raise
@@ -331,8 +333,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         if found is not None:
             self._load(context, found)
         else:
-            names = self.space_names
-            self._open(IndexStorage.create(context, self.method, names, self._index_struct, self._external))
+            external, mirrored = find_external_store(context, self.method, self._chunk_store)
+            self._index_struct.params["mirrored"] = mirrored
+            self._open(IndexStorage.create(context, self.method, self.space_names, self._index_struct, external))
         self._resumed = found is not None
         self._writer.describe()
         hold(self._index_struct.uid, self)

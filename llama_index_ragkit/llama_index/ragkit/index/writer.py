@@ -162,8 +162,8 @@ class IndexWriter(Generic[State]):
         self.describe()
         if struct.params.get("mirrored") and self._storage.external is None:
             raise UnsupportedStoreError(
-                "The index also writes its chunks to a separate vector store, which this storage context lacks. "
-                "Pass vector_store= of the build."
+                "The index also writes its chunks to a separate vector store, which this storage context lacks. Pass "
+                "vector_store= of the build, to the index or, if it was built so, to StorageContext.from_defaults."
             )
         self._builder.check_write()
         yield from self._check_cache(needed=False)

@@ -14,7 +14,8 @@ from uuid import uuid4
 from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.llm.sqlite_kvstore import CacheEntry, EntryChange, SQLiteKVStore
+from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
+from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.processes import is_running, this_process
 from llama_index.ragkit.steps import Steps, call
@@ -44,8 +45,9 @@ class ExtractionCache:
     with one cache, costs one LLM call, and its entry is kept until both have released it. What a write uses is claimed
     until the write has ended (:class:`Claims`): if it never does, :meth:`sweep` releases it.
 
-    Every method returns steps (:mod:`llama_index.ragkit.steps`). Changes of one entry never overlap: with SQLite they
-    are transactions, also across processes; with other stores they are serialised within this process.
+    Every method returns steps (:mod:`llama_index.ragkit.steps`). Changes of one entry never overlap: with a
+    `BulkKVStore` (SQLite, an SQL database) they are transactions, also across processes; with other stores they are
+    serialised within this process.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ class ExtractionCache:
         yield from self.release_many({user: keys})
 
     def release_many(self, uses: Mapping[str, Iterable[str]]) -> Steps[None]:
-        """As :meth:`release` for many users, keys by user: with SQLite one transaction, which is much faster."""
+        """As :meth:`release` for many users, keys by user: one transaction, much faster, with a `BulkKVStore`."""
         leaving: dict[str, set[str]] = {}
         for user, keys in uses.items():
             for key in keys:
@@ -146,7 +148,7 @@ class ExtractionCache:
         self, changes: Mapping[str, EntryChange], collection: str | None = None
     ) -> Steps[dict[str, CacheEntry | None]]:
         store, collection = self._store, collection or self._collection
-        if isinstance(store, SQLiteKVStore):
+        if isinstance(store, BulkKVStore):
             return (yield from call(store.update, store.aupdate, changes, collection=collection))
         after: dict[str, CacheEntry | None] = {}
         for key, change in changes.items():

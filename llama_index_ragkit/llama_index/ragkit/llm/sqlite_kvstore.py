@@ -1,6 +1,5 @@
 """`SQLiteKVStore`: a LlamaIndex key-value store in one SQLite file."""
 
-import asyncio
 import json
 import logging
 import os
@@ -10,25 +9,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION, BaseKVStore
+from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
 
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.llm import sqlite_layout
+from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
 
-__all__ = ["CacheEntry", "EntryChange", "SQLiteKVStore"]
+__all__ = ["SQLiteKVStore"]
 
 logger = logging.getLogger(__name__)
-CacheEntry = dict[str, Any]
-EntryChange = Callable[[CacheEntry | None], CacheEntry | None]
-
 _MEMORY = ":memory:"
 _READER_SECONDS = 5.0  # how long a delete waits for readers of the log; after that it is emptied in the background
 _RETRY_SECONDS = 0.2
 
 
-class SQLiteKVStore(BaseKVStore):
+class SQLiteKVStore(BulkKVStore):
     """A key-value store in one SQLite file, for many threads and several processes at once.
 
     Every write is one transaction, on disk when the method returns; a killed process leaves the file readable. A
@@ -104,20 +100,17 @@ class SQLiteKVStore(BaseKVStore):
                 self._connection.close()
                 self._connection = None
 
-    def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> CacheEntry | None:
-        """The value of a key, or None."""
+    def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
+        """The values of those keys that exist, in the order of `keys`."""
         with self._using() as connection:
-            return _read(connection, key, collection)
+            rows = sqlite_layout.find_many(connection, list(keys), collection)
+        return {key: json.loads(value) for key, value in rows.items()}
 
     def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """All values of a collection by key, in the order of the keys."""
         with self._using() as connection:
             rows = sqlite_layout.find_all(connection, collection)
         return {key: json.loads(value) for key, value in rows}
-
-    def put(self, key: str, val: CacheEntry, collection: str = DEFAULT_COLLECTION) -> None:
-        """Write the value of a key, a dictionary of JSON values."""
-        self.put_all([(key, val)], collection)
 
     def put_all(
         self,
@@ -134,10 +127,6 @@ class SQLiteKVStore(BaseKVStore):
             for key, value in rows:
                 self._unclean |= sqlite_layout.put(connection, key, value, collection)
 
-    def delete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
-        """Delete a key; returns whether it existed."""
-        return self.delete_all([key], collection) > 0
-
     def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
         """Delete many keys in one transaction; returns how many of them existed.
 
@@ -152,25 +141,39 @@ class SQLiteKVStore(BaseKVStore):
             self.clean()
         return found
 
-    def update(
-        self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
-    ) -> dict[str, CacheEntry | None]:
-        """Read, change and write entries in one transaction.
+    def collections(self) -> list[str]:
+        """The names of all collections that have values."""
+        with self._using() as connection:
+            return sqlite_layout.collections_of(connection)
+
+    def drop(self, doomed: Callable[[str], bool]) -> int:
+        """Delete all values of some collections in one transaction; returns their number.
+
+        :meth:`clean` must be called afterwards.
 
         Parameters
         ----------
-        changes : for each key, a function from its value (None: there is none) to the new one (None: delete it); a
-            value that is returned itself is not written
-
-        Returns
-        -------
-        The values after the change.
+        doomed : whether a collection, by its name, is to be deleted
         """
+        with self._transaction() as connection:
+            found = sum(
+                sqlite_layout.empty(connection, key, collection)
+                for collection in filter(doomed, sqlite_layout.collections_of(connection))
+                for key, _ in sqlite_layout.find_all(connection, collection)
+            )
+            self._unclean |= found > 0
+        return found
+
+    def update(
+        self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
+    ) -> dict[str, CacheEntry | None]:
+        """Read, change and write entries in one transaction."""
         after: dict[str, CacheEntry | None] = {}
         deleted = False
         with self._transaction() as connection:
+            stored = sqlite_layout.find_many(connection, list(changes), collection)
             for key, change in changes.items():
-                old = _read(connection, key, collection)
+                old = json.loads(stored[key]) if key in stored else None
                 new = after[key] = change(old)
                 if new is None and old is not None:
                     deleted = self._unclean = sqlite_layout.empty(connection, key, collection)
@@ -234,49 +237,3 @@ class SQLiteKVStore(BaseKVStore):
                     done = True
                 if done:
                     self._cleaner = None
-
-    async def aget(self, key: str, collection: str = DEFAULT_COLLECTION) -> CacheEntry | None:
-        """As :meth:`get`, in a thread."""
-        return await asyncio.to_thread(self.get, key, collection)
-
-    async def aget_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
-        """As :meth:`get_all`, in a thread."""
-        return await asyncio.to_thread(self.get_all, collection)
-
-    async def aput(self, key: str, val: CacheEntry, collection: str = DEFAULT_COLLECTION) -> None:
-        """As :meth:`put`, in a thread."""
-        await asyncio.to_thread(self.put, key, val, collection)
-
-    async def aput_all(
-        self,
-        kv_pairs: list[tuple[str, CacheEntry]],
-        collection: str = DEFAULT_COLLECTION,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-    ) -> None:
-        """As :meth:`put_all`, in a thread."""
-        await asyncio.to_thread(self.put_all, kv_pairs, collection, batch_size)
-
-    async def adelete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
-        """As :meth:`delete`, in a thread."""
-        return await asyncio.to_thread(self.delete, key, collection)
-
-    async def adelete_all(
-        self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True
-    ) -> int:
-        """As :meth:`delete_all`, in a thread."""
-        return await asyncio.to_thread(self.delete_all, keys, collection, clean=clean)
-
-    async def aclean(self) -> bool:
-        """As :meth:`clean`, in a thread."""
-        return await asyncio.to_thread(self.clean)
-
-    async def aupdate(
-        self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
-    ) -> dict[str, CacheEntry | None]:
-        """As :meth:`update`, in a thread."""
-        return await asyncio.to_thread(self.update, changes, collection)
-
-
-def _read(connection: sqlite3.Connection, key: str, collection: str) -> CacheEntry | None:
-    value = sqlite_layout.find(connection, key, collection)
-    return None if value is None else json.loads(value)

@@ -10,11 +10,24 @@ in a table of its own, in which copies are harmless. Once half of the file is em
 import hashlib
 import sqlite3
 import time
+from collections.abc import Sequence
 
-__all__ = ["BUSY_SECONDS", "connect", "empty", "find", "find_all", "prepare", "put", "rewrite"]
+__all__ = [
+    "BUSY_SECONDS",
+    "collections_of",
+    "connect",
+    "empty",
+    "find_all",
+    "find_many",
+    "key_hash",
+    "prepare",
+    "put",
+    "rewrite",
+]
 
 BUSY_SECONDS = 60.0  # how long one process waits for another's write
 
+_KEYS_AT_ONCE = 500  # below the number of parameters that any build of SQLite takes
 _SMALLEST_REWRITE = 1 << 20  # bytes of empty rows below which the file is never rewritten
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS data (id INTEGER PRIMARY KEY, key TEXT, value TEXT)",
@@ -67,22 +80,29 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 def _convert(connection: sqlite3.Connection) -> None:
     for collection, key, value in connection.execute("SELECT collection, key, value FROM entries").fetchall():
-        if find(connection, key, collection) is None:
+        if not find_many(connection, [key], collection):
             put(connection, key, value, collection)
     connection.execute("DROP TABLE entries")
     # A value above any file's size: the rewrite that clears the pages of the old table is then never left out.
     connection.execute("UPDATE waste SET bytes = ?", (1 << 60,))
 
 
-def _hash(key: str) -> bytes:
+def key_hash(key: str) -> bytes:
+    """16 bytes by which a key is found."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def find(connection: sqlite3.Connection, key: str, collection: str) -> str | None:
-    """The value of a key."""
-    query = "SELECT value FROM names JOIN data USING (id) WHERE collection = ? AND hash = ?"
-    row = connection.execute(query, (collection, _hash(key))).fetchone()
-    return None if row is None else str(row[0])
+def find_many(connection: sqlite3.Connection, keys: Sequence[str], collection: str) -> dict[str, str]:
+    """The values of those keys that exist, in the order of `keys`."""
+    found: dict[str, str] = {}
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        hashes = [key_hash(key) for key in keys[start : start + _KEYS_AT_ONCE]]
+        query = (
+            "SELECT key, value FROM names JOIN data USING (id) "
+            f"WHERE collection = ? AND hash IN ({', '.join('?' * len(hashes))})"
+        )
+        found.update(connection.execute(query, (collection, *hashes)).fetchall())
+    return {key: found[key] for key in keys if key in found}
 
 
 def find_all(connection: sqlite3.Connection, collection: str) -> list[tuple[str, str]]:
@@ -91,17 +111,28 @@ def find_all(connection: sqlite3.Connection, collection: str) -> list[tuple[str,
     return connection.execute(query, (collection,)).fetchall()
 
 
+def collections_of(connection: sqlite3.Connection) -> list[str]:
+    """The names of all collections that have values."""
+    # Each is found from the one before, so that the rows between are not read.
+    query = (
+        "WITH RECURSIVE known (name) AS (SELECT min(collection) FROM names UNION ALL "
+        "SELECT (SELECT min(collection) FROM names WHERE collection > name) FROM known WHERE name IS NOT NULL) "
+        "SELECT name FROM known WHERE name IS NOT NULL"
+    )
+    return [name for (name,) in connection.execute(query)]
+
+
 def put(connection: sqlite3.Connection, key: str, value: str, collection: str) -> bool:
     """Write a value; returns whether it replaced another."""
     replaced = empty(connection, key, collection)
     row = connection.execute("INSERT INTO data (key, value) VALUES (?, ?)", (key, value)).lastrowid
-    connection.execute("INSERT INTO names VALUES (?, ?, ?)", (collection, _hash(key), row))
+    connection.execute("INSERT INTO names VALUES (?, ?, ?)", (collection, key_hash(key), row))
     return replaced
 
 
 def empty(connection: sqlite3.Connection, key: str, collection: str) -> bool:
     """Delete a key and its value; returns whether it existed."""
-    where = (collection, _hash(key))
+    where = (collection, key_hash(key))
     row = connection.execute("SELECT id FROM names WHERE collection = ? AND hash = ?", where).fetchone()
     if row is None:
         return False

@@ -1,5 +1,17 @@
 """Storage in an SQL database: SQLite files, PostgreSQL and what speaks its protocol (extra `sql`)."""
 
-from llama_index.ragkit.sql.engine import make_engine, reading, writing
+from llama_index.ragkit.sql.engine import make_engine, reading, writing  # isort: skip - it reports a missing SQLAlchemy
+from llama_index.ragkit.sql.context import SQLStorageContext, storage_context
+from llama_index.ragkit.sql.kv_store import SQLKVStore
+from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
 
-__all__ = ["make_engine", "reading", "writing"]
+__all__ = [
+    "SQLKVStore",
+    "SQLStorageContext",
+    "VectorStoreFactory",
+    "VectorStoreOnDemand",
+    "make_engine",
+    "reading",
+    "storage_context",
+    "writing",
+]

@@ -8,7 +8,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.steps import Steps, call
-from llama_index.ragkit.storage.bulk_delete import clean, delete_keys
+from llama_index.ragkit.storage.many_keys import clean, delete_keys, get_keys
 
 __all__ = ["delete_from_docstore"]
 
@@ -31,15 +31,15 @@ def delete_from_docstore(
     doomed = dict.fromkeys(node_ids)
     whole = list(dict.fromkeys(ref_doc_ids))
     touched: dict[str, set[str]] = defaultdict(set)
-    for node_id in doomed:
-        entry = yield from call(kv.get, kv.aget, node_id, collection=tables.metadata)
-        if entry and entry.get("ref_doc_id"):
+    for node_id, entry in (yield from get_keys(kv, doomed, tables.metadata)).items():
+        if entry.get("ref_doc_id"):
             touched[entry["ref_doc_id"]].add(node_id)
     left: dict[str, dict[str, Any]] = {}
     documents = []
+    entries = yield from get_keys(kv, [*touched, *whole], tables.ref_docs)
     for ref_doc_id in dict.fromkeys([*touched, *whole]):
-        entry = yield from call(kv.get, kv.aget, ref_doc_id, collection=tables.ref_docs)
-        of_document = list(entry.get("node_ids", [])) if entry else []
+        entry = entries.get(ref_doc_id, {})
+        of_document = list(entry.get("node_ids", []))
         others = [] if ref_doc_id in whole else [i for i in of_document if i not in touched[ref_doc_id]]
         if others and entry:
             left[ref_doc_id] = {**entry, "node_ids": others}

@@ -58,7 +58,6 @@ class IndexStorage:
     ) -> "IndexStorage":
         """The empty storage of a new index; nothing is written yet."""
         struct.uid = new_uid()
-        struct.params["mirrored"] = external is not None
         records = open_records(context, method, struct)
         spaces = new_spaces(context, method, space_names, struct, records, external)
         manifest = Manifest(records)

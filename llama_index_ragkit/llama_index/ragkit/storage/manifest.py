@@ -57,12 +57,8 @@ class Manifest:
 
     def entries_of(self, node_ids: Iterable[str]) -> Steps[dict[str, NodeEntry]]:
         """The nodes among `node_ids` that are known."""
-        entries = {}
-        for node_id in dict.fromkeys(node_ids):
-            record = yield from self._records.get(_NODES, node_id)
-            if record is not None:
-                entries[node_id] = NodeEntry(**record)
-        return entries
+        found = yield from self._records.get_many(_NODES, node_ids)
+        return {node_id: NodeEntry(**record) for node_id, record in found.items()}
 
     def nodes_of(self, ref_doc_id: str) -> Steps[list[str] | None]:
         """The nodes of a document in its order, or None for an unknown document."""
@@ -71,10 +67,8 @@ class Manifest:
 
     def entries_of_documents(self, documents: Sequence[Document]) -> Steps[dict[str, NodeEntry]]:
         """All nodes of some documents."""
-        node_ids: list[str] = []
-        for document in documents:
-            node_ids += (yield from self.nodes_of(document.id_)) or []
-        return (yield from self.entries_of(node_ids))
+        found = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
+        return (yield from self.entries_of(node_id for record in found.values() for node_id in record["node_ids"]))
 
     def documents(self) -> Steps[dict[str, RefDocInfo]]:
         """Documents that have nodes, with the metadata of the first."""
@@ -101,9 +95,9 @@ class Manifest:
             if entry.ref_doc_id is not None:
                 by_document[entry.ref_doc_id].append(node_id)
         documents = []
+        stored = yield from self._records.get_many(_DOCUMENTS, by_document)
         for ref_doc_id, node_ids in by_document.items():
-            old = yield from self._records.get(_DOCUMENTS, ref_doc_id)
-            old = old or {"hash": None, "node_ids": [], "metadata": metadata[node_ids[0]]}
+            old = stored.get(ref_doc_id) or {"hash": None, "node_ids": [], "metadata": metadata[node_ids[0]]}
             documents.append((ref_doc_id, {**old, "node_ids": list(dict.fromkeys([*old["node_ids"], *node_ids]))}))
         yield from self._records.put(_DOCUMENTS, documents)
         yield from self._records.put(_NODES, [(node_id, dict(vars(entry))) for node_id, entry in entries.items()])
@@ -120,24 +114,26 @@ class Manifest:
             if entry.ref_doc_id is not None:
                 by_document[entry.ref_doc_id].add(node_id)
         yield from self._records.delete(_NODES, entries)
-        for ref_doc_id in dict.fromkeys([*by_document, *whole]):
-            record = yield from self._records.get(_DOCUMENTS, ref_doc_id)
-            left = [i for i in record["node_ids"] if i not in by_document[ref_doc_id]] if record else []
-            if record and left and ref_doc_id not in whole:
-                yield from self._records.put(_DOCUMENTS, [(ref_doc_id, {**record, "node_ids": left})])
-            else:
-                yield from self._records.delete(_DOCUMENTS, [ref_doc_id])
+        touched = list(dict.fromkeys([*by_document, *whole]))
+        stored = yield from self._records.get_many(_DOCUMENTS, touched)
+        kept: dict[str, Record] = {}
+        for ref_doc_id, record in stored.items():
+            left = [i for i in record["node_ids"] if i not in by_document[ref_doc_id]]
+            if left and ref_doc_id not in whole:
+                kept[ref_doc_id] = {**record, "node_ids": left}
+        yield from self._records.put(_DOCUMENTS, list(kept.items()))
+        yield from self._records.delete(_DOCUMENTS, [ref_doc_id for ref_doc_id in touched if ref_doc_id not in kept])
 
     def begin(self, documents: Sequence[Document]) -> Steps[None]:
         """Remove the hashes of documents that are about to be written: until `finish` they count as incomplete."""
-        for document in documents:
-            record = yield from self._records.get(_DOCUMENTS, document.id_)
-            if record is not None:
-                yield from self._records.put(_DOCUMENTS, [(document.id_, {**record, "hash": None})])
+        stored = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
+        yield from self._records.put(_DOCUMENTS, [(key, {**record, "hash": None}) for key, record in stored.items()])
 
     def finish(self, documents: Sequence[Document]) -> Steps[None]:
         """Store the hashes of completely written documents."""
+        stored = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
+        finished = []
         for document in documents:
-            record = yield from self._records.get(_DOCUMENTS, document.id_)
-            record = record or {"node_ids": [], "metadata": document.metadata}
-            yield from self._records.put(_DOCUMENTS, [(document.id_, {**record, "hash": document.hash})])
+            record = stored.get(document.id_) or {"node_ids": [], "metadata": document.metadata}
+            finished.append((document.id_, {**record, "hash": document.hash}))
+        yield from self._records.put(_DOCUMENTS, finished)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
+from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -25,6 +26,7 @@ __all__ = ["CHUNKS", "find_external_store", "new_spaces", "new_uid", "open_recor
 logger = logging.getLogger(__name__)
 
 CHUNKS = "chunks"
+DEFAULT = "default"  # the namespace of the store that a storage context is made with
 
 
 def new_uid() -> str:
@@ -44,23 +46,77 @@ def open_records(context: StorageContext, method: str, struct: DerivedStruct) ->
 
 
 def find_external_store(
-    context: StorageContext, method: str, given: BasePydanticVectorStore | None
-) -> ExternalVectorStore | None:
-    """The user's own store for chunks: the one passed, or else one in the namespace `<method>_chunks`.
+    context: StorageContext,
+    method: str,
+    given: BasePydanticVectorStore | None,
+    stored: DerivedStruct | None = None,
+) -> tuple[ExternalVectorStore | None, bool | str]:
+    """The user's own store for chunks: the one passed, or one of the storage context.
 
-    The `default` namespace is never used: core's own indexes keep their vectors there.
+    In a context, that is the store in the namespace `<method>_chunks`, or else the one that it was made with,
+    `StorageContext.from_defaults(vector_store=...)`. The `SimpleVectorStore` that core makes where none is passed is
+    never used. Nor is a store that another index of the context writes to, since both would write and delete the same
+    chunks; a warning says so.
+
+    Parameters
+    ----------
+    stored : the struct of the index, if it is not new
+
+    Returns
+    -------
+    The store, and what the struct says of it: whether there is one, or "default" for that of the context
+
+    Raises
+    ------
+    UnsupportedStoreError
+        If the store cannot delete.
     """
-    store = given if given is not None else context.vector_stores.get(f"{method}_{CHUNKS}")
-    if store is None or (isinstance(store, (SimpleVectorStore, MatrixVectorStore)) and given is None):
-        default = context.vector_stores.get("default")
-        if not isinstance(default, (SimpleVectorStore, type(None))):
-            logger.info(
-                "The default vector store (%s) of the storage context is reserved for core's indexes; "
-                "pass vector_store= to have the chunks written to it.",
-                type(default).__name__,
-            )
-        return None
-    return ExternalVectorStore(store)
+    own = context.vector_stores.get(f"{method}_{CHUNKS}")
+    if given is None and not isinstance(own, (SimpleVectorStore, MatrixVectorStore)):
+        given = own
+    if given is not None:
+        return ExternalVectorStore(given), True
+    default = _default_store(context, stored)
+    if default is None:
+        return None, False
+    name = type(default).__name__
+    if stored is not None and stored.params.get("mirrored") != DEFAULT:
+        logger.warning(
+            "The vector store of the storage context (%s) is not used by index %s, which was built without it: it "
+            "holds none of its chunks. Build the index again to have them written there.", name, stored.index_id,
+        )  # fmt: skip
+        return None, False
+    other = None if stored is not None else _writer_of_default(context)
+    if other is not None:
+        logger.warning(
+            "The vector store of the storage context (%s) holds the chunks of index %s; this index writes none there. "
+            "To have them in a store as well, pass another one as vector_store=.", name, other,
+        )  # fmt: skip
+        return None, False
+    logger.info("Chunks are also written to %s; queries are answered from memory, exactly.", name)
+    return ExternalVectorStore(default), DEFAULT
+
+
+def _default_store(context: StorageContext, stored: DerivedStruct | None) -> BasePydanticVectorStore | None:
+    """The store that the context was made with, if it is the user's."""
+    default = context.vector_stores.get(DEFAULT)
+    if not isinstance(default, SimpleVectorStore):
+        return default
+    written = stored is not None and stored.params.get("mirrored") == DEFAULT
+    if written and MatrixVectorStore.is_persisted_matrix(default):
+        # Core reads every file of a folder as a SimpleVectorStore.
+        context.vector_stores[DEFAULT] = MatrixVectorStore.from_simple(default)
+        return context.vector_stores[DEFAULT]
+    return None
+
+
+def _writer_of_default(context: StorageContext) -> str | None:
+    """The id of an index of the context that writes to its default vector store."""
+    for struct in context.index_store.index_structs():
+        mirrored = struct.params.get("mirrored") == DEFAULT if isinstance(struct, DerivedStruct) else False
+        if mirrored or isinstance(struct, IndexDict):  # that of core's VectorStoreIndex
+            return struct.index_id
+    return None
 
 
 def _dtype(struct: DerivedStruct) -> Storage:

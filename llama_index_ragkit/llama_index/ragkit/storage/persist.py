@@ -2,10 +2,12 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
 from llama_index.ragkit.storage.folders import (
@@ -74,15 +76,24 @@ def persist(storage_context: StorageContext, persist_dir: str | Path = "./storag
     remember(storage_context)
 
 
-def load_storage_context(persist_dir: str | Path = "./storage", **kwargs: Any) -> StorageContext:
+def load_storage_context(
+    persist_dir: str | Path = "./storage",
+    *,
+    vector_store: BasePydanticVectorStore | None = None,
+    vector_stores: Mapping[str, BasePydanticVectorStore] | None = None,
+    **kwargs: Any,
+) -> StorageContext:
     """Read a folder of :func:`persist`, also while another process writes it.
 
     `StorageContext.from_defaults` opens file after file, and fails, or mixes two states, when the folder is swapped
-    in between. Here the folder is read again until it did not change meanwhile.
+    in between. Here the folder is read again until it did not change meanwhile. With `vector_store=` or
+    `vector_stores=` it reads no vector store from the folder; here those that are passed are put beside what is read.
 
     Parameters
     ----------
     persist_dir : the folder
+    vector_store : the store in the namespace "default"
+    vector_stores : stores by namespace
     kwargs : further arguments of `StorageContext.from_defaults`
 
     Raises
@@ -103,6 +114,8 @@ def load_storage_context(persist_dir: str | Path = "./storage", **kwargs: Any) -
             error = failure
         if signature(folder) == before and (source.exists() or before is None):
             if context is not None:
+                given = {} if vector_store is None else {"default": vector_store}
+                context.vector_stores.update({**(vector_stores or {}), **given})
                 return context
             if before is None:
                 raise MissingSpaceError(f"There is no folder {folder}.") from error

@@ -11,7 +11,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.bulk_delete import clean, delete_keys
+from llama_index.ragkit.storage.many_keys import clean, delete_keys, get_keys, outlives_the_process
 
 __all__ = ["Record", "Records"]
 
@@ -38,8 +38,7 @@ class Records:
     @property
     def outlives_the_process(self) -> bool:
         """Whether the key-value store is a server or a file to which every write goes immediately."""
-        # In-memory stores have a persist method, whatever class they derive from in this version of core.
-        return not callable(getattr(self._kv, "persist", None))
+        return outlives_the_process(self._kv)
 
     def _name(self, collection: str) -> str:
         return f"{self._namespace}/{collection}"
@@ -56,6 +55,10 @@ class Records:
         """One record, or None."""
         return (yield from call(self._kv.get, self._kv.aget, key, collection=self._name(collection)))
 
+    def get_many(self, collection: str, keys: Iterable[str]) -> Steps[dict[str, Record]]:
+        """The records of those keys that exist, in the order of `keys`; in one call where the store can."""
+        return (yield from get_keys(self._kv, keys, self._name(collection)))
+
     def get_all(self, collection: str) -> Steps[dict[str, Record]]:
         """All records of a collection by key."""
         return (yield from call(self._kv.get_all, self._kv.aget_all, collection=self._name(collection)))
@@ -69,7 +72,7 @@ class Records:
                 yield from clean(self._kv)
 
     def cleaned_once(self, work: Steps[T]) -> Steps[T]:
-        """Run the steps of one write; a `SQLiteKVStore` removes the bytes of what they delete once, after the last.
+        """Run the steps of one write; a `BulkKVStore` removes the bytes of what they delete once, after the last.
 
         That also happens when the steps fail or are cancelled. Without this, it happens after each delete.
         """

@@ -192,7 +192,8 @@ def open_space(
         raise MissingSpaceError(
             f"The storage context has no vector space {namespace!r}, which the index needs; it has "
             f"{sorted(context.vector_stores)}. StorageContext.from_defaults drops every namespace but 'default' when "
-            "fs= is given or one of the files is damaged; with vector_stores= it reads none from the folder."
+            "fs= is given or one of the files is damaged; with vector_store= or vector_stores= it reads none from the "
+            "folder, for which llama_index.ragkit.load_storage_context has the same keywords."
         )
     store = MatrixVectorStore(stores_text=False, dtype=dtype)
     _from_records(store, (yield from records.get_all(f"space/{name}")))

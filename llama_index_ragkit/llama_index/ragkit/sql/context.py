@@ -1,0 +1,126 @@
+"""`storage_context`: everything that indexes store, in one database."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from llama_index.core.graph_stores.simple import SimpleGraphStore
+from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
+from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
+from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.simple import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from sqlalchemy import Engine
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.kv_store import SQLKVStore
+from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
+from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
+from llama_index.ragkit.storage.manifest import Manifest
+from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT, find_external_store, open_records
+from llama_index.ragkit.storage.struct import DerivedStruct
+
+__all__ = ["SQLStorageContext", "storage_context"]
+
+
+@dataclass
+class SQLStorageContext(StorageContext):
+    """A storage context whose document and index store are in an SQL database; see :func:`storage_context`.
+
+    Attributes
+    ----------
+    records : the key-value store under both, which may also be passed to an index as `cache=`
+    """
+
+    records: SQLKVStore = field(kw_only=True)
+
+    def drop(self) -> int:
+        """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
+
+        The chunks that its indexes have written to vector stores are deleted there; what core's own indexes have
+        written is not. Indexes over the context must not be used afterwards.
+
+        Raises
+        ------
+        StorageError
+            If the database or a vector store fails. A repeated call goes on.
+        """
+        run_steps(self._delete_chunks())
+        return self.records.drop()
+
+    async def adrop(self) -> int:
+        """As :meth:`drop`."""
+        await arun_steps(self._delete_chunks())
+        return await asyncio.to_thread(self.records.drop)
+
+    def _delete_chunks(self) -> Steps[None]:
+        structs = yield from call(self.index_store.index_structs, self.index_store.async_index_structs)
+        for struct in structs:
+            if not isinstance(struct, DerivedStruct):
+                continue
+            index_cls: Any = INDEX_STRUCT_TYPE_TO_INDEX_CLASS[struct.get_type()]  # type: ignore[index]
+            store, _ = find_external_store(self, index_cls.method, None, struct)
+            if store is not None and struct.params.get("mirrored"):
+                entries = yield from Manifest(open_records(self, index_cls.method, struct)).entries()
+                documents = {entry.ref_doc_id or "None" for entry in entries.values()}
+                yield from store.delete(list(entries), documents, (), lambda _: np.empty((0, 0), np.float32))
+
+
+def storage_context(
+    database: str | Engine,
+    vector_stores: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None = None,
+    tenant: str = "",
+) -> SQLStorageContext:
+    """A storage context that keeps everything in an SQL database: nodes, records, vectors and structs of all indexes.
+
+    Every write goes to the database as it is made; `persist` has nothing to do. Open the same database and tenant with
+    `load_index_from_storage`. Contexts of several tenants share one set of tables, and never see each other's rows.
+
+    Parameters
+    ----------
+    database : as in :func:`~llama_index.ragkit.sql.make_engine`; contexts of many tenants should share one engine
+    vector_stores : stores of yours to which chunks are written as well, so that a plain `VectorStoreIndex` over them
+        works. A factory is called with "chunks" and the length of the vectors when the first chunk is written; it
+        serves the first index of the context. A mapping has the store of that index under "chunks", and others under
+        `<method>_chunks`. Tenants need stores of their own, since their nodes may have the same ids
+    tenant : a name, such as that of a user or a workspace
+
+    Raises
+    ------
+    ConfigurationError
+        For an URL that is not supported, or `vector_stores` of another kind.
+    """
+    records = SQLKVStore(database, tenant)
+    return SQLStorageContext(
+        docstore=KVDocumentStore(records),
+        index_store=KVIndexStore(records),
+        vector_stores=_vector_stores(vector_stores, records),
+        graph_store=SimpleGraphStore(),
+        records=records,
+    )
+
+
+def _vector_stores(
+    given: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None, records: SQLKVStore
+) -> dict[str, BasePydanticVectorStore]:
+    if given is None:
+        return {DEFAULT: SimpleVectorStore()}
+    if isinstance(given, Mapping):
+        bad = {name: type(store).__name__ for name, store in given.items() if not _is_store(store)}
+        if bad:
+            raise ConfigurationError(f"vector_stores= holds values that are no LlamaIndex vector stores: {bad}.")
+        named = {name: store for name, store in given.items() if name != CHUNKS}
+        return {DEFAULT: given.get(CHUNKS, SimpleVectorStore()), **named}
+    if _is_store(given) or not callable(given):
+        raise ConfigurationError(
+            f"vector_stores= is a function of a space and the length of its vectors that returns a vector store, or a "
+            f'mapping such as {{"chunks": store}}, not a {type(given).__name__}.'
+        )
+    return {DEFAULT: VectorStoreOnDemand(given, CHUNKS, records)}
+
+
+def _is_store(value: object) -> bool:
+    return isinstance(value, BasePydanticVectorStore)

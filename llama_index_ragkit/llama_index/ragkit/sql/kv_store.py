@@ -1,0 +1,123 @@
+"""`SQLKVStore`: a LlamaIndex key-value store in an SQL database."""
+
+from collections.abc import Iterable, Mapping
+
+from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
+from sqlalchemy import Engine
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
+from llama_index.ragkit.sql.engine import make_engine
+from llama_index.ragkit.sql.postgres_records import PostgresRecords
+from llama_index.ragkit.sql.sqlite_records import SEPARATOR, SQLiteRecords
+
+__all__ = ["SQLKVStore"]
+
+
+class SQLKVStore(BulkKVStore):
+    """A key-value store in an SQLite file or in PostgreSQL, for many threads and processes at once.
+
+    All tenants and collections share one set of tables, which is made when it is first used. Many keys are read,
+    written or deleted in one statement on PostgreSQL, and in one transaction on both. A write is committed when the
+    method returns. Objects may be pickled (with the password of the URL) and used after a fork.
+
+    On SQLite the file is that of a :class:`~llama_index.ragkit.SQLiteKVStore`, which may be opened here: no byte of a
+    deleted or replaced value remains in it after :meth:`clean`. PostgreSQL keeps replaced rows until its autovacuum.
+
+    Parameters
+    ----------
+    database : the URL of a database, or an engine, both as :func:`~llama_index.ragkit.sql.make_engine` has them
+    tenant : a name; stores with different tenants never see each other's values
+
+    Raises
+    ------
+    ConfigurationError
+        For a URL that is not supported, or a tenant that contains the character U+001F.
+    StorageError
+        From any method, if the database cannot be used.
+    """
+
+    def __init__(self, database: str | Engine, tenant: str = "") -> None:
+        self.engine = make_engine(database) if isinstance(database, str) else database
+        self.tenant = _name(tenant, "tenant")
+        sqlite = self.engine.dialect.name == "sqlite"
+        self._records: SQLiteRecords | PostgresRecords = (
+            SQLiteRecords(self.engine, tenant) if sqlite else PostgresRecords(self.engine, tenant)
+        )
+
+    def __reduce__(self) -> tuple[type["SQLKVStore"], tuple[str, str]]:
+        return type(self), (self.engine.url.render_as_string(hide_password=False), self.tenant)
+
+    def __repr__(self) -> str:
+        return f"SQLKVStore({self.engine.url.render_as_string(hide_password=True)!r}, tenant={self.tenant!r})"
+
+    def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
+        """The values of those keys that exist, in the order of `keys`."""
+        wanted = list(dict.fromkeys(keys))
+        return self._records.get_many(wanted, _name(collection)) if wanted else {}
+
+    def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
+        """All values of a collection by key, in the order of the keys."""
+        return self._records.get_all(_name(collection))
+
+    def put_all(
+        self,
+        kv_pairs: list[tuple[str, CacheEntry]],
+        collection: str = DEFAULT_COLLECTION,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+    ) -> None:
+        """Write many values in one transaction.
+
+        Parameters
+        ----------
+        batch_size : rows in one statement; fewer than 500 are taken for 500, since core's default is 1
+        """
+        if kv_pairs:
+            self._records.put_all(kv_pairs, _name(collection), batch_size)
+
+    def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
+        """Delete many keys in one transaction; returns how many of them existed.
+
+        Parameters
+        ----------
+        clean : whether :meth:`clean` follows; otherwise it must be called
+        """
+        doomed = list(dict.fromkeys(keys))
+        found = self._records.delete_all(doomed, _name(collection)) if doomed else 0
+        if clean and found:
+            self.clean()
+        return found
+
+    def update(
+        self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
+    ) -> dict[str, CacheEntry | None]:
+        """Read, change and write entries in one transaction."""
+        return self._records.update(changes, _name(collection)) if changes else {}
+
+    def clean(self) -> bool:
+        """Remove the bytes of deleted and replaced values from an SQLite file; PostgreSQL does that by itself.
+
+        Returns
+        -------
+        Whether that is done. If not, a process has been reading the file for seconds; a thread waits until it ends.
+        """
+        return self._records.file.clean() if isinstance(self._records, SQLiteRecords) else True
+
+    def drop(self) -> int:
+        """Delete everything of the tenant in one transaction; returns the number of values.
+
+        A store without a tenant is one of the tenant "", and leaves those of others.
+        """
+        dropped = self._records.drop()
+        self.clean()
+        return dropped
+
+    def tenants(self) -> list[str]:
+        """All tenants that have values in the database, sorted."""
+        return self._records.tenants()
+
+
+def _name(name: str, what: str = "collection") -> str:
+    if SEPARATOR in name or "\x00" in name:
+        raise ConfigurationError(f"The name of a {what} cannot contain the characters U+001F and U+0000: {name!r}.")
+    return name

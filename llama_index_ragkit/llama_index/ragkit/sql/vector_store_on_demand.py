@@ -1,0 +1,164 @@
+"""`VectorStoreOnDemand`: a vector store that is made when the length of its vectors is known."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryResult,
+)
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.kv_store import SQLKVStore
+
+__all__ = ["VectorStoreFactory", "VectorStoreOnDemand"]
+
+VectorStoreFactory = Callable[[str, int], BasePydanticVectorStore]
+"""(name of the space, length of its vectors) -> a vector store."""
+
+_COLLECTION = "vector_spaces"
+
+
+class VectorStoreOnDemand(BasePydanticVectorStore):
+    """A vector store that a factory makes when the first row is added.
+
+    Most stores must be told the length of the vectors when they are made, and an index knows it when it has embedded
+    its first text. The length is stored in the database, so that the store is made at once when it is opened again.
+    Until then reads find nothing and deletes do nothing.
+
+    Parameters
+    ----------
+    factory : called once, with `space` and the length of the vectors
+    space : the name of the space
+    records : where the length is stored
+    """
+
+    stores_text: bool = True
+    flat_metadata: bool = False
+    _factory: VectorStoreFactory = PrivateAttr()
+    _space: str = PrivateAttr()
+    _records: SQLKVStore = PrivateAttr()
+    _made: BasePydanticVectorStore | None = PrivateAttr(default=None)
+
+    def __init__(self, factory: VectorStoreFactory, space: str, records: SQLKVStore) -> None:
+        super().__init__(stores_text=True)
+        self._factory, self._space, self._records = factory, space, records
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name that core shows."""
+        return "VectorStoreOnDemand"
+
+    @property
+    def client(self) -> Any:
+        """The client of the store, or None before it is made."""
+        store = self.made
+        return None if store is None else store.client
+
+    @property
+    def made(self) -> BasePydanticVectorStore | None:
+        """The store, if it was made in this process or before."""
+        if self._made is None:
+            known = self._records.get(self._space, _COLLECTION)
+            if known is not None:
+                self._made = self._make(known["dimension"])
+        return self._made
+
+    async def _amade(self) -> BasePydanticVectorStore | None:
+        return self._made or await asyncio.to_thread(lambda: self.made)
+
+    def _make(self, dimension: int) -> BasePydanticVectorStore:
+        store = self._factory(self._space, dimension)
+        if not isinstance(store, BasePydanticVectorStore):
+            raise ConfigurationError(
+                f"The factory of vector stores returned a {type(store).__name__} for {self._space!r}, which is no "
+                "LlamaIndex vector store."
+            )
+        return store
+
+    def _needed(self, nodes: list[BaseNode]) -> BasePydanticVectorStore:
+        store = self.made
+        if store is None:
+            dimension = len(nodes[0].get_embedding())
+            store = self._made = self._make(dimension)
+            self._records.put(self._space, {"dimension": dimension}, _COLLECTION)
+        return store
+
+    def add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]
+        """Add rows; the first makes the store."""
+        return self._needed(nodes).add(nodes, **kwargs) if nodes else []
+
+    async def async_add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]
+        """As :meth:`add`."""
+        if not nodes:
+            return []
+        store = await asyncio.to_thread(self._needed, nodes)
+        return await store.async_add(nodes, **kwargs)
+
+    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        """Delete the rows of a document."""
+        if self.made is not None:
+            self.made.delete(ref_doc_id, **kwargs)
+
+    async def adelete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        """As :meth:`delete`."""
+        store = await self._amade()
+        if store is not None:
+            await store.adelete(ref_doc_id, **kwargs)
+
+    def delete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
+    ) -> None:
+        """Delete rows by id or filter."""
+        if self.made is not None:
+            self.made.delete_nodes(node_ids, filters, **kwargs)
+
+    async def adelete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
+    ) -> None:
+        """As :meth:`delete_nodes`."""
+        store = await self._amade()
+        if store is not None:
+            await store.adelete_nodes(node_ids, filters, **kwargs)
+
+    def get_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
+    ) -> list[BaseNode]:
+        """Rows by id or filter."""
+        return [] if self.made is None else self.made.get_nodes(node_ids, filters, **kwargs)
+
+    async def aget_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
+    ) -> list[BaseNode]:
+        """As :meth:`get_nodes`."""
+        store = await self._amade()
+        return [] if store is None else await store.aget_nodes(node_ids, filters, **kwargs)
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Search the rows."""
+        return _nothing() if self.made is None else self.made.query(query, **kwargs)
+
+    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """As :meth:`query`."""
+        store = await self._amade()
+        return _nothing() if store is None else await store.aquery(query, **kwargs)
+
+    def clear(self) -> None:
+        """Delete all rows."""
+        if self.made is not None:
+            self.made.clear()
+
+    async def aclear(self) -> None:
+        """As :meth:`clear`."""
+        store = await self._amade()
+        if store is not None:
+            await store.aclear()
+
+
+def _nothing() -> VectorStoreQueryResult:
+    return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
