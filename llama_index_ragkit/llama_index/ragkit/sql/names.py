@@ -26,7 +26,7 @@ from llama_index.ragkit.text.known_names import MORE_CHARACTERS, MORE_WORDS, MOS
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import all_stems, language_bit, stems
 
-__all__ = ["Candidates", "candidates", "name_edges"]
+__all__ = ["NameCandidates", "candidates", "name_edges"]
 
 Ints = NDArray[np.int64]
 Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
@@ -37,7 +37,7 @@ _CASELESS = re.compile(f"[{CASELESS}]")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
-class Candidates(NamedTuple):
+class NameCandidates(NamedTuple):
     """What a question may name.
 
     Attributes
@@ -67,7 +67,7 @@ def name_edges(name: str, node: int, count: int = 1) -> Iterator[Edge]:
             yield stem, number, languages, 0, count
 
 
-def candidates(reader: GraphReader, asked: Lookups, restricted: bool = False) -> Candidates:
+def candidates(reader: GraphReader, asked: Lookups, restricted: bool = False) -> NameCandidates:
     """The names that a question may name, by two statements.
 
     Parameters
@@ -91,7 +91,7 @@ def candidates(reader: GraphReader, asked: Lookups, restricted: bool = False) ->
             unspecific.append(part)
         else:
             found += names
-    return Candidates(np.unique(np.concatenate([_NONE, *found])), frozenset(unspecific))
+    return NameCandidates(np.unique(np.concatenate([_NONE, *found])), frozenset(unspecific))
 
 
 _NONE = np.empty(0, np.int64)
