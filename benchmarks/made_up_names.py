@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, Nearness
 
 __all__ = ["Question", "nearness_of", "passages", "questions"]
 
@@ -89,4 +89,4 @@ def nearness_of(question: Question, total: int, seed: int) -> Nearness:
     lexical = np.zeros(total)
     lexical[rng.integers(0, total, 200)] = rng.gamma(2.0, 2.0, 200)
     lexical[question.passage] += 8.0
-    return Nearness.of(cosines, lexical, 0.6)
+    return Nearness.of(cosines, lexical, LEXICAL_WEIGHT)
