@@ -63,7 +63,7 @@ def stored(engine):
     """Every row of the table, as it lies there."""
     with reading(engine, single=True) as connection:
         rows = connection.execute(
-            text("SELECT tenant, node, segment, leaves, label, packed FROM ragkit_graph_rows ORDER BY 1, 2, 3")
+            text("SELECT graph, node, segment, leaves, label, packed FROM ragkit_graph_rows ORDER BY 1, 2, 3")
         )
         return [(*row[:5], bytes(row[5])) for row in rows]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql.engine import reading, writing
+from llama_index.ragkit.sql.engine import make_table, reading, writing
 from llama_index.ragkit.sql.graph_records import (
     RECORD,
     SEGMENT,
@@ -71,10 +71,10 @@ class GraphReader:
     calls : number of statements that were sent
     """
 
-    def __init__(self, connection: Connection, statements: Statements, tenant: int) -> None:
+    def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
         self._connection = connection
         self._statements = statements
-        self._tenant = tenant
+        self._number = number
         self.calls = 0
 
     def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
@@ -91,7 +91,7 @@ class GraphReader:
         found = self._connection.execute(
             self._statements.frontier,
             {
-                "tenant": self._tenant,
+                "graph": self._number,
                 "nodes": self._statements.array(asked[: len(nodes)]),
                 "whole": self._statements.array(asked[len(nodes) :]),
             },
@@ -125,18 +125,17 @@ class GraphRows:
     def __init__(self, engine: Engine, uid: str) -> None:
         self._engine = engine
         self._statements = statements_for(engine)
-        self._tenant = content_number(0, uid)
+        self._number = content_number(0, uid)
 
     def create(self) -> None:
-        """Create the table, unless it exists; once for each database."""
-        with writing(self._engine) as connection:
-            connection.execute(self._statements.create)
+        """Create the table, unless it exists."""
+        make_table(self._engine, self._statements.create)
 
     @contextmanager
     def reader(self) -> Iterator[GraphReader]:
         """A reader that sees one state of the graph, whatever is written meanwhile."""
         with reading(self._engine) as connection:
-            yield GraphReader(connection, self._statements, self._tenant)
+            yield GraphReader(connection, self._statements, self._number)
 
     def change(self, change: GraphChange, labels: Mapping[int, str]) -> None:
         """Add differences to the counts of edges: :meth:`change_in` as a transaction of its own."""
@@ -159,21 +158,21 @@ class GraphRows:
         """
         nodes = np.unique(change.nodes)
         if len(nodes):
-            _Write(connection, self._statements, self._tenant).run(nodes, change, labels)
+            _Write(connection, self._statements, self._number).run(nodes, change, labels)
 
     def drop(self) -> None:
         """Remove the graph; those of other indexes stay."""
         with writing(self._engine) as connection:
-            connection.execute(self._statements.drop, {"tenant": self._tenant})
+            connection.execute(self._statements.drop, {"graph": self._number})
 
 
 class _Write:
     """One change within a transaction."""
 
-    def __init__(self, connection: Connection, statements: Statements, tenant: int) -> None:
+    def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
         self._connection = connection
         self._statements = statements
-        self._tenant = tenant
+        self._number = number
         self._stored: list[tuple[int, int, int, str, bytes]] = []  # node, segment, leaves, label, records or totals
         self._removed: list[tuple[int, int]] = []
 
@@ -195,7 +194,7 @@ class _Write:
         self._flush()
 
     def _locked(self, nodes: Ints, labels: Sequence[str]) -> Iterable[Any]:
-        parameters = {"tenant": self._tenant, "nodes": self._statements.array(nodes), "labels": list(labels)}
+        parameters = {"graph": self._number, "nodes": self._statements.array(nodes), "labels": list(labels)}
         if self._statements.locks_itself:
             del parameters["labels"]
         found = self._connection.execute(self._statements.lock, parameters).all()
@@ -234,7 +233,7 @@ class _Write:
         sizes: dict[int, dict[int, int]] = {int(node): {} for node in nodes}
         if not len(nodes):
             return
-        whole = {"tenant": self._tenant, "nodes": self._statements.array(nodes)}
+        whole = {"graph": self._number, "nodes": self._statements.array(nodes)}
         for node, segment, size in self._connection.execute(self._statements.sizes, whole):
             sizes[node][segment] = size // RECORD.itemsize
         changes, touched = {}, []
@@ -289,7 +288,7 @@ class _Write:
         found = self._connection.execute(
             self._statements.segments,
             {
-                "tenant": self._tenant,
+                "graph": self._number,
                 "nodes": self._statements.array([node for node, _ in keys]),
                 "segments": self._statements.array([segment for _, segment in keys]),
             },
@@ -299,12 +298,12 @@ class _Write:
     def _flush(self) -> None:
         for start in range(0, len(self._removed), _AT_ONCE):
             self._connection.execute(
-                self._statements.remove, self._statements.keys(self._tenant, self._removed[start : start + _AT_ONCE])
+                self._statements.remove, self._statements.keys(self._number, self._removed[start : start + _AT_ONCE])
             )
         self._stored.sort(key=lambda row: row[:2])
         for start in range(0, len(self._stored), _AT_ONCE):
             self._connection.execute(
-                self._statements.store, self._statements.rows(self._tenant, self._stored[start : start + _AT_ONCE])
+                self._statements.store, self._statements.rows(self._number, self._stored[start : start + _AT_ONCE])
             )
 
 

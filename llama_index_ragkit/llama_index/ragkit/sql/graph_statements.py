@@ -50,23 +50,23 @@ def statements_for(engine: Engine) -> Statements:
 
 def _create(blob: str, end: str = "") -> TextClause:
     return text(
-        f"CREATE TABLE IF NOT EXISTS {_TABLE} (tenant BIGINT NOT NULL, node BIGINT NOT NULL, segment BIGINT NOT NULL, "
+        f"CREATE TABLE IF NOT EXISTS {_TABLE} (graph BIGINT NOT NULL, node BIGINT NOT NULL, segment BIGINT NOT NULL, "
         f"leaves INTEGER NOT NULL, label TEXT NOT NULL, packed {blob} NOT NULL, "
-        f"PRIMARY KEY (tenant, node, segment)){end}"
+        f"PRIMARY KEY (graph, node, segment)){end}"
     )
 
 
 def _frontier(nodes: str, whole: str) -> TextClause:
     return text(
-        f"SELECT {_READ} FROM {_TABLE} WHERE tenant = :tenant AND segment = 1 AND node {nodes} "
-        f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE tenant = :tenant AND segment > 1 AND node {whole}"
+        f"SELECT {_READ} FROM {_TABLE} WHERE graph = :graph AND segment = 1 AND node {nodes} "
+        f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {whole}"
     )
 
 
 _READ = "node, segment, leaves, label, packed"
-_STORED = "tenant, node, segment, leaves, label, packed"
-_REPLACED = "ON CONFLICT (tenant, node, segment) DO UPDATE SET leaves = excluded.leaves, packed = excluded.packed"
-_DROP = text(f"DELETE FROM {_TABLE} WHERE tenant = :tenant")
+_STORED = "graph, node, segment, leaves, label, packed"
+_REPLACED = "ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = excluded.leaves, packed = excluded.packed"
+_DROP = text(f"DELETE FROM {_TABLE} WHERE graph = :graph")
 _ROWS = "node, segment, length(packed)"
 
 
@@ -88,7 +88,7 @@ def _as_json(values: Any) -> str:
 
 _PAIRS = (
     f"SELECT r.node, r.segment, r.packed FROM {_TABLE} r JOIN json_each(:nodes) n JOIN json_each(:segments) s "
-    "ON s.key = n.key WHERE r.tenant = :tenant AND r.node = n.value AND r.segment = s.value"
+    "ON s.key = n.key WHERE r.graph = :graph AND r.node = n.value AND r.segment = s.value"
 )
 
 _SQLITE = Statements(
@@ -97,21 +97,20 @@ _SQLITE = Statements(
     frontier=_frontier(_in_json("nodes"), _in_json("whole")),
     lock=text(
         f"SELECT node, leaves, label, packed FROM {_TABLE} "
-        f"WHERE tenant = :tenant AND segment = 1 AND node {_in_json('nodes')}"
+        f"WHERE graph = :graph AND segment = 1 AND node {_in_json('nodes')}"
     ),
     locks_itself=True,
-    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE tenant = :tenant AND segment > 1 AND node {_in_json('nodes')}"),
+    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_json('nodes')}"),
     segments=text(_PAIRS),
     store=text(
-        f"INSERT INTO {_TABLE} ({_STORED}) VALUES (:tenant, :node, :segment, :leaves, :label, :packed) {_REPLACED}"
+        f"INSERT INTO {_TABLE} ({_STORED}) VALUES (:graph, :node, :segment, :leaves, :label, :packed) {_REPLACED}"
     ),
-    remove=text(f"DELETE FROM {_TABLE} WHERE tenant = :tenant AND node = :node AND segment = :segment"),
+    remove=text(f"DELETE FROM {_TABLE} WHERE graph = :graph AND node = :node AND segment = :segment"),
     array=_as_json,
-    rows=lambda tenant, rows: [
-        dict(zip(("tenant", "node", "segment", "leaves", "label", "packed"), (tenant, *row), strict=True))
-        for row in rows
+    rows=lambda graph, rows: [
+        dict(zip(("graph", "node", "segment", "leaves", "label", "packed"), (graph, *row), strict=True)) for row in rows
     ],
-    keys=lambda tenant, keys: [{"tenant": tenant, "node": node, "segment": segment} for node, segment in keys],
+    keys=lambda graph, keys: [{"graph": graph, "node": node, "segment": segment} for node, segment in keys],
 )
 
 _POSTGRESQL = Statements(
@@ -120,30 +119,30 @@ _POSTGRESQL = Statements(
     frontier=_frontier(_in_array("nodes"), _in_array("whole")),
     # An update that changes nothing locks a row that is there already. The order is that of the locks.
     lock=text(
-        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :tenant, given.node, 1, 0, given.label, CAST('' AS BYTEA) "
+        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.node, 1, 0, given.label, CAST('' AS BYTEA) "
         "FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:labels AS TEXT[])) AS given (node, label) ORDER BY given.node "
-        f"ON CONFLICT (tenant, node, segment) DO UPDATE SET leaves = {_TABLE}.leaves "
+        f"ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = {_TABLE}.leaves "
         "RETURNING node, leaves, label, packed"
     ),
     locks_itself=False,
-    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE tenant = :tenant AND segment > 1 AND node {_in_array('nodes')}"),
+    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_array('nodes')}"),
     segments=text(
         f"SELECT r.node, r.segment, r.packed FROM {_TABLE} r "
         "JOIN unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) AS given (node, segment) "
-        "ON r.node = given.node AND r.segment = given.segment WHERE r.tenant = :tenant"
+        "ON r.node = given.node AND r.segment = given.segment WHERE r.graph = :graph"
     ),
     store=text(
-        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :tenant, given.* FROM unnest(CAST(:nodes AS BIGINT[]), "
+        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.* FROM unnest(CAST(:nodes AS BIGINT[]), "
         "CAST(:segments AS BIGINT[]), CAST(:leaves AS INTEGER[]), CAST(:labels AS TEXT[]), CAST(:packed AS BYTEA[])) "
         f"AS given (node, segment, leaves, label, packed) {_REPLACED}"
     ),
     remove=text(
         f"DELETE FROM {_TABLE} r USING unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) "
-        "AS given (node, segment) WHERE r.tenant = :tenant AND r.node = given.node AND r.segment = given.segment"
+        "AS given (node, segment) WHERE r.graph = :graph AND r.node = given.node AND r.segment = given.segment"
     ),
     array=_as_list,
-    rows=lambda tenant, rows: {
-        "tenant": tenant,
+    rows=lambda graph, rows: {
+        "graph": graph,
         **{
             name: list(values)
             for name, values in zip(
@@ -151,8 +150,8 @@ _POSTGRESQL = Statements(
             )
         },
     },
-    keys=lambda tenant, keys: {
-        "tenant": tenant,
+    keys=lambda graph, keys: {
+        "graph": graph,
         "nodes": [node for node, _ in keys],
         "segments": [segment for _, segment in keys],
     },

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, text
-from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_layout import key_hash
-from llama_index.ragkit.sql.engine import reading, writing
+from llama_index.ragkit.sql.engine import make_table, reading, writing
 
 __all__ = ["PostgresRecords"]
 
@@ -73,17 +72,9 @@ class PostgresRecords:
     def _make(self) -> None:
         """Make the table, unless it is there."""
         with self._lock:
-            for attempt in range(2):
-                if self._made:
-                    return
-                try:
-                    with writing(self._engine) as connection:
-                        connection.execute(text(_TABLE))
-                    self._made = True
-                except StorageError as error:
-                    # IF NOT EXISTS fails when another process makes the table at the same moment.
-                    if attempt or not isinstance(error.__cause__, IntegrityError | ProgrammingError):
-                        raise
+            if not self._made:
+                make_table(self._engine, text(_TABLE))
+                self._made = True
 
     def _at(self, collection: str, **more: object) -> dict[str, object]:
         return {"tenant": self._tenant, "collection": collection, **more}
