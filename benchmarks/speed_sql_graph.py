@@ -12,6 +12,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,6 @@ from uuid import uuid4
 
 import numpy as np
 from llama_index.core.schema import QueryBundle
-from scipy.sparse import csr_matrix
 from sqlalchemy import Engine, text
 
 from benchmarks.data import load
@@ -28,8 +28,6 @@ from benchmarks.made_up_names import nearness_of, passages, questions
 from benchmarks.measuring import Times, timed
 from benchmarks.quality_hipporag import make_index
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
-from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.search.graph_search import search_many
 from llama_index.hipporag.search.query_seeds import QuerySeeds, links_of_text
@@ -162,18 +160,11 @@ def _made_up(total: int) -> Iterator[dict[str, Any]]:
 
 def _state(held: Sequence[tuple[str, Passage]]) -> HippoRAGState:
     """The state of an index with these passages, without vectors."""
-    phrases = Numbering(phrase for _, passage in held for phrase in passage.phrases())
-    facts = Numbering(fact for _, passage in held for fact in passage.statements)
-    graph = KnowledgeGraph.empty().extended(
-        named=[{phrases[name]: times for name, times in passage.named.items()} for _, passage in held],
-        about=[dict.fromkeys((phrases[name] for name in passage.subjects), 1) for _, passage in held],
-        statements=[{facts[fact]: times for fact, times in passage.statements.items()} for _, passage in held],
-        heads=[phrases[head] for head, _, _ in facts],
-        tails=[phrases[tail] for _, _, tail in facts],
-        synonym_lists=csr_matrix((len(phrases), len(phrases))),
-    )
+    read = [passage for _, passage in held]
+    state = HippoRAGState().with_names(read)
     records = [Record(node_id, None, node_id, "{}") for node_id, _ in held]
-    return HippoRAGState(Snapshot.of(np.ones((len(held), 1), np.float32), records), phrases, facts, graph=graph)
+    chunks = Snapshot.of(np.ones((len(held), 1), np.float32), records)
+    return replace(state, chunks=chunks, graph=state.graph_with(read))
 
 
 def _stored(

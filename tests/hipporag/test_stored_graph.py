@@ -1,18 +1,16 @@
 """The graph in a database: the search over it is that of the graph in memory, and writes leave only what is there."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
 from sqlalchemy import text
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
-from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Passage, read_record
 from llama_index.hipporag.pagerank.frontier_push import frontiers
 from llama_index.hipporag.pagerank.power_iteration import pagerank
@@ -62,18 +60,9 @@ def passages(draw, most=8):
 
 
 def in_memory(held: dict[str, Passage]) -> HippoRAGState:
-    phrases = Numbering(phrase for passage in held.values() for phrase in passage.phrases())
-    facts = Numbering(fact for passage in held.values() for fact in passage.statements)
-    graph = KnowledgeGraph.empty().extended(
-        named=[{phrases[name]: times for name, times in passage.named.items()} for passage in held.values()],
-        about=[dict.fromkeys((phrases[name] for name in passage.subjects), 1) for passage in held.values()],
-        statements=[{facts[fact]: times for fact, times in passage.statements.items()} for passage in held.values()],
-        heads=[phrases[head] for head, _, _ in facts],
-        tails=[phrases[tail] for _, _, tail in facts],
-        synonym_lists=csr_matrix((len(phrases), len(phrases))),
-    )
+    state = HippoRAGState().with_names(list(held.values()))
     chunks = Snapshot.of(np.ones((len(held), 2), np.float32), [Record(name, None, name, "{}") for name in held])
-    return HippoRAGState(chunks=chunks, phrases=phrases, facts=facts, graph=graph)
+    return replace(state, chunks=chunks, graph=state.graph_with(list(held.values())))
 
 
 class Near:
