@@ -18,7 +18,7 @@ from llama_index.ragkit.sql import graph_records as records_module
 from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.sql.graph_records import (
     SEGMENT,
-    GraphChange,
+    EdgeChange,
     content_number,
     merged,
     regrouped,
@@ -69,11 +69,11 @@ def stored(engine):
 
 
 def added(edges):
-    return GraphChange.of([(*key, count) for key, count in edges.items()])
+    return EdgeChange.of([(*key, count) for key, count in edges.items()])
 
 
 def test_what_is_added_is_read_and_what_is_taken_back_leaves_nothing(graph, engine):
-    change = GraphChange.of([(1, 2, 9, 0, 1), (2, 1, 9, 0, 1), (1, 2, 8, 0, 2), (1, 2, 9, 0, 1), (2, 1, 9, 3, 5)])
+    change = EdgeChange.of([(1, 2, 9, 0, 1), (2, 1, 9, 0, 1), (1, 2, 8, 0, 2), (1, 2, 9, 0, 1), (2, 1, 9, 3, 5)])
     labels = {1: "ein Name", 2: "東京"}
     graph.change(change, labels)
     assert edges_of(graph, [1, 2, 3]) == {(1, 2, 8, 0): 2, (1, 2, 9, 0): 2, (2, 1, 9, 0): 1, (2, 1, 9, 3): 5}
@@ -87,26 +87,26 @@ def test_what_is_added_is_read_and_what_is_taken_back_leaves_nothing(graph, engi
 
 
 def test_removing_what_is_not_there_changes_nothing(graph, engine):
-    graph.change(GraphChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
+    graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
     before = stored(engine)
     with pytest.raises(StorageError, match="below zero"):
-        graph.change(GraphChange.of([(1, 3, 0, 0, 1), (1, 2, 0, 0, -2)]), {1: "a"})
+        graph.change(EdgeChange.of([(1, 3, 0, 0, 1), (1, 2, 0, 0, -2)]), {1: "a"})
     assert stored(engine) == before
 
 
 def test_two_labels_of_one_number_are_told(graph, engine):
-    graph.change(GraphChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
+    graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
     before = stored(engine)
     with pytest.raises(StorageError, match="'a' and 'b'"):
-        graph.change(GraphChange.of([(1, 2, 0, 0, 1)]), {1: "b"})
+        graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {1: "b"})
     assert stored(engine) == before
 
 
 def test_indexes_do_not_see_each_other_and_are_dropped_alone(graph, engine):
     other = GraphRows(engine, "other")
     other.create()
-    graph.change(GraphChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
-    other.change(GraphChange.of([(1, 3, 0, 0, 4)]), {1: "b"})
+    graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
+    other.change(EdgeChange.of([(1, 3, 0, 0, 4)]), {1: "b"})
     assert edges_of(graph, [1]) == {(1, 2, 0, 0): 1}
     graph.drop()
     assert edges_of(graph, [1]) == {}
@@ -115,7 +115,7 @@ def test_indexes_do_not_see_each_other_and_are_dropped_alone(graph, engine):
 
 def test_a_hub_has_segments_and_totals(graph):
     n = 5 * SEGMENT
-    hub = GraphChange.of([(HUB, i, i, i % 3, 2) for i in range(n)])
+    hub = EdgeChange.of([(HUB, i, i, i % 3, 2) for i in range(n)])
     graph.change(hub, {HUB: "hub"})
     with graph.reader() as reader:
         head = reader.fetch(np.array([HUB, 8]))
@@ -126,7 +126,7 @@ def test_a_hub_has_segments_and_totals(graph):
         whole = reader.fetch(np.array([8]), np.array([HUB]))
         assert whole.indptr.tolist() == [0, 0, n]
         assert sorted(whole.records["neighbor"].tolist()) == list(range(n))
-    graph.change(GraphChange.of([(HUB, i, i, i % 3, -2) for i in range(SEGMENT, n)]), {HUB: "hub"})
+    graph.change(EdgeChange.of([(HUB, i, i, i % 3, -2) for i in range(SEGMENT, n)]), {HUB: "hub"})
     with graph.reader() as reader:
         few = reader.fetch(np.array([HUB]))
         assert few.further[0] == 0
@@ -135,7 +135,7 @@ def test_a_hub_has_segments_and_totals(graph):
 
 def test_thousands_of_nodes_are_one_statement(graph):
     edges = [(i, -i, 0, 0, 1) for i in range(5000)]
-    graph.change(GraphChange.of(edges), {})
+    graph.change(EdgeChange.of(edges), {})
     with graph.reader() as reader:
         rows = reader.fetch(np.arange(6000))
         assert reader.calls == 1
@@ -170,7 +170,7 @@ def test_rows_depend_on_what_is_there_not_on_how_it_came(graph, engine, small_se
 
 @given(st.sets(st.integers(0, 10**6), max_size=60), st.integers(1, 8))
 def test_segments_hold_what_their_hash_says(keys, most):
-    _, records = merged(np.zeros(len(keys), np.int64), GraphChange.of([(0, k, k, 1, 1) for k in keys]).records)
+    _, records = merged(np.zeros(len(keys), np.int64), EdgeChange.of([(0, k, k, 1, 1) for k in keys]).records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records_module, "SEGMENT", most)
         parts = segments_of(records)
@@ -202,7 +202,7 @@ def test_writers_at_once_lose_nothing(graph, engine, small_segments):
         for step in range(10):
             leaf = 100 + (37 * step + 11 * worker) % 100
             change = [(leaf, HUB, worker, 0, 1), (HUB, leaf, worker, 0, 1), (HUB, 5, 0, 1, 1)]
-            own.change(GraphChange.of(change[:: 1 if worker % 2 else -1]), labels)
+            own.change(EdgeChange.of(change[:: 1 if worker % 2 else -1]), labels)
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(write, range(6)))
@@ -214,7 +214,7 @@ def test_writers_at_once_lose_nothing(graph, engine, small_segments):
 
 def test_a_row_that_another_writer_removes_is_written_again(graph, engine):
     """One writer takes the only edge of a node away while others add theirs."""
-    change = GraphChange.of([(1, 2, 0, 0, 1)])
+    change = EdgeChange.of([(1, 2, 0, 0, 1)])
 
     def write(worker: int) -> None:
         own = GraphRows(engine, "one")
@@ -230,19 +230,19 @@ def test_a_row_that_another_writer_removes_is_written_again(graph, engine):
 _WRITER = """
 import sys, time
 from llama_index.ragkit.sql import make_engine, writing
-from llama_index.ragkit.sql.graph_records import GraphChange
+from llama_index.ragkit.sql.graph_records import EdgeChange
 from llama_index.ragkit.sql.graph_rows import GraphRows
 engine = make_engine(sys.argv[1])
 graph = GraphRows(engine, "one")
 with writing(engine) as connection:
-    graph.change_in(connection, GraphChange.of([(i, 2, 0, 0, 1) for i in range(100)]), {})
+    graph.change_in(connection, EdgeChange.of([(i, 2, 0, 0, 1) for i in range(100)]), {})
     print("written", flush=True)
     time.sleep(600)
 """
 
 
 def test_a_killed_writer_leaves_no_lock_and_no_half_row(graph, engine, url):
-    graph.change(GraphChange.of([(1, 2, 0, 0, 1)]), {})
+    graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {})
     before = stored(engine)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
@@ -252,16 +252,16 @@ def test_a_killed_writer_leaves_no_lock_and_no_half_row(graph, engine, url):
         assert writer.stdout.readline() == "written\n"
         assert stored(engine) == before
         writer.send_signal(signal.SIGKILL)
-    graph.change(GraphChange.of([(1, 2, 0, 0, 1)]), {})
+    graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {})
     assert edges_of(graph, range(100)) == {(1, 2, 0, 0): 2}
 
 
 def test_a_reader_sees_one_state(graph, url):
-    graph.change(GraphChange.of([(1, 2, 0, 0, 1), (2, 1, 0, 0, 1)]), {})
+    graph.change(EdgeChange.of([(1, 2, 0, 0, 1), (2, 1, 0, 0, 1)]), {})
     other = make_engine(url)
     with graph.reader() as reader:
         assert len(reader.fetch(np.array([1])).records) == 1
-        GraphRows(other, "one").change(GraphChange.of([(1, 2, 0, 0, -1), (2, 1, 0, 0, -1)]), {})
+        GraphRows(other, "one").change(EdgeChange.of([(1, 2, 0, 0, -1), (2, 1, 0, 0, -1)]), {})
         assert len(reader.fetch(np.array([2])).records) == 1
     with graph.reader() as reader:
         assert len(reader.fetch(np.array([1, 2])).records) == 0

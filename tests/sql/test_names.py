@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql import reading
-from llama_index.ragkit.sql.graph_records import GraphChange, content_number
+from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
 from llama_index.ragkit.sql.graph_rows import GraphRows
 from llama_index.ragkit.sql.names import candidates, name_edges
 from llama_index.ragkit.text.known_names import MOST_PHRASES, KnownNames, lookups
@@ -38,7 +38,7 @@ def graph(engine: Engine) -> GraphRows:
 
 def store(graph, names, count=1):
     edges = [edge for name in names for edge in name_edges(name, content_number(0, name), count)]
-    graph.change(GraphChange.of(edges), {})
+    graph.change(EdgeChange.of(edges), {})
 
 
 def found(known, question, names, **options):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.ragkit.sql.graph_records import GraphChange, content_number
+from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
 from llama_index.ragkit.sql.names import name_edges
 
 __all__ = ["FACT", "NAMED", "PASSAGE", "PassageRows", "is_passage", "passage_number", "passage_rows", "phrase_number"]
@@ -38,7 +38,7 @@ class PassageRows(NamedTuple):
     labels : node -> the phrase, or the id of the passage
     """
 
-    change: GraphChange
+    change: EdgeChange
     labels: Mapping[int, str]
 
 
@@ -74,7 +74,7 @@ def passage_rows(passages: Mapping[str, Passage], count: int = 1) -> PassageRows
         labels[number] = node_id
         labels.update((phrase_number(phrase), phrase) for phrase in passage.phrases())
         edges += _edges(number, passage, count)
-    return PassageRows(GraphChange.of(edges), labels)
+    return PassageRows(EdgeChange.of(edges), labels)
 
 
 def _edges(number: int, passage: Passage, count: int) -> Iterator[Edge]:

@@ -22,7 +22,7 @@ __all__ = [
     "RECORD",
     "SEGMENT",
     "TOTAL",
-    "GraphChange",
+    "EdgeChange",
     "Records",
     "content_number",
     "joined",
@@ -65,7 +65,7 @@ def content_number(kind: int, *parts: str) -> int:
     return int.from_bytes(digest, "little", signed=True) & ~3 | kind
 
 
-class GraphChange(NamedTuple):
+class EdgeChange(NamedTuple):
     """Differences of edge counts, one row each; rows with the same key add up.
 
     Attributes
@@ -78,7 +78,7 @@ class GraphChange(NamedTuple):
     records: Records
 
     @classmethod
-    def of(cls, edges: Iterable[tuple[int, int, int, int, int]]) -> "GraphChange":
+    def of(cls, edges: Iterable[tuple[int, int, int, int, int]]) -> "EdgeChange":
         """A change from (node, neighbor, source, kind, count)."""
         table = np.array(list(edges), np.int64).reshape(-1, 5)
         records = np.empty(len(table), RECORD)
@@ -86,14 +86,14 @@ class GraphChange(NamedTuple):
             records[name] = table[:, place]
         return cls(table[:, 0].copy(), records)
 
-    def negative(self) -> "GraphChange":
+    def negative(self) -> "EdgeChange":
         """The change that undoes this one."""
         records = self.records.copy()
         records["count"] *= -1
-        return GraphChange(self.nodes, records)
+        return EdgeChange(self.nodes, records)
 
     @classmethod
-    def together(cls, changes: Sequence["GraphChange"]) -> "GraphChange":
+    def together(cls, changes: Sequence["EdgeChange"]) -> "EdgeChange":
         """Several changes as one."""
         return cls(
             np.concatenate([np.empty(0, np.int64), *(change.nodes for change in changes)]),

@@ -23,7 +23,7 @@ from llama_index.ragkit.sql.graph_records import (
     RECORD,
     SEGMENT,
     TOTAL,
-    GraphChange,
+    EdgeChange,
     Records,
     content_number,
     joined,
@@ -137,12 +137,12 @@ class GraphRows:
         with reading(self._engine) as connection:
             yield GraphReader(connection, self._statements, self._number)
 
-    def change(self, change: GraphChange, labels: Mapping[int, str]) -> None:
+    def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """Add differences to the counts of edges: :meth:`change_in` as a transaction of its own."""
         with writing(self._engine) as connection:
             self.change_in(connection, change, labels)
 
-    def change_in(self, connection: Connection, change: GraphChange, labels: Mapping[int, str]) -> None:
+    def change_in(self, connection: Connection, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """Add differences to the counts of edges, within a transaction of the caller.
 
         A node is stored with its first edge and removed with its last.
@@ -176,7 +176,7 @@ class _Write:
         self._stored: list[tuple[int, int, int, str, bytes]] = []  # node, segment, leaves, label, records or totals
         self._removed: list[tuple[int, int]] = []
 
-    def run(self, nodes: Ints, change: GraphChange, labels: Mapping[int, str]) -> None:
+    def run(self, nodes: Ints, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """Lock, merge, write."""
         asked = [labels.get(node, "") for node in nodes.tolist()]
         rows = {node: (leaves, label, packed) for node, leaves, label, packed in self._locked(nodes, asked)}
@@ -190,7 +190,7 @@ class _Write:
         owner = np.searchsorted(nodes, change.nodes)
         cut = np.array([node in rows and rows[node][0] > 0 for node in nodes.tolist()], np.bool_)
         self._small(nodes, cut, owner, change.records, asked, rows)
-        self._large(nodes[cut], GraphChange(change.nodes[cut[owner]], change.records[cut[owner]]), rows)
+        self._large(nodes[cut], EdgeChange(change.nodes[cut[owner]], change.records[cut[owner]]), rows)
         self._flush()
 
     def _locked(self, nodes: Ints, labels: Sequence[str]) -> Iterable[Any]:
@@ -228,7 +228,7 @@ class _Write:
         self._stored.append((node, 1, len(parts), label, totals_of(records).tobytes()))
         self._stored += [(node, segment, 0, "", part.tobytes()) for segment, part in parts.items()]
 
-    def _large(self, nodes: Ints, change: GraphChange, rows: Any) -> None:
+    def _large(self, nodes: Ints, change: EdgeChange, rows: Any) -> None:
         """Nodes with segments: only those that the change touches are read and written."""
         sizes: dict[int, dict[int, int]] = {int(node): {} for node in nodes}
         if not len(nodes):
