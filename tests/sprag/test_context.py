@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
 from llama_index.sprag.context.headings import Heading, headings_of, html_headings, markdown_headings, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings, shortened, without_ornaments
 from llama_index.sprag.context.reading import read_document
 from llama_index.sprag.context.running_lines import running_lines, without_running_lines
-from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.context.titles import document_title, title_of_file_name
 
 PAGES = [

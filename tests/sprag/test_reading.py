@@ -2,10 +2,10 @@
 
 from tests.sprag.test_context import PAGES
 
+from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headers import header_text
 from llama_index.sprag.context.reading import document_context, read_document
-from llama_index.sprag.context.salient_terms import CorpusTerms
 
 CONFIG = ContextConfig(salient_terms=2, first_lines=20, page_opening=8)
 

@@ -1,6 +1,7 @@
 """The HTML page of the memory: chunks, the questions they answer, and the themes that contain them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,15 +10,17 @@ from llama_index.gemrag.graph.strongest_edges import strongest_edges
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import LastQuery
-from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
+from llama_index.ragkit.text.salient_terms import group_names
 
 __all__ = ["page_of"]
 
 _LABEL = 70
 _NEIGHBOURS = 2
+_COLOURED = 8  # themes with a colour of their own, the largest; more could not be told apart
 _GROUPS = (
-    Group("theme", "Theme: a summary of chunks", "#f28e2b"),
-    Group("chunk", "Chunk of a document", "#4e79a7"),
+    Group("theme", "Another theme", "#f28e2b"),
+    Group("chunk", "Chunk without one of these themes", "#4e79a7"),
     Group("question", "Question that its node answers", "#8c8c8c"),
 )
 
@@ -38,6 +41,10 @@ def page_of(
     scores = dict(found)
     highlighted = set(scores) | {theme for name in scores for theme in state.themes_of.get(name, ())}
     highlighted |= {query.found[name] for name in scores if name in query.found} if query else set()
+    members = {name: state.themes[name].members for name in state.theme_layer.texts.ids if name in texts}
+    names = group_names(members, {name: texts[name] for name in state.chunks.ids if name in texts})
+    coloured = sorted(members, key=lambda name: (-len(members[name]), name))[:_COLOURED]
+    theme_of = {member: name for name in reversed(coloured) for member in members[name]}
     edges = [
         Edge(name, member, weight=1 + 2 * weight, highlighted=name in highlighted and member in scores)
         for name in state.theme_layer.texts.ids
@@ -47,8 +54,9 @@ def page_of(
     nodes = [
         Node(
             id=name,
+            label=names.get(name, ""),
             text=texts[name],
-            group="theme",
+            group=name if name in coloured else "theme",
             level=2,
             size=8,
             score=scores.get(name),
@@ -65,8 +73,9 @@ def page_of(
             nodes.append(
                 Node(
                     id=record.id,
+                    label=passage_label(texts.get(record.id, ""), state.chunks.metadata_of(record.id)),
                     text=texts.get(record.id, ""),
-                    group="chunk",
+                    group=theme_of.get(record.id, "chunk"),
                     level=1,
                     size=2.5,
                     score=scores.get(record.id),
@@ -87,15 +96,15 @@ def page_of(
         "themes": len(state.theme_layer.texts),
         "graphs that the themes are of": len(groups),
     }
-    if len(shown) < len(state.chunks):
-        facts["chunks on this page"] = len(shown)
     if state.unwritten:
         facts["themes not written yet"] = len(state.unwritten)
+    groups_shown = [Group(name, f"Theme: {names.get(name) or texts[name][:_LABEL]}") for name in coloured]
+    groups_shown += [group for group in _GROUPS if any(node.group == group.name for node in nodes)]
     panels: list[Facts | Results] = []
     if query is not None:
         items = [
             Result(
-                texts[name][:_LABEL],
+                names.get(name) or passage_label(texts[name], _metadata(state, name)),
                 snippet=_why(state, query.found.get(name), texts[name]),
                 score=score,
                 node=name,
@@ -105,7 +114,7 @@ def page_of(
         ]
         panels.append(Results("Retrieved", items))
     themes = [
-        Result(texts[name][:_LABEL], snippet=texts[name], node=name)
+        Result(names.get(name) or texts[name][:_LABEL], snippet=texts[name], node=name)
         for name in state.theme_layer.texts.ids
         if name in texts
     ]
@@ -117,11 +126,16 @@ def page_of(
         subtitle=f"Question: {query.question}"
         if query is not None
         else "Chunks, the questions they answer, and themes",
-        view=Graph(nodes=nodes, edges=edges, groups=_GROUPS, layout="force"),
+        view=Graph(nodes=nodes, edges=edges, groups=groups_shown, layout="force"),
         panels=panels,
+        covers="" if len(shown) == len(state.chunks) else f"The page has {len(shown)} of {len(state.chunks)} chunks.",
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],
         highlight_label="Answer, its questions and themes",
     )
+
+
+def _metadata(state: GEMRAGState, name: str) -> dict[str, Any]:
+    return state.chunks.metadata_of(name) if name in state.chunks else {}
 
 
 def _shown(state: GEMRAGState, texts: Mapping[str, str], found: Sequence[str], most: int) -> set[str]:

@@ -14,7 +14,7 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link
 from llama_index.hipporag.state import HippoRAGState
 
-__all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between"]
+__all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between", "way_to"]
 
 NEAR = "is near to"  # stands for the relation of two synonyms in a path
 _ACTIVATED = 500  # phrases of highest probability, among which paths are searched
@@ -58,12 +58,10 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
     state, graph = found.state, found.graph
     row = state.chunks.row_of(node_id)
     own = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].astype(np.int64)
-    active = np.zeros(graph.shape[1])
-    active[found.nodes] = found.active
-    seeds = np.array(sorted(found.seeds.weights), np.int64)
-    way = _way(graph.adjacency(synonyms=found.synonyms), seeds, own, active) if seeds.size and own.size else []
+    active = _activity(found)
+    way = way_to(found, row)
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
-    facts += _facts_about(state, graph, row, {*way, *seeds.tolist()})
+    facts += _facts_about(state, graph, row, {*way, *found.seeds.weights})
     top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrases.at(phrase)))[:_SHOWN]
     return HippoRAGExplanation(
         node_id=node_id,
@@ -78,6 +76,23 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
         active=[(state.phrases.at(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
         fallback=found.fallback,
     )
+
+
+def way_to(found: GraphSearchResult, row: int) -> list[int]:
+    """The phrases of a shortest path from a linked phrase to one of a passage (its row); empty if there is none."""
+    graph = found.graph
+    own = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].astype(np.int64)
+    seeds = np.array(sorted(found.seeds.weights), np.int64)
+    if not seeds.size or not own.size:
+        return []
+    return _way(graph.adjacency(synonyms=found.synonyms), seeds, own, _activity(found))
+
+
+def _activity(found: GraphSearchResult) -> NDArray[np.float64]:
+    """The probability of each phrase after the walk."""
+    active = np.zeros(found.graph.shape[1])
+    active[found.nodes] = found.active
+    return active
 
 
 def _way(

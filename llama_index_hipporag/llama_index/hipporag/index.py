@@ -173,8 +173,8 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     def _page(self) -> Page:
         last = self.last_query
         state = self.state if last is None else last.found.state
-        texts = run_steps(texts_of(rows_to_show(state, last)[1], self.storage.get_node))
-        return page_of(state, texts, last)
+        phrases, passages = rows_to_show(state, last)
+        return page_of(state, run_steps(texts_of(passages, self.storage.get_node)), last, phrases, passages)
 
 
 register_index(HippoRAGIndex)

@@ -1,52 +1,71 @@
-"""The HTML page of the graph around a question."""
+"""The HTML page of the knowledge graph: phrases, the facts between them, and passages."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from textwrap import shorten
-from typing import Any
 
 import numpy as np
 
-from llama_index.hipporag.explanation import NEAR, facts_between
+from llama_index.hipporag.explanation import NEAR, facts_between, way_to
+from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import LastQuery
-from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
 
 __all__ = ["page_of", "rows_to_show"]
 
-_PHRASES = 60  # phrases around a question, or the most frequent ones without a question
-_PASSAGES = 12
-_LABEL = 40
+_PHRASES = 1500  # the most activated ones first, or the most frequent ones
+_PASSAGES = 500
+_EXPLAINED = 12  # passages whose chains of facts are highlighted
+_RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
 
 
 def rows_to_show(state: HippoRAGState, query: LastQuery | None) -> tuple[list[int], list[str]]:
-    """Phrases (rows) and passages (ids) of the page."""
-    if query is None:
-        order = np.argsort(-state.graph.frequency, kind="stable")[:_PHRASES]
-        return [int(row) for row in order], []
-    found: GraphSearchResult = query.found
-    passages = [node_id for node_id, _ in query.answer[:_PASSAGES] if node_id in state.chunks]
-    activated = found.nodes[np.argsort(-found.active, kind="stable")[:_PHRASES]]
-    linked = [link.row for link in found.seeds.links]
-    return list(dict.fromkeys([*linked, *activated.tolist()])), passages
+    """Phrases (rows) and passages (ids) of the page: first those of the last answer and of the ways to it."""
+    graph = state.graph if query is None else query.found.graph
+    phrases = np.argsort(-graph.frequency, kind="stable").tolist()
+    passages = list(state.chunks.ids)
+    if query is not None:
+        found: GraphSearchResult = query.found
+        answer = [node_id for node_id, _ in query.answer if node_id in state.chunks]
+        ways = [row for way in _ways(found, answer).values() for row in way]
+        activated = found.nodes[np.argsort(-found.active, kind="stable")].tolist()
+        own = [row for node_id in answer for row in _phrases_of(graph, state.chunks.row_of(node_id))]
+        phrases = [*found.seeds.weights, *ways, *own, *activated, *phrases]
+        if found.allowed is not None:  # what a filter hides stays hidden
+            passages = [node_id for node_id, ok in zip(passages, found.allowed.tolist(), strict=True) if ok]
+        passages = [*answer, *passages]
+    shown = [row for row in dict.fromkeys(phrases) if graph.frequency[row] > 0]
+    return shown[:_PHRASES], list(dict.fromkeys(passages))[:_PASSAGES]
 
 
-def page_of(state: HippoRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
-    """The most activated phrases, the facts and synonym edges between them, and the retrieved passages.
+def page_of(
+    state: HippoRAGState,
+    texts: Mapping[str, str],
+    query: LastQuery | None,
+    phrases: Sequence[int],
+    passages: Sequence[str],
+) -> Page:
+    """Phrases, the facts and synonym edges between them, and passages; the ways to the last answer are highlighted.
 
     Parameters
     ----------
     texts : text of each passage to show
-    query : the last query and its search result; None shows the most frequent phrases
+    query : the last query and its search result, if any
+    phrases, passages : what to show, see :func:`rows_to_show`
     """
-    phrases, passages = rows_to_show(state, query)
     graph = state.graph if query is None else query.found.graph
     active = np.zeros(graph.shape[1])
     linked: set[int] = set()
+    ways: dict[str, list[int]] = {}
+    scores = dict(query.answer) if query else {}
     if query is not None:
         active[query.found.nodes] = query.found.active
         linked = set(query.found.seeds.weights)
+        ways = _ways(query.found, [node_id for node_id in scores if node_id in state.chunks])
+    lit = linked | {row for way in ways.values() for row in way}
     top = max(float(active.max(initial=0.0)), 1e-12)
     nodes = [
         Node(
@@ -55,76 +74,96 @@ def page_of(state: HippoRAGState, texts: Mapping[str, str], query: LastQuery | N
             group="linked" if row in linked else "phrase",
             size=0.6 + 4 * float(np.sqrt(active[row] / top)) if query else 1.0 + float(graph.frequency[row]) ** 0.5,
             score=float(active[row]) if query else None,
-            highlighted=row in linked,
+            highlighted=row in lit,
             details={"passages": int(graph.frequency[row])},
         )
         for row in phrases
     ]
-    scores = dict(query.answer) if query else {}
+    labels = {n: passage_label(texts[n], state.chunks.metadata_of(n)) for n in passages if n in texts}
     nodes += [
         Node(
             id=f"passage {node_id}",
-            label=shorten(texts[node_id], _LABEL, placeholder="…"),
+            label=label,
             text=texts[node_id],
             group="passage",
-            size=2.0,
-            score=scores[node_id],
-            highlighted=True,
-            details={"document": state.chunks.record_of(node_id).ref_doc_id or "none"},
+            size=2.0 if node_id in scores else 0.8,
+            score=scores.get(node_id),
+            highlighted=node_id in scores,
+            details={
+                "document": state.chunks.record_of(node_id).ref_doc_id or "none",
+                **state.chunks.metadata_of(node_id),
+            },
         )
-        for node_id in passages
-        if node_id in texts
+        for node_id, label in labels.items()
     ]
     groups = [Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage")]
     panels: list[Facts | Results] = []
     if query is not None:
-        found, answer = query.found, query.answer
         items = [
-            Result(snippet=shorten(texts[n], _SNIPPET, placeholder="…"), score=score, node=f"passage {n}")
-            for n, score in answer
-            if n in texts and n in passages
+            Result(
+                labels[n],
+                snippet=" → ".join(map(state.phrases.at, ways.get(n, ())))
+                or shorten(texts[n], _SNIPPET, placeholder="…"),
+                score=score,
+                node=f"passage {n}",
+            )
+            for n, score in query.answer
+            if n in labels
         ]
         panels.append(Results("Retrieved", items))
-        start = ", ".join(dict.fromkeys(link.phrase for link in found.seeds.links))
-        panels.append(Facts("The walk", {"starts from": start or "nothing: " + found.seeds.reason}))
+        start = ", ".join(dict.fromkeys(link.phrase for link in query.found.seeds.links))
+        panels.append(Facts("The walk", {"starts from": start or "nothing: " + query.found.seeds.reason}))
     counts = dict(zip(("passages", "phrases", "facts"), graph.shape, strict=True))
     panels.append(Facts("The graph", {**counts, "synonym edges": graph.synonym_edges.nnz // 2}))
+    whole = len(labels) == graph.shape[0] and len(phrases) == graph.shape[1]
     return Page(
         title="HippoRAG graph",
         subtitle=f"Question: {query.question}" if query is not None else "Phrases, and the passages that contain them",
-        view=Graph(nodes=nodes, edges=_edges(state, graph, phrases, passages, texts, linked), groups=groups,
-                   layout="force"),
+        view=Graph(nodes, _edges(state, graph, phrases, labels, ways), groups, layout="force"),
         panels=panels,
         legend=["A larger phrase: more activated by the walk" if query else "A larger phrase: in more passages"],
-        highlight_label="Question and answer",
-    )  # fmt: skip
+        highlight_label="Way to the answer",
+        covers=""
+        if whole
+        else f"The page has {len(phrases)} of {graph.shape[1]} phrases and {len(labels)} of {graph.shape[0]} passages.",
+    )
+
+
+def _ways(found: GraphSearchResult, answer: Sequence[str]) -> dict[str, list[int]]:
+    """For each of the first passages of an answer, the phrases that lead from the question to it."""
+    chunks = found.state.chunks
+    return {node_id: way_to(found, chunks.row_of(node_id)) for node_id in answer[:_EXPLAINED]}
+
+
+def _phrases_of(graph: KnowledgeGraph, row: int) -> list[int]:
+    phrases: list[int] = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].tolist()
+    return phrases
 
 
 def _edges(
     state: HippoRAGState,
-    graph: Any,
+    graph: KnowledgeGraph,
     phrases: Sequence[int],
-    passages: Sequence[str],
-    texts: Mapping[str, str],
-    linked: set[int],
+    passages: Mapping[str, str],
+    ways: Mapping[str, Sequence[int]],
 ) -> list[Edge]:
+    """Facts between phrases with their relations, and the phrases of passages; the ways are highlighted."""
     place = {row: i for i, row in enumerate(phrases)}
+    lit = {frozenset(pair) for way in ways.values() for pair in pairwise(way)}
     among = graph.adjacency(synonyms=True)[phrases][:, phrases].tocoo()
     edges = []
     for i, j, weight in zip(among.row.tolist(), among.col.tolist(), among.data.tolist(), strict=True):
         if i < j:
             a, b = phrases[i], phrases[j]
             facts = facts_between(state, graph, a, b)
-            label = "; ".join(dict.fromkeys(relation for _, relation, _ in facts))[:_LABEL]
-            near = facts[0][1] == NEAR
-            edges.append(Edge(f"phrase {a}", f"phrase {b}", label="≈" if near else label, weight=weight))
+            relations = "; ".join(dict.fromkeys(relation for _, relation, _ in facts))
+            label = "≈" if facts[0][1] == NEAR else shorten(relations, _RELATIONS, placeholder="…")
+            edges.append(Edge(f"phrase {a}", f"phrase {b}", label, weight, highlighted=frozenset((a, b)) in lit))
     for node_id in passages:
-        if node_id in texts:
-            row = state.chunks.row_of(node_id)
-            own = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].tolist()
-            edges += [
-                Edge(f"passage {node_id}", f"phrase {phrase}", weight=0.5, highlighted=phrase in linked)
-                for phrase in own
-                if phrase in place
-            ]
+        ends = set(ways.get(node_id, ())[-1:])
+        edges += [
+            Edge(f"passage {node_id}", f"phrase {phrase}", weight=0.5, highlighted=phrase in ends)
+            for phrase in _phrases_of(graph, state.chunks.row_of(node_id))
+            if phrase in place
+        ]
     return edges

@@ -1,13 +1,15 @@
-"""The HTML page of MRAG: a heat map of the votes, heads by nodes."""
+"""The HTML page of MRAG: a heat map of the votes, aspects by nodes."""
 
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.vote_result import VoteResult
 from llama_index.ragkit import LastQuery
-from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results
+from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results, passage_label
+from llama_index.ragkit.vectors.nearness import standardised
 
 __all__ = ["page_of"]
 
@@ -16,7 +18,10 @@ _LABEL = 60
 
 
 def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
-    """Heads by the nodes that they voted for; without a question, by each node's cosine to the mean of all nodes.
+    """Aspects of the last question by the nodes that voters chose for them; without one, heads by nodes.
+
+    A question of one aspect is ranked by nearness, whose two parts are shown. Without a question the values are the
+    cosines of each node to the mean of all nodes.
 
     Parameters
     ----------
@@ -29,26 +34,14 @@ def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None)
 
 
 def _votes(question: str, result: VoteResult, texts: Mapping[str, str]) -> Page:
-    shown = [(name, score) for name, score in result.ranking if name in texts][:_MOST_NODES]
     state = result.state
-    column = {int(row): i for i, row in enumerate(state.chunks.rows_of([name for name, _ in shown]))}
-    lexical = any(result.lexical)
-    values = np.zeros((state.heads + lexical, len(shown)))
-    for (aspect, head, place), row in np.ndenumerate(result.hits.rows):
-        if int(row) in column:
-            values[head, column[int(row)]] += result.votes[aspect, head, place]
-    for votes in result.lexical:
-        for row, share in votes.items():
-            if row in column:
-                values[-1, column[row]] += share
-    # Normalised per voter, since an important head or a lexical retriever would otherwise outweigh all others.
-    totals = [*result.votes.sum(axis=(0, 2)), *([sum(sum(v.values()) for v in result.lexical)] if lexical else [])]
-    values /= np.maximum(np.array(totals), 1e-12)[:, None]
+    shown = [(name, score) for name, score in result.ranking if name in texts][:_MOST_NODES]
+    rows = state.chunks.rows_of([name for name, _ in shown])
     highlighted = {name for name, _ in shown[:10]}
     columns = [
         Node(
             id=f"node {name}",
-            label=texts[name][:_LABEL],
+            label=passage_label(texts[name], state.chunks.metadata_of(name)),
             text=texts[name],
             group="node",
             score=score,
@@ -57,21 +50,46 @@ def _votes(question: str, result: VoteResult, texts: Mapping[str, str]) -> Page:
         )
         for name, score in shown
     ]
-    rows = _heads(state)
-    if lexical:
-        rows.append(Node(id="lexical", label="lexical", text="BM25, which votes beside the heads.", group="head"))
-    answer = [Result(texts[n][:_LABEL], snippet=texts[n], score=score, node=f"node {n}") for n, score in shown[:10]]
+    voters, values, label = _by_aspect(result, rows) if len(result.aspects) else _by_nearness(result, rows)
+    answer = [Result(column.label, snippet=column.text, score=column.score, node=column.id) for column in columns[:10]]
+    panels: list[Facts | Results] = [Results("Retrieved", answer)]
+    if len(result.aspects):
+        panels.append(Results("Aspects that voted, each with its first choice", _choices(result, texts)))
     return Page(
         title="MRAG votes",
         subtitle=f"Question: {question}",
-        view=Grid(rows=rows, columns=columns, values=values, label="share of a head's votes", groups=_GROUPS),
-        panels=[
-            Results("Retrieved", answer),
-            Results("Aspects that voted, each with its first choice", _choices(result, texts)),
-            _facts(state),
-        ],
+        view=Grid(rows=voters, columns=columns, values=values, label=label, groups=_GROUPS),
+        panels=[*panels, _facts(state)],
         highlight_label="The ten best",
     )
+
+
+def _by_aspect(result: VoteResult, rows: NDArray[np.intp]) -> tuple[list[Node], NDArray[np.float64], str]:
+    """How far the voters of each aspect agree on each node."""
+    column = {int(row): place for place, row in enumerate(result.tally.rows)}
+    values = np.array(
+        [
+            [float(votes[column[row]]) if row in column else 0.0 for row in rows.tolist()]
+            for votes in result.tally.agreement
+        ]
+    )
+    voters = [
+        Node(id=f"aspect {i}", label=aspect, text=aspect, group="aspect") for i, aspect in enumerate(result.aspects)
+    ]
+    return voters, values, "share of the voters that agree"
+
+
+def _by_nearness(result: VoteResult, rows: NDArray[np.intp]) -> tuple[list[Node], NDArray[np.float64], str]:
+    """Cosine and BM25 of each node, where a question of one aspect is not voted on."""
+    near = result.nearness
+    if near is None:
+        return [], np.zeros((0, len(rows))), ""
+    parts = {"cosine": near.cosines, "BM25": near.lexical}
+    voters = [
+        Node(id=name, label=name, text="A question of one aspect is ranked by nearness: both together.", group="aspect")
+        for name in parts
+    ]
+    return voters, np.stack([standardised(part)[rows] for part in parts.values()]), "standard deviations"
 
 
 def _details(result: VoteResult, name: str) -> dict[str, str]:
@@ -103,7 +121,15 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
         subtitle="Attention heads by nodes: the cosine of each node to the mean of all nodes, in every head's space.",
         view=Grid(
             rows=_heads(state),
-            columns=[Node(id=f"node {n}", label=texts[n][:_LABEL], text=texts[n], group="node") for n in shown],
+            columns=[
+                Node(
+                    id=f"node {n}",
+                    label=passage_label(texts[n], state.chunks.metadata_of(n)),
+                    text=texts[n],
+                    group="node",
+                )
+                for n in shown
+            ],
             values=values,
             label="cosine",
             groups=_GROUPS,
@@ -112,7 +138,7 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
     )
 
 
-_GROUPS = [Group("head", "Attention head"), Group("node", "Node")]
+_GROUPS = [Group("aspect", "Part of the question"), Group("head", "Attention head"), Group("node", "Node")]
 
 
 def _heads(state: MRAGState) -> list[Node]:

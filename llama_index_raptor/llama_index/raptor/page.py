@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from llama_index.ragkit import LastQuery
-from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
+from llama_index.ragkit.text.salient_terms import group_names
 from llama_index.raptor.state import RaptorState
 
 __all__ = ["page_of"]
@@ -22,18 +23,20 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
     scores = dict(found)
     highlighted = set(scores) | state.tree.ancestors(scores)
     tree = state.tree
+    chunks = {name: texts[name] for name in state.chunks.ids if name in texts}
+    names = group_names({name: tree.leaves(name) for name in tree.summaries}, chunks)
 
     def details(name: str) -> dict[str, Any]:
         return {"children": len(tree.children(name)), "chunks below": len(tree.leaves(name))}
 
     def title(name: str) -> str:
-        metadata = state.chunks.metadata_of(name) if name in state.chunks else {}
-        return str(metadata.get("title") or metadata.get("file_name") or "")
+        chunk = name in state.chunks
+        return passage_label(texts[name], state.chunks.metadata_of(name)) if chunk else names.get(name, "")
 
     nodes = [
         Node(
             id=name,
-            label="" if name in texts else "(not written yet)",
+            label=names.get(name, "") if name in texts else "(not written yet)",
             text=texts.get(name, "This summary is not written yet."),
             group=f"summary {tree.level(name)}",
             level=tree.level(name),
@@ -46,6 +49,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
     nodes += [
         Node(
             id=record.id,
+            label=passage_label(texts.get(record.id, ""), state.chunks.metadata_of(record.id)),
             text=texts.get(record.id, ""),
             group="chunk",
             score=scores.get(record.id),

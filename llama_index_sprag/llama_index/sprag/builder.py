@@ -25,10 +25,10 @@ from llama_index.ragkit import (
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
-from llama_index.sprag.context.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.documents.order import ChunkPlace, in_order
 from llama_index.sprag.extraction.context_extractor import ContextExtractor, Described, Description, DocumentChunks

@@ -24,6 +24,7 @@ See :class:`Graph` for trees and graphs, :class:`Grid` for heat maps.
 """
 
 from llama_index.ragkit.html.inline import InlinePage, framed
+from llama_index.ragkit.html.labels import passage_label
 from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Result, Results
 from llama_index.ragkit.html.render import render, write
 
@@ -39,6 +40,7 @@ __all__ = [
     "Result",
     "Results",
     "framed",
+    "passage_label",
     "render",
     "write",
 ]

@@ -201,6 +201,7 @@ class Page:
     panels : shown beside the drawing, in this order
     legend : further lines of the legend, such as the meaning of the size of a node
     highlight_label : what highlighted nodes and edges are, for the legend and the button that isolates them
+    covers : which part of the index the page has, and so the search, where it has not all; shown below the drawing
 
     Raises
     ------
@@ -214,6 +215,7 @@ class Page:
     panels: Sequence[Facts | Results] = ()
     legend: Sequence[str] = ()
     highlight_label: str = "Highlighted"
+    covers: str = ""
 
     def __post_init__(self) -> None:
         known = self.view.selectable()

@@ -124,6 +124,7 @@ def _page(page: Page) -> dict[str, Any]:
         "subtitle": page.subtitle,
         "legend": list(page.legend),
         "lit": page.highlight_label,
+        "covers": page.covers,
         "view": _graph(view) if isinstance(view, Graph) else _grid(view),
         "panels": [_panel(panel) for panel in page.panels],
     }

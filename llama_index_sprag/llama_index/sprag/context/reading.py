@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headers import DocumentContext
 from llama_index.sprag.context.headings import headings_of, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings
 from llama_index.sprag.context.running_lines import running_lines
-from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.context.titles import document_title, is_source_code
 
 __all__ = ["ReadDocument", "document_context", "read_document"]

@@ -22,9 +22,9 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply
+from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.validation import choice, count
 from llama_index.sprag.config import ContextConfig, Sections
-from llama_index.sprag.context.salient_terms import CorpusTerms
 from llama_index.sprag.context.section_windows import next_window, section_of_each
 from llama_index.sprag.context.titles import given_title
 from llama_index.sprag.extraction.context_extractor import (

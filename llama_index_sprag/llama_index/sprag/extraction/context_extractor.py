@@ -25,8 +25,8 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.validation import OnError
-from llama_index.sprag.context.salient_terms import CorpusTerms
 from llama_index.sprag.documents.order import ChunkPlace, document_key, in_order, page_of
 
 __all__ = [

@@ -7,11 +7,11 @@ from llama_index.core.schema import BaseNode
 from pydantic import Field
 
 from llama_index.ragkit import ExtractionContext, Record, Steps, offload, plain_text
+from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, telling_terms
 from llama_index.ragkit.validation import count
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.chunks import read_chunks
 from llama_index.sprag.context.openings import without_title
-from llama_index.sprag.context.salient_terms import CorpusTerms, salient_terms, telling_terms
 from llama_index.sprag.extraction.context_extractor import (
     ContextExtractor,
     Described,

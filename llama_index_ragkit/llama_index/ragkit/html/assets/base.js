@@ -27,14 +27,23 @@ const ragkit = (() => {
     return plain.toWellFormed ? plain.toWellFormed() : plain;
   }
 
+  // Without the marks of Markdown: headings, quotations, lists, emphasis, code, links.
+  function unmarked(text) {
+    return text
+      .replace(/^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+)/gmu, "")
+      .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/gu, "$1")
+      .replace(/(\*\*|__|`+)(?=\S)([^\n]*?\S)\1/gu, "$2")
+      .replace(/(^|[^\p{L}\p{N}*_])([*_])(?=\S)([^*_\n]*?\S)\2(?![\p{L}\p{N}])/gmu, "$1$3");
+  }
+
   // The beginning of a long text, with a sign that there is more.
   function brief(text, length) {
-    const start = line(text, length + 1);
+    const start = line(unmarked(text.slice(0, 4 * length + 400)), length + 1);
     return start.length > length ? start.slice(0, length).trimEnd() + "…" : start;
   }
 
   const labels = nodes.map(
-    (node) => line(node.label || "") || brief(node.text || "", 160) || line(node.id) || "(no text)",
+    (node) => line(unmarked(node.label || "")) || brief(node.text || "", 160) || line(node.id) || "(no text)",
   );
 
   function number(value) {
@@ -64,5 +73,5 @@ const ragkit = (() => {
   }
 
   const colour = (i) => groups.get(nodes[i].group)?.colour ?? "#8c8c8c";
-  return { data, nodes, byId, groups, labels, element, line, brief, number, theme, mix, debounce, colour };
+  return { data, nodes, byId, groups, labels, element, line, unmarked, brief, number, theme, mix, debounce, colour };
 })();

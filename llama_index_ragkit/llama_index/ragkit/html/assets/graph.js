@@ -66,10 +66,12 @@ ragkit.view = (stage, on) => {
     let state = 1;
     Math.random = () => (state = (state * 48271) % 2147483647) / 2147483647;
     try {
-      const many = cy.nodes().length > 700;
+      const count = cy.nodes().length;
       const force = {
         name: "fcose",
-        quality: many ? "draft" : "default",
+        // Its spectral draft alone draws chains of nodes as lines: the forces always follow, in fewer steps for many.
+        quality: "default",
+        numIter: Math.round(Math.min(2500, 600000 / Math.max(1, count))),
         nodeDimensionsIncludeLabels: false,
         nodeSeparation: 90,
         idealEdgeLength: 85,
@@ -224,6 +226,11 @@ ragkit.view = (stage, on) => {
   cy.on("mouseout", "edge", () => on.hoverText("", null));
   cy.on("viewport resize", rename);
   cy.on("pan zoom", () => on.hover(null));
+  // Until the reader moves the picture, it fits the window, whatever becomes of that.
+  let moved = false;
+  ["wheel", "mousedown", "touchstart"].forEach((name) =>
+    stage.addEventListener(name, () => (moved = true), { passive: true }),
+  );
 
   if (isTree) model.openReadable(cy.width() - 68, cy.height() - 68, 0.68);
   redraw();
@@ -275,7 +282,10 @@ ragkit.view = (stage, on) => {
       if (!isTree) cy.nodes().forEach((node) => node.data(elements.dataOf(keyOf(node))));
       redraw();
     },
-    resize: () => cy.resize(),
+    resize() {
+      cy.resize();
+      if (!moved && state.selected === null) fit(cy.elements(), isTree ? 0.6 : 0.02, false);
+    },
     actions: (i) => {
       if (i === null) return [];
       if (isTree && model.childCount(i)) {

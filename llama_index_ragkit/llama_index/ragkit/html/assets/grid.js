@@ -121,7 +121,8 @@ ragkit.view = (stage, on) => {
 
   function fitCell() {
     const free = (stage.clientWidth - Math.min(200, stage.clientWidth * 0.3) - 40) / Math.max(1, columnIds.length);
-    cell = Math.max(15, Math.min(34, Math.floor(free)));
+    const tall = (stage.clientHeight - 190) / Math.max(1, rowIds.length);
+    cell = Math.max(15, Math.min(64, Math.floor(free), Math.max(34, Math.floor(tall))));
   }
 
   function missing(i) {
@@ -145,6 +146,7 @@ ragkit.view = (stage, on) => {
   fitCell();
   draw();
   report();
+  let zoomed = false;
 
   return {
     select(i) {
@@ -163,15 +165,21 @@ ragkit.view = (stage, on) => {
       mark();
     },
     fit() {
+      zoomed = false;
       fitCell();
       draw();
     },
     zoom(factor) {
+      zoomed = true;
       cell = Math.max(5, Math.min(60, cell * factor));
       draw();
     },
     retheme: draw,
-    resize() {},
+    resize() {
+      if (zoomed) return;
+      fitCell();
+      draw();
+    },
     actions: () => [],
     buttons: [],
   };

@@ -13,13 +13,18 @@
   const search = element("input", {
     type: "search",
     placeholder: "Search  ( / )",
-    "aria-label": "Search the nodes; Enter goes to the next hit",
+    title: data.covers,
+    "aria-label": `Search the ${nodes.length} nodes of this page; Enter goes to the next hit`,
     autocomplete: "off",
     spellcheck: "false",
   });
   const count = element("output", { class: "count" });
   const tools = element("div", { class: "tools" });
-  const stage = element("div", { class: "stage" });
+  const stage = element("div", {
+    class: "stage",
+    role: data.view.kind === "grid" ? undefined : "img",
+    "aria-label": `${data.title}: a drawing of ${nodes.length} nodes. Search and the lists beside it reach each of them.`,
+  });
   const status = element("p", { class: "status" });
   const tip = element("div", { class: "tip", hidden: true });
   const side = element("aside", { "aria-label": "Details" });
@@ -58,6 +63,7 @@
       });
     if (anyLit)
       rows.push(element("li", {}, element("span", { class: "dot ring" }), element("span", { dir: "auto" }, data.lit)));
+    if (data.covers) rows.push(element("li", { class: "note", dir: "auto" }, data.covers));
     rows.push(...data.legend.map((text) => element("li", { class: "note", dir: "auto" }, text)));
     return element("ul", { class: "legend", "aria-label": "Legend" }, ...rows);
   }

@@ -1,7 +1,7 @@
 "use strict";
 // What stands beside the picture: the selected node with its whole text, the hits of a search, the panels of the page.
 ragkit.panels = (side, on) => {
-  const { data, nodes, labels, element, line, brief, number, byId, groups, colour } = ragkit;
+  const { data, nodes, labels, element, line, unmarked, brief, number, byId, groups, colour } = ragkit;
   const MOST = 60;
   const detail = element("section", { class: "detail", hidden: true, "aria-live": "polite" });
   const hits = element("section", { class: "hits", hidden: true, "aria-live": "polite" });
@@ -52,7 +52,7 @@ ragkit.panels = (side, on) => {
 
   function result(item) {
     const i = item.node === null ? undefined : byId.get(item.node);
-    const label = item.label || (i === undefined ? "" : (groups.get(nodes[i].group)?.label ?? labels[i]));
+    const label = line(unmarked(item.label || "")) || (i === undefined ? "" : (groups.get(nodes[i].group)?.label ?? labels[i]));
     const head = element("span", { class: "head" }, element("strong", { dir: "auto" }, label));
     if (i !== undefined) head.prepend(swatch(i));
     if (item.score !== null) head.append(element("span", { class: "score" }, number(item.score)));

@@ -3,12 +3,12 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["CorpusTerms", "salient_terms", "telling_terms", "term_counts"]
+__all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term_counts"]
 
 # A year; or letters, marks and digits with a letter among them, so that "3M" is a word and "10" is none.
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -103,3 +103,25 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
             score = count * math.log(count / here) + (elsewhere * math.log(elsewhere / there) if elsewhere > 0 else 0.0)
             scored.append((-score, term))
     return [term for _, term in sorted(scored)[:limit]]
+
+
+def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str], terms: int = 3) -> dict[str, str]:
+    """Names for groups of texts by what sets each apart from all texts: its most salient terms.
+
+    Parameters
+    ----------
+    groups : the ids of the texts of each group; a group of texts that are all alike, or too few, gets no name
+    texts : all texts by id
+    terms : terms of a name at most
+    """
+    corpus = CorpusTerms()
+    counts = {name: term_counts(text) for name, text in texts.items()}
+    for found in counts.values():
+        corpus.add(found)
+    named = {}
+    for group, members in groups.items():
+        own: Counter[str] = Counter()
+        for name in members:
+            own.update(counts.get(name, {}))
+        named[group] = ", ".join(salient_terms(own, corpus, terms))
+    return {group: name for group, name in named.items() if name}

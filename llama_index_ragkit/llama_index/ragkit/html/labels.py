@@ -1,0 +1,26 @@
+"""The label of a passage on a page: its title, or its file and page, before its beginning."""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["passage_label"]
+
+_LENGTH = 120  # characters; the page cuts labels to the room that there is
+_TITLES = ("title", "document_title", "file_name")
+
+
+def passage_label(text: str, metadata: Mapping[str, Any]) -> str:
+    """One line that names a passage.
+
+    >>> passage_label("It burned whale oil.", {"file_name": "lights.pdf", "page_label": "3"})
+    'lights.pdf, p. 3: It burned whale oil.'
+    >>> passage_label("The lamp. It burned whale oil.", {"title": "The lamp"})
+    'The lamp. It burned whale oil.'
+    """
+    beginning = " ".join(text[: 4 * _LENGTH].split())
+    title = next((str(metadata[key]).strip() for key in _TITLES if metadata.get(key)), "")
+    if title and metadata.get("page_label"):
+        title = f"{title}, p. {metadata['page_label']}"
+    if title and not beginning.startswith(title):
+        beginning = f"{title}: {beginning}"
+    return beginning[:_LENGTH]

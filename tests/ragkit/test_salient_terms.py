@@ -1,0 +1,19 @@
+"""Names of groups of texts by their salient terms."""
+
+from llama_index.ragkit.text.salient_terms import group_names
+
+TEXTS = {
+    "a": "The lighthouse burned whale oil. The lighthouse lamp, the lighthouse keeper and the lamp oil.",
+    "b": "A lamp for the lighthouse.",
+    "c": "Bread rises with yeast. Yeast and flour make bread; bread needs yeast and flour.",
+    "d": "Flour for the bread.",
+}
+
+
+def test_a_group_is_named_by_what_it_has_more_often_than_the_rest():
+    names = group_names({"light": ["a", "b"], "bakery": ["c", "d"]}, TEXTS, terms=2)
+    assert names == {"light": "lighthouse, lamp", "bakery": "bread, flour"}
+
+
+def test_a_group_of_everything_of_nothing_or_of_unknown_texts_has_no_name():
+    assert group_names({"all": list(TEXTS), "none": [], "gone": ["z"]}, TEXTS) == {}
