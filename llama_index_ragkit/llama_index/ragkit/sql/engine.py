@@ -16,12 +16,12 @@ from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.redaction import redact
 
 try:
-    from sqlalchemy import URL, Connection, Engine, Pool, TextClause, create_engine, event, make_url
-    from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLAlchemyError
+    from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 except ImportError as missing:
     raise ImportError('llama_index.ragkit.sql needs SQLAlchemy 2: pip install "llama-index-ragkit[sql]"') from missing
 
-__all__ = ["make_engine", "make_table", "reading", "writing"]
+__all__ = ["make_engine", "reading", "writing"]
 
 _DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg", "psycopg2")}
 _SUPPORTED = (
@@ -161,26 +161,6 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with _errors(engine), engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
         yield connection
-
-
-def make_table(engine: Engine, statement: TextClause) -> None:
-    """Run a CREATE TABLE IF NOT EXISTS, while other processes may do the same.
-
-    Raises
-    ------
-    StorageError
-        From any error of the database.
-    """
-    for attempt in range(2):
-        try:
-            with writing(engine) as connection:
-                connection.execute(statement)
-        except StorageError as error:
-            # IF NOT EXISTS fails when another process makes the table at the same moment.
-            if attempt or not isinstance(error.__cause__, IntegrityError | ProgrammingError):
-                raise
-        else:
-            return
 
 
 @contextmanager

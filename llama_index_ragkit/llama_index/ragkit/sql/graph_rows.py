@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql.engine import make_table, reading, writing
+from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.graph_records import (
     RECORD,
     SEGMENT,
@@ -129,7 +129,7 @@ class GraphRows:
 
     def create(self) -> None:
         """Create the table, unless it exists."""
-        make_table(self._engine, self._statements.create)
+        self._statements.tables.make(self._engine)
 
     @contextmanager
     def reader(self) -> Iterator[GraphReader]:

@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import Engine, TextClause, text
 
+from llama_index.ragkit.sql.tables import Tables
+
 __all__ = ["Statements", "statements_for"]
 
 _TABLE = "ragkit_graph_rows"
@@ -18,7 +20,8 @@ class Statements:
 
     Attributes
     ----------
-    create, drop : the table; the rows of one index
+    tables : the table
+    drop : the rows of one index
     frontier : first rows of some nodes, further rows of others
     lock : first rows of nodes, which no other transaction can change from then on; missing ones may be inserted
     locks_itself : whether a transaction that writes is the only one, so that `lock` only reads
@@ -29,7 +32,7 @@ class Statements:
     rows, keys : the parameters of `store` and `remove`
     """
 
-    create: TextClause
+    tables: Tables
     drop: TextClause
     frontier: TextClause
     lock: TextClause
@@ -48,8 +51,8 @@ def statements_for(engine: Engine) -> Statements:
     return _SQLITE if engine.dialect.name == "sqlite" else _POSTGRESQL
 
 
-def _create(blob: str, end: str = "") -> TextClause:
-    return text(
+def _tables(blob: str, end: str = "") -> Tables:
+    return Tables(
         f"CREATE TABLE IF NOT EXISTS {_TABLE} (graph BIGINT NOT NULL, node BIGINT NOT NULL, segment BIGINT NOT NULL, "
         f"leaves INTEGER NOT NULL, label TEXT NOT NULL, packed {blob} NOT NULL, "
         f"PRIMARY KEY (graph, node, segment)){end}"
@@ -92,7 +95,7 @@ _PAIRS = (
 )
 
 _SQLITE = Statements(
-    create=_create("BLOB", " WITHOUT ROWID"),
+    tables=_tables("BLOB", " WITHOUT ROWID"),
     drop=_DROP,
     frontier=_frontier(_in_json("nodes"), _in_json("whole")),
     lock=text(
@@ -114,7 +117,7 @@ _SQLITE = Statements(
 )
 
 _POSTGRESQL = Statements(
-    create=_create("BYTEA"),
+    tables=_tables("BYTEA"),
     drop=_DROP,
     frontier=_frontier(_in_array("nodes"), _in_array("whole")),
     # An update that changes nothing locks a row that is there already. The order is that of the locks.

@@ -7,7 +7,6 @@ circle.
 """
 
 import json
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,14 +15,17 @@ from sqlalchemy import Connection, Engine, Row, text
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_layout import key_hash
-from llama_index.ragkit.sql.engine import make_table, reading, writing
+from llama_index.ragkit.sql.engine import reading, writing
+from llama_index.ragkit.sql.tables import Tables
 
 __all__ = ["PostgresRecords"]
 
 _ROWS_AT_ONCE = 500
-_TABLE = """CREATE TABLE IF NOT EXISTS ragkit_records (
+_TABLES = Tables(
+    """CREATE TABLE IF NOT EXISTS ragkit_records (
     tenant text NOT NULL, collection text NOT NULL, hash bytea NOT NULL, key text NOT NULL, value text NOT NULL,
     PRIMARY KEY (tenant, collection, hash))"""
+)
 _HERE = "tenant = :tenant AND collection = :collection"
 _PUT = text(
     """INSERT INTO ragkit_records (tenant, collection, hash, key, value)
@@ -66,22 +68,13 @@ class PostgresRecords:
     def __init__(self, engine: Engine, tenant: str) -> None:
         self._engine = engine
         self._tenant = tenant
-        self._lock = threading.Lock()
-        self._made = False
-
-    def _make(self) -> None:
-        """Make the table, unless it is there."""
-        with self._lock:
-            if not self._made:
-                make_table(self._engine, text(_TABLE))
-                self._made = True
 
     def _at(self, collection: str, **more: object) -> dict[str, object]:
         return {"tenant": self._tenant, "collection": collection, **more}
 
     def get_many(self, keys: Sequence[str], collection: str) -> dict[str, CacheEntry]:
         """The values of those keys that exist, in the order of `keys`."""
-        self._make()
+        _TABLES.make(self._engine)
         with reading(self._engine, single=True) as connection:
             rows = connection.execute(_GET, self._at(collection, hashes=[key_hash(key) for key in keys])).all()
         found = _texts(rows)
@@ -89,14 +82,14 @@ class PostgresRecords:
 
     def get_all(self, collection: str) -> dict[str, CacheEntry]:
         """All values of a collection by key, in the order of the keys."""
-        self._make()
+        _TABLES.make(self._engine)
         with reading(self._engine, single=True) as connection:
             rows = connection.execute(_GET_ALL, self._at(collection)).all()
         return {key: json.loads(value) for key, value in rows}
 
     def put_all(self, pairs: Sequence[tuple[str, CacheEntry]], collection: str, batch_size: int) -> None:
         """Write many values in one transaction."""
-        self._make()
+        _TABLES.make(self._engine)
         rows = {key: json.dumps(value) for key, value in pairs}
         with writing(self._engine) as connection:
             self._put(connection, rows, collection, max(batch_size, _ROWS_AT_ONCE))
@@ -113,13 +106,13 @@ class PostgresRecords:
 
     def delete_all(self, keys: Sequence[str], collection: str) -> int:
         """Delete many keys in one transaction; returns how many of them existed."""
-        self._make()
+        _TABLES.make(self._engine)
         with writing(self._engine) as connection:
             return self._delete(connection, keys, collection)
 
     def update(self, changes: Mapping[str, EntryChange], collection: str) -> dict[str, CacheEntry | None]:
         """Read, change and write entries in one transaction, which locks them."""
-        self._make()
+        _TABLES.make(self._engine)
         keys = _checked(changes)
         at = self._at(collection, hashes=[key_hash(key) for key in keys], keys=keys)
         after: dict[str, CacheEntry | None] = {}
@@ -143,14 +136,14 @@ class PostgresRecords:
 
     def drop(self) -> int:
         """Delete all collections of the tenant; returns the number of records."""
-        self._make()
+        _TABLES.make(self._engine)
         with writing(self._engine) as connection:
             doomed = text("DELETE FROM ragkit_records WHERE tenant = :tenant")
             return connection.execute(doomed, {"tenant": self._tenant}).rowcount
 
     def tenants(self) -> list[str]:
         """All tenants that have records, sorted."""
-        self._make()
+        _TABLES.make(self._engine)
         with reading(self._engine, single=True) as connection:
             return sorted(connection.execute(_TENANTS).scalars())
 

@@ -39,7 +39,6 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
     """
 
     stores_text: bool = True
-    flat_metadata: bool = False
     _factory: VectorStoreFactory = PrivateAttr()
     _space: str = PrivateAttr()
     _records: SQLKVStore = PrivateAttr()
@@ -68,6 +67,11 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
             if known is not None:
                 self._made = self._make(known["dimension"])
         return self._made
+
+    @property
+    def flat_metadata(self) -> bool:
+        """Whether the store takes no lists as metadata."""
+        return bool(getattr(self.made, "flat_metadata", False))
 
     async def _amade(self) -> BasePydanticVectorStore | None:
         return self._made or await asyncio.to_thread(lambda: self.made)

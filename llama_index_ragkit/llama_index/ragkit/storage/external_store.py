@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
@@ -75,7 +76,9 @@ class ExternalVectorStore:
             if not self._delete_verified:
                 yield from self._verify_delete()
 
-    def add_vectors(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> Steps[None]:
+    def add_vectors(
+        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[dict[str, Any]] = ()
+    ) -> Steps[None]:
         """Write rows without a node, each as a document of its own; :meth:`delete_vectors` removes them.
 
         Raises
@@ -83,7 +86,11 @@ class ExternalVectorStore:
         UnsupportedStoreError, StorageError
         """
         own = NodeRelationship.SOURCE
-        yield from self.add([TextNode(id_=i, relationships={own: RelatedNodeInfo(node_id=i)}) for i in ids], vectors)
+        rows = [
+            TextNode(id_=row_id, metadata=metadata, relationships={own: RelatedNodeInfo(node_id=row_id)})
+            for row_id, metadata in zip(ids, metadatas or [{}] * len(ids), strict=True)
+        ]
+        yield from self.add(rows, vectors)
 
     def delete_vectors(self, ids: Sequence[str]) -> Steps[None]:
         """Delete rows of :meth:`add_vectors`; unknown ids are ignored.
@@ -131,19 +138,38 @@ class ExternalVectorStore:
         if not by_row and stay:
             yield from self.add(stay, vectors_of([node.node_id for node in stay]))
 
-    def search(self, vector: NDArray[np.float32], top_k: int) -> Steps[list[str]]:
+    def search(
+        self, vector: NDArray[np.float32], top_k: int, filters: MetadataFilters | None = None
+    ) -> Steps[list[str]]:
         """Ids of the nearest rows, without scores, whose meaning differs between stores.
 
         Raises
         ------
         StorageError
         """
-        query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k)
+        query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k, filters=filters)
         try:
             result = yield from call(self.store.query, self.store.aquery, query)
+        except Warning:  # LanceDB's adapter raises one if it finds nothing
+            return []
         except Exception as error:
             raise self._failed("be searched", error) from error
         return list(result.ids) if result.ids is not None else [node.node_id for node in result.nodes or []]
+
+    def fetch_vectors(self, ids: Sequence[str]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of rows by id, as far as the store returns them.
+
+        Raises
+        ------
+        StorageError
+        """
+        try:
+            nodes = yield from call(self.store.get_nodes, self.store.aget_nodes, list(ids))
+        except NotImplementedError:
+            return {}
+        except Exception as error:
+            raise self._failed(f"read {len(ids)} rows", error) from error
+        return {node.node_id: np.asarray(node.embedding, np.float32) for node in nodes if node.embedding is not None}
 
     def _delete_rows(self, ids: list[str]) -> Steps[bool]:
         """Whether the store deletes by row; not all do."""

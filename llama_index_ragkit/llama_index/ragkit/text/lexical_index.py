@@ -23,10 +23,20 @@ from numpy.typing import NDArray
 from llama_index.ragkit.text.lexical_terms import question_terms
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["LexicalIndex", "aligned_scores"]
+__all__ = [
+    "BM25_B",
+    "BM25_K1",
+    "MOST_COUNTED",
+    "LexicalIndex",
+    "aligned_scores",
+    "question_stems",
+    "stem_scores",
+    "stem_weight",
+]
 
-_K1 = 1.2
-_B = 0.75
+BM25_K1 = 1.2
+BM25_B = 0.75
+MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
 Stems = Mapping[str, list[int]]
 
@@ -115,7 +125,7 @@ def _block(
         column_of={words[old]: column for column, old in enumerate(used.tolist())},
         starts=np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(used)))]).astype(np.int64),
         rows=rows[order].astype(np.int32),
-        counts=np.minimum(counts[order], np.iinfo(np.uint16).max).astype(np.uint16),
+        counts=np.minimum(counts[order], MOST_COUNTED).astype(np.uint16),
         lengths=np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32),
         alive=np.ones(len(ids), dtype=np.bool_),
     )
@@ -194,20 +204,46 @@ class LexicalIndex:
         if not n:
             return found
         mean = sum(block.words for block in blocks) / n or 1.0
-        terms, language = question_terms(question)
-        times_of: dict[str, int] = {}
-        for stem, times in zip(stems(list(terms), language), terms.values(), strict=True):
-            times_of[stem] = times_of.get(stem, 0) + times
+        times_of, language = question_stems(question)
         for stem, times in times_of.items():
             postings = [block.postings(stem, language) for block in blocks]
             having = sum(len(rows) for rows, _ in postings)
             if not having:
                 continue
-            idf = times * math.log(1 + (n - having + 0.5) / (having + 0.5))
+            weight = stem_weight(times, having, n)
             for block, (rows, counts), score in zip(blocks, postings, found, strict=True):
-                norm = _K1 * (1 - _B + _B * block.lengths[rows] / mean)
-                score[rows] += idf * counts * (_K1 + 1) / (counts + norm)
+                score[rows] += stem_scores(weight, counts, block.lengths[rows], mean)
         return found
+
+
+def question_stems(question: str) -> tuple[dict[str, int], str]:
+    """The stems of a question, how often it has each, and its language."""
+    terms, language = question_terms(question)
+    times_of: dict[str, int] = {}
+    for stem, times in zip(stems(list(terms), language), terms.values(), strict=True):
+        times_of[stem] = times_of.get(stem, 0) + times
+    return times_of, language
+
+
+def stem_weight(times: int, having: int, n: int) -> float:
+    """The weight of a stem that a question has `times` times and `having` of n texts have: its idf, times that."""
+    return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
+
+
+def stem_scores(
+    weight: float, counts: NDArray[np.float64], lengths: NDArray[np.float32], mean: float
+) -> NDArray[np.float64]:
+    """What a stem adds to the scores of texts that have it.
+
+    Parameters
+    ----------
+    weight : of the stem, see :func:`stem_weight`
+    counts, lengths : how often each text has it, and how many words each has, both of shape (m,)
+    mean : words of a text on average, more than 0
+    """
+    norm = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
+    scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norm)
+    return scores
 
 
 def aligned_scores(

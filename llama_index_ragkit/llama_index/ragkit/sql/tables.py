@@ -1,0 +1,45 @@
+"""`Tables`: tables that are made when a database is first used, by however many processes at once."""
+
+import threading
+from weakref import WeakSet
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+
+from llama_index.ragkit.errors import StorageError
+from llama_index.ragkit.sql.engine import writing
+
+__all__ = ["Tables"]
+
+
+class Tables:
+    """Statements that make tables and indexes where they are not there yet.
+
+    Parameters
+    ----------
+    statements : each with IF NOT EXISTS
+    """
+
+    def __init__(self, *statements: str) -> None:
+        self._statements = statements
+        self._made: WeakSet[Engine] = WeakSet()
+        self._lock = threading.Lock()
+
+    def make(self, engine: Engine) -> None:
+        """Make them, once an engine."""
+        with self._lock:
+            if engine in self._made:
+                return
+            for attempt in range(3):
+                try:
+                    with writing(engine) as connection:
+                        for statement in self._statements:
+                            connection.execute(text(statement))
+                    break
+                except StorageError as error:
+                    # On PostgreSQL, IF NOT EXISTS fails when another process makes the same table at that moment.
+                    if attempt == 2 or not isinstance(
+                        error.__cause__, IntegrityError | OperationalError | ProgrammingError
+                    ):
+                        raise
+            self._made.add(engine)

@@ -1,0 +1,101 @@
+"""`StoredChunks`: the part of the chunks that one question needs, from stores that hold all of them.
+
+The nearness of a chunk to a question (:mod:`llama_index.ragkit.vectors.nearness`) is standardised by the hundred best
+cosines and the hundred best lexical scores. So a view with all of these gives the chunks in it the very nearness
+that a search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import NDArray
+
+from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.vectors.filters import select
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["ChunkView", "StoredChunks", "StoredTerms"]
+
+_FEWEST = 100  # candidates of each part: those that nearness is standardised by
+_MORE = 4  # times as many are asked for while too few pass the filters
+_MOST = 16_000
+
+
+class StoredTerms(Protocol):
+    """A lexical index in a store, such as :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
+
+    def scores(
+        self, question: str, limit: int, only: Sequence[str] | None = None, also: Sequence[str] = ()
+    ) -> dict[str, float]:
+        """BM25 scores by id: of the best texts, best first, and of those in `also`."""
+
+
+@dataclass(frozen=True)
+class ChunkView:
+    """The chunks near a question.
+
+    Attributes
+    ----------
+    rows : their vectors and metadata, in unspecified order
+    lexical : shape (n,), their BM25 scores
+    """
+
+    rows: Snapshot
+    lexical: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StoredChunks:
+    """Chunks in stores.
+
+    Attributes
+    ----------
+    space : their vectors
+    terms : their words; None for a search by vectors alone
+    """
+
+    space: StoredSpace
+    terms: StoredTerms | None = None
+
+    def view(
+        self,
+        question: str,
+        vector: NDArray[np.float32],
+        wanted: int,
+        filters: MetadataFilters | None = None,
+    ) -> Steps[ChunkView]:
+        """The chunks near a question by their vectors or by their words.
+
+        Parameters
+        ----------
+        vector : of the question, shape (dimension,)
+        wanted : how many chunks will be shown; at least 100 by vectors and as many by words are looked for
+        filters : which chunks count. Chunks that do not are left out; how rare a word is, is counted over all
+
+        Raises
+        ------
+        StorageError, ConfigurationError
+            If a store fails; if a filter cannot be compared with the value of a chunk.
+        """
+        count = max(wanted, _FEWEST)
+        near = yield from self.space.candidates(vector, count, filters)
+        if self.terms is None:
+            return ChunkView(near, np.zeros(len(near)))
+        limit = count
+        while True:
+            scores = yield from offload(self.terms.scores, question, limit, None, near.ids)
+            others = yield from self.space.fetch([row_id for row_id in scores if row_id not in near])
+            if filters is not None and len(others):
+                others = others.without(np.flatnonzero(~select(others, filters)))
+            passed = sum(row_id in near or row_id in others for row_id in list(scores)[:limit])
+            if filters is None or passed >= count or len(scores) < limit or limit >= _MOST:
+                break
+            limit = min(_MORE * limit, _MOST)
+        rows = near.append(others.matrix, others.records) if len(others) else near
+        if not len(near):
+            rows = others
+        return ChunkView(rows, np.array([scores.get(row_id, 0.0) for row_id in rows.ids]))

@@ -1,0 +1,240 @@
+"""`StoredSpace`: a vector space that lies in a vector store of the user, and not in memory.
+
+A question materialises a small part of it: the rows near it become an ordinary
+:class:`~llama_index.ragkit.vectors.snapshot.Snapshot`, over which the same search runs as over a whole space in memory.
+Nearness is standardised by the hundred nearest rows, so candidates suffice.
+
+The store chooses candidates, by whatever approximation it uses; the cosines that count are computed from the vectors as
+they were written. So an approximate or quantised index of the store costs recall and never a wrong score.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilter,
+    MetadataFilters,
+)
+from numpy.typing import NDArray
+
+from llama_index.ragkit.errors import HalfWrittenError, StorageError
+from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.records import Record, Records
+from llama_index.ragkit.storage.vector_spaces import SpaceRows
+from llama_index.ragkit.vectors.filters import select
+from llama_index.ragkit.vectors.relaxed_filters import relaxed
+from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["StoredSpace"]
+
+_KINDS = "stored_spaces"
+_SPACE = "ragkit_space"  # the key of a row's metadata that names its space
+_FEWEST = 100  # rows that are asked for at least
+_SPARE = 2  # rows that are asked for, times those that are wanted
+_MORE = 4  # rows that are asked for then, times those before, while too few are left
+_MOST = 16_000  # rows that a store is asked for; some have such a limit
+
+
+class StoredSpace:
+    """Rows in a vector store of the user, and a record of each beside it.
+
+    Several spaces, of several indexes and tenants, may share a store: the id of a row there is derived from the index,
+    the space and the row, rows carry the name of their space, and those of others are left out.
+
+    A record holds the id of the row, its sort key, document and metadata, by which filters are checked whatever the
+    store makes of them. It also holds the vector, unless the store returns vectors by id exactly as they were written,
+    which is tried at the first write.
+
+    Parameters
+    ----------
+    name : of the space
+    uid : of the index
+    store : follows the documented contract of the base class and supports deletes
+    records : of the index
+
+    Raises
+    ------
+    UnsupportedStoreError
+        If the store cannot delete.
+    """
+
+    def __init__(self, name: str, uid: str, store: BasePydanticVectorStore, records: Records) -> None:
+        self.name = name
+        self._uid = uid
+        self._external = ExternalVectorStore(store)
+        self._records = records
+        self._filters_work = True
+        self._returns_vectors: bool | None = None
+
+    @property
+    def _flat(self) -> bool:
+        """Whether the store takes no lists as metadata."""
+        return bool(getattr(self._external.store, "flat_metadata", False))
+
+    @property
+    def _collection(self) -> str:
+        return f"space/{self.name}"
+
+    def _key(self, row_id: str) -> str:
+        return content_id("row", self._uid, self.name, row_id)
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def put(self, rows: SpaceRows) -> Steps[None]:
+        """Add rows, replacing those of the same id.
+
+        The record of a row is written before the row, so that a write that was killed can be repeated: the row, which
+        may be in the store, is deleted there first.
+
+        Raises
+        ------
+        UnsupportedStoreError, StorageError
+        """
+        if not len(rows.ids):
+            return
+        keys = [self._key(row_id) for row_id in rows.ids]
+        if self._returns_vectors is None:
+            yield from self._learn(rows.vectors.shape[1])
+        known = yield from self._records.get_many(self._collection, keys)
+        yield from self._records.put(self._collection, list(zip(keys, self._to_records(rows), strict=True)))
+        if known:
+            yield from self._external.delete_vectors(list(known))
+        yield from self._external.add_vectors(keys, rows.vectors, list(self._metadatas(rows)))
+
+    def _metadatas(self, rows: SpaceRows) -> Iterator[dict[str, Any]]:
+        """The metadata of rows in the store. Stores of flat metadata often fix the keys by the first row."""
+        for metadata in rows.metadatas or [{}] * len(rows.ids):
+            yield {**({} if self._flat else metadata), _SPACE: self._label}
+
+    @property
+    def _label(self) -> str:
+        return f"{self._uid}/{self.name}"
+
+    def _to_records(self, rows: SpaceRows) -> Iterator[Record]:
+        metadatas = rows.metadatas or [{}] * len(rows.ids)
+        for row_id, vector, key, ref, metadata in zip(
+            rows.ids, rows.vectors, rows.keys, rows.ref_doc_ids, metadatas, strict=True
+        ):
+            record = {"id": row_id, "key": key, "ref": ref, "meta": dict(metadata)}
+            if not self._returns_vectors:
+                data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
+                record["v"] = base64.b64encode(data).decode("ascii")
+            yield record
+
+    def _learn(self, dimension: int) -> Steps[None]:
+        """Find out, once an index, whether the store returns vectors as they were written, from one made up here."""
+        kind = yield from self._records.get(_KINDS, self.name)
+        if kind is None:
+            key = content_id("probe", self._uid, self.name)
+            probe = np.random.default_rng(0).normal(size=(1, dimension)).astype(np.float32)
+            yield from self._external.add_vectors([key], probe, [{_SPACE: self._label}])
+            try:
+                found = yield from self._external.fetch_vectors([key])
+            except StorageError:  # some adapters have `get_nodes` and fail when it is called
+                found = {}
+            yield from self._external.delete_vectors([key])
+            kind = {"vectors": "store" if key in found and np.array_equal(found[key], probe[0]) else "records"}
+            yield from self._records.put(_KINDS, [(self.name, kind)])
+        self._returns_vectors = kind["vectors"] == "store"
+
+    def remove(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete rows; unknown ids are ignored.
+
+        Raises
+        ------
+        StorageError
+        """
+        keys = [self._key(row_id) for row_id in ids]
+        known = yield from self._records.get_many(self._collection, keys)
+        if known:
+            yield from self._external.delete_vectors(list(known))
+            yield from self._records.delete(self._collection, known)
+
+    def clear(self) -> Steps[None]:
+        """Delete all rows of the space, and no other."""
+        stored = yield from self._records.get_all(self._collection)
+        yield from self.remove([record["id"] for record in stored.values()])
+        yield from self._records.delete(_KINDS, [self.name])
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def fetch(self, ids: Iterable[str]) -> Steps[Snapshot]:
+        """The rows of those ids that exist.
+
+        Raises
+        ------
+        HalfWrittenError
+            If the store lacks the vector of a row that has a record.
+        """
+        return (yield from self._snapshot([self._key(row_id) for row_id in ids]))
+
+    def _snapshot(self, keys: Sequence[str]) -> Steps[Snapshot]:
+        records = yield from self._records.get_many(self._collection, keys)
+        if not records:
+            return Snapshot.empty()
+        bare = [key for key, record in records.items() if "v" not in record]
+        vectors = (yield from self._external.fetch_vectors(bare)) if bare else {}
+        missing = [records[key]["id"] for key in bare if key not in vectors]
+        if missing:
+            raise HalfWrittenError(
+                f"The vector store of the space {self.name!r} lacks {len(missing)} rows that the index has, such as "
+                f"{missing[0]!r}: a write ended early, or the store was changed. Write their documents again."
+            )
+        matrix = np.stack([_vector(record) if "v" in record else vectors[key] for key, record in records.items()])
+        return Snapshot.of(matrix, [_row(record) for record in records.values()])
+
+    def candidates(
+        self, vector: NDArray[np.float32], wanted: int, filters: MetadataFilters | None = None
+    ) -> Steps[Snapshot]:
+        """Rows near a vector that pass the filters: at least `wanted`, if the store finds as many.
+
+        Twice as many are asked for, and four times as many again while too few are left, up to 16,000 rows.
+        Filters go down to the store as far as all stores understand them alike, and are checked again here.
+
+        Parameters
+        ----------
+        vector : shape (dimension,)
+
+        Raises
+        ------
+        StorageError, ConfigurationError
+            If the store fails; if a filter cannot be compared with the value of a row.
+        """
+        count = max(_SPARE * wanted, _FEWEST)
+        while True:
+            found = yield from self._search(vector, count, filters)
+            rows = yield from self._snapshot(list(dict.fromkeys(found)))
+            if filters is not None and len(rows):
+                rows = rows.without(np.flatnonzero(~select(rows, filters)))
+            if len(rows) >= wanted or len(found) < count or count >= _MOST:
+                return rows
+            count = min(_MORE * count, _MOST)
+
+    def _search(self, vector: NDArray[np.float32], count: int, filters: MetadataFilters | None) -> Steps[list[str]]:
+        if self._filters_work:
+            ours = MetadataFilters(filters=[MetadataFilter(key=_SPACE, value=self._label)])
+            pushed = None if self._flat else relaxed(filters)
+            both = ours if pushed is None else MetadataFilters(filters=[*ours.filters, pushed])
+            try:
+                return (yield from self._external.search(vector, count, both))
+            except StorageError:
+                # Without filters the search fails too, unless they were the reason.
+                found = yield from self._external.search(vector, count)
+                self._filters_work = False
+                return found
+        return (yield from self._external.search(vector, count))
+
+
+def _vector(record: Record) -> NDArray[np.float32]:
+    return np.frombuffer(base64.b64decode(record["v"]), dtype="<f4").astype(np.float32)
+
+
+def _row(record: Record) -> RowRecord:
+    return RowRecord(record["id"], record["ref"], record["key"], json.dumps(record["meta"]))

@@ -1,0 +1,331 @@
+"""A space in a vector store: exact scores from approximate candidates, and nothing of others."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryResult,
+)
+from numpy.typing import NDArray
+from tests.together.stores import lancedb, postgres, qdrant
+
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, Steps, arun_steps, run_steps
+from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
+from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.vectors.relaxed_filters import relaxed
+
+DIM = 32
+
+
+class Approximate(BasePydanticVectorStore):
+    """Finds rows by half of their coordinates, knows no filters, and deletes by document only."""
+
+    stores_text: bool = True
+    _inner: MatrixVectorStore = PrivateAttr(default_factory=MatrixVectorStore)
+    _asked: list[int] = PrivateAttr(default_factory=list)
+
+    @property
+    def client(self) -> Any:
+        return None
+
+    @property
+    def rows(self) -> int:
+        return len(self._inner.snapshot())
+
+    def _half(self, vector: list[float]) -> list[float]:
+        return vector[: DIM // 2]
+
+    def add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]
+        return self._inner.add([n.model_copy(update={"embedding": self._half(n.get_embedding())}) for n in nodes])
+
+    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        self._inner.delete(ref_doc_id)
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        if query.filters is not None:
+            raise ValueError("filters are not supported")
+        self._asked.append(query.similarity_top_k)
+        assert query.query_embedding is not None
+        half = VectorStoreQuery(
+            query_embedding=self._half(query.query_embedding), similarity_top_k=query.similarity_top_k
+        )
+        return self._inner.query(half)
+
+
+class Returning(MatrixVectorStore):
+    """Returns vectors by id as they were written."""
+
+    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+        rows = self.snapshot()
+        return [
+            node.model_copy(update={"embedding": rows.vectors_of([node.node_id])[0].tolist()})
+            for node in super().get_nodes(node_ids, filters)
+        ]
+
+
+class Ignoring(MatrixVectorStore):
+    """Ignores filters, as some stores do."""
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        query.filters = None
+        return super().query(query)
+
+
+class Deaf(MatrixVectorStore):
+    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        raise NotImplementedError
+
+
+STORES: list[Callable[[], BasePydanticVectorStore]] = [MatrixVectorStore, Approximate, Returning, Ignoring]
+each_store = pytest.mark.parametrize("make", STORES, ids=lambda make: make.__name__)
+
+
+def records_of(uid: str, docstore: SimpleDocumentStore | None = None) -> Records:
+    return Records(docstore or SimpleDocumentStore(), f"method_{uid}")
+
+
+def unit_rows(count: int, seed: int = 0) -> NDArray[np.float32]:
+    found = np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
+    result: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return result
+
+
+def space_rows(count: int, seed: int = 0, prefix: str = "r") -> SpaceRows:
+    ids = [f"{prefix}{i}" for i in range(count)]
+    return SpaceRows(
+        ids=ids,
+        vectors=unit_rows(count, seed),
+        keys=[f"k{i:04d}" for i in range(count)],
+        ref_doc_ids=[f"d{i % 7}" for i in range(count)],
+        metadatas=[{"year": 1900 + i % 10, "tags": ["a", "b"][: i % 3]} for i in range(count)],
+    )
+
+
+def exact(
+    rows: SpaceRows, vector: NDArray[np.float32], k: int, keep: Callable[[int], bool] = lambda i: True
+) -> list[str]:
+    cosines = np.round(rows.vectors.astype(np.float64) @ vector.astype(np.float64), 12)
+    order = sorted(filter(keep, range(len(rows.ids))), key=lambda i: (-cosines[i], rows.keys[i]))
+    return [rows.ids[i] for i in order[:k]]
+
+
+def answer(
+    space: StoredSpace, vector: NDArray[np.float32], k: int, filters: MetadataFilters | None = None
+) -> list[str]:
+    found = run_steps(space.candidates(vector, k, filters))
+    return found.search([vector], k)[0].ids
+
+
+@each_store
+def test_the_nearest_rows_are_those_of_the_whole_space(make: Callable[[], BasePydanticVectorStore]) -> None:
+    rows = space_rows(300)
+    space = StoredSpace("chunks", "u", make(), records_of("u"))
+    run_steps(space.put(rows))
+    for vector in unit_rows(5, seed=1):
+        found = run_steps(space.candidates(vector, 100))
+        assert len(found) >= 100
+        (hits,) = found.search([vector], 10)
+        if make is not Approximate:
+            assert hits.ids == exact(rows, vector, 10)
+        for row_id, score in zip(hits.ids, hits.scores, strict=True):
+            assert score == pytest.approx(float(rows.vectors[int(row_id[1:])] @ vector), abs=1e-6)
+    fetched = run_steps(space.fetch(["r7", "nowhere", "r3"]))
+    assert sorted(fetched.ids) == ["r3", "r7"]
+    assert np.array_equal(fetched.vectors_of(["r3", "r7"]), rows.vectors[[3, 7]])
+    assert fetched.metadata_of("r7") == {"year": 1907, "tags": ["a"]}
+
+
+@each_store
+def test_rows_are_replaced_and_deleted_exactly(make: Callable[[], BasePydanticVectorStore]) -> None:
+    store, docstore = make(), SimpleDocumentStore()
+    space = StoredSpace("chunks", "u", store, records_of("u", docstore))
+    run_steps(space.put(space_rows(20)))
+    new = space_rows(5, seed=9)
+    run_steps(space.put(new))
+    assert answer(space, new.vectors[2], 1) == ["r2"]
+    assert np.array_equal(run_steps(space.fetch(["r2"])).matrix[0], new.vectors[2])
+    run_steps(space.remove(["r2", "r11", "nowhere"]))
+    left = run_steps(space.candidates(new.vectors[2], 50))
+    assert sorted(left.ids) == sorted(f"r{i}" for i in range(20) if i not in (2, 11))
+    again = StoredSpace("chunks", "u", store, records_of("u", docstore))
+    assert sorted(run_steps(again.candidates(new.vectors[2], 50)).ids) == sorted(left.ids)
+    run_steps(again.clear())
+    assert len(run_steps(again.candidates(new.vectors[2], 50))) == 0
+    assert (store.rows if isinstance(store, Approximate) else len(store.snapshot())) == 0  # type: ignore[attr-defined]
+
+
+@each_store
+def test_spaces_and_indexes_that_share_a_store_are_apart(make: Callable[[], BasePydanticVectorStore]) -> None:
+    store, docstore = make(), SimpleDocumentStore()
+    spaces = [StoredSpace(name, uid, store, records_of(uid, docstore)) for name in "ab" for uid in "uv"]
+    for i, space in enumerate(spaces):
+        run_steps(space.put(space_rows(40, seed=i)))
+    vector = unit_rows(1, seed=5)[0]
+    for i, space in enumerate(spaces):
+        assert run_steps(space.fetch(["r1"])).ids == ["r1"]
+        assert len(run_steps(space.candidates(vector, 40))) == 40
+        if make is not Approximate:
+            assert answer(space, vector, 5) == exact(space_rows(40, seed=i), vector, 5)
+    run_steps(spaces[0].clear())
+    assert [len(run_steps(space.candidates(vector, 50))) for space in spaces] == [0, 40, 40, 40]
+
+
+def all_of(*filters: Any, condition: FilterCondition = FilterCondition.AND) -> MetadataFilters:
+    return MetadataFilters(filters=list(filters), condition=condition)
+
+
+def where(key: str, value: Any, operator: FilterOperator = FilterOperator.EQ) -> MetadataFilter:
+    return MetadataFilter(key=key, value=value, operator=operator)
+
+
+FILTERS: list[tuple[MetadataFilters, Callable[[int], bool]]] = [
+    (all_of(where("year", 1903)), lambda i: i % 10 == 3),
+    (all_of(where("year", [1903, 1904], FilterOperator.IN)), lambda i: i % 10 in (3, 4)),
+    (all_of(where("year", 1903, FilterOperator.NE)), lambda i: i % 10 != 3),
+    (all_of(where("tags", "b", FilterOperator.CONTAINS)), lambda i: i % 3 == 2),
+    (all_of(where("year", 1908, FilterOperator.GTE), where("tags", "a", FilterOperator.CONTAINS)),
+     lambda i: i % 10 >= 8 and i % 3 > 0),
+    (all_of(where("year", 1903), where("year", 1908, FilterOperator.GTE), condition=FilterCondition.OR),
+     lambda i: i % 10 in (3, 8, 9)),
+    (all_of(where("ref_doc_id", "d3")), lambda i: i % 7 == 3),
+]  # fmt: skip
+
+
+@each_store
+@pytest.mark.parametrize("case", range(len(FILTERS)))
+def test_filters_hold_whatever_the_store_makes_of_them(make: Callable[[], BasePydanticVectorStore], case: int) -> None:
+    filters, keep = FILTERS[case]
+    rows = space_rows(600)
+    for metadata, document in zip(rows.metadatas, rows.ref_doc_ids, strict=True):
+        metadata["ref_doc_id"] = document
+    store = make()
+    space = StoredSpace("chunks", "u", store, records_of("u"))
+    run_steps(space.put(rows))
+    vector = unit_rows(1, seed=3)[0]
+    found = run_steps(space.candidates(vector, 30, filters))
+    assert len(found) >= 30
+    assert all(keep(int(row_id[1:])) for row_id in found.ids)
+    if make is not Approximate:
+        assert found.search([vector], 30)[0].ids == exact(rows, vector, 30, keep)
+
+
+def test_more_rows_are_asked_for_until_enough_pass() -> None:
+    store = Approximate()
+    space = StoredSpace("chunks", "u", store, records_of("u"))
+    run_steps(space.put(space_rows(700)))
+    found = run_steps(space.candidates(unit_rows(1)[0], 50, all_of(where("year", 1903))))
+    assert len(found) >= 50
+    assert store._asked == [100, 400, 1600]
+
+
+def test_only_what_all_stores_understand_alike_goes_down_to_them() -> None:
+    same, other = where("year", 1903), where("year", 1903, FilterOperator.NE)
+    assert relaxed(None) is None
+    assert relaxed(all_of(other)) is None
+    assert relaxed(all_of(same, other)) == all_of(same)
+    assert relaxed(all_of(same, other, condition=FilterCondition.OR)) is None
+    assert relaxed(all_of(same, condition=FilterCondition.NOT)) is None
+    assert relaxed(all_of(all_of(same, same, condition=FilterCondition.OR), all_of(other))) == all_of(
+        all_of(same, same, condition=FilterCondition.OR)
+    )
+    assert relaxed(all_of(where("ref_doc_id", "d"))) is None
+    assert relaxed(all_of(where("year", 0.5))) is None
+    assert relaxed(all_of(where("year", [], FilterOperator.IN))) is None
+
+
+def test_vectors_are_stored_once_where_the_store_returns_them() -> None:
+    for make, kept in ((Returning, False), (MatrixVectorStore, True), (Approximate, True)):
+        records = records_of("u")
+        run_steps(StoredSpace("chunks", "u", make(), records).put(space_rows(3)))
+        stored = run_steps(records.get_all("space/chunks"))
+        assert [("v" in record) for record in stored.values()] == [kept] * 3
+
+
+def test_a_row_that_the_store_has_lost_is_told() -> None:
+    store = Returning()
+    space = StoredSpace("chunks", "u", store, records_of("u"))
+    run_steps(space.put(space_rows(3)))
+    store.clear()
+    with pytest.raises(HalfWrittenError, match="lacks 2 rows"):
+        run_steps(space.fetch(["r0", "r1"]))
+
+
+def test_a_store_that_cannot_delete_is_refused() -> None:
+    with pytest.raises(UnsupportedStoreError, match="Deaf"):
+        StoredSpace("chunks", "u", Deaf(), records_of("u"))
+
+
+def test_a_write_that_was_killed_is_repeated_without_doubles() -> None:
+    class Dying(Approximate):
+        _left: int = PrivateAttr(default=1)
+
+        def add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]
+            if len(nodes) > 1 and self._left:
+                self._left = 0
+                super().add(nodes[:2])
+                raise OSError("no space left on device")
+            return super().add(nodes)
+
+    store = Dying()
+    space = StoredSpace("chunks", "u", store, records_of("u"))
+    with pytest.raises(StorageError, match="no space left"):
+        run_steps(space.put(space_rows(8)))
+    run_steps(space.put(space_rows(8)))
+    assert store.rows == 8
+    assert len(run_steps(space.candidates(unit_rows(1)[0], 20))) == 8
+
+
+def test_asynchronous_calls_do_the_same() -> None:
+    async def live(steps: Steps[Any]) -> Any:
+        return await arun_steps(steps)
+
+    rows = space_rows(150)
+    space = StoredSpace("chunks", "u", MatrixVectorStore(), records_of("u"))
+    asyncio.run(live(space.put(rows)))
+    vector = unit_rows(1, seed=4)[0]
+    found = asyncio.run(live(space.candidates(vector, 20, all_of(where("year", 1903)))))
+    assert found.search([vector], 5)[0].ids == exact(rows, vector, 5, lambda i: i % 10 == 3)
+    asyncio.run(live(space.remove(rows.ids[:149])))
+    assert asyncio.run(live(space.candidates(vector, 20))).ids == ["r149"]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("open_store", [lancedb, postgres, qdrant], ids=lambda each: each.__name__)
+def test_a_space_lives_in_a_real_store(open_store: Any, tmp_path: Path) -> None:
+    from contextlib import ExitStack
+
+    if open_store is postgres and not os.environ.get("PG_DSN"):
+        pytest.skip("PG_DSN is not set")
+    with ExitStack() as stack:
+        store = open_store(uuid4().hex[:8], tmp_path, stack).options["vector_store"]
+        docstore = SimpleDocumentStore()
+        spaces = [StoredSpace("chunks", uid, store, records_of(uid, docstore)) for uid in "uv"]
+        rows, others = space_rows(120), space_rows(60, seed=8)
+        run_steps(spaces[0].put(rows))
+        run_steps(spaces[1].put(others))
+        for vector in unit_rows(3, seed=6):
+            assert answer(spaces[0], vector, 10) == exact(rows, vector, 10)
+            assert answer(spaces[1], vector, 10) == exact(others, vector, 10)
+            for filters, keep in FILTERS[:4]:
+                assert answer(spaces[0], vector, 10, filters) == exact(rows, vector, 10, keep)
+        run_steps(spaces[0].remove(rows.ids[:100]))
+        vector = rows.vectors[3]
+        assert sorted(run_steps(spaces[0].candidates(vector, 30)).ids) == sorted(rows.ids[100:])
+        run_steps(spaces[0].clear())
+        assert len(run_steps(spaces[0].candidates(vector, 30))) == 0
+        assert answer(spaces[1], vector, 10) == exact(others, vector, 10)
