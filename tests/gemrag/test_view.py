@@ -1,44 +1,45 @@
 """The memory as a page and as a networkx graph."""
 
-import json
-import re
-
 import pytest
 from tests.chromium import CHROMIUM, Browser
 from tests.gemrag.test_index import build
-
-
-def data_of(path) -> dict:
-    html = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1])
+from tests.pages import page_data
 
 
 def test_the_page_holds_everything_and_lights_the_answer(tmp_path):
     index = build()
-    page = data_of(index.visualize(tmp_path / "memory.html", query="whether bread oven flour yeast number4 bread.?"))
+    page = page_data(index.visualize(tmp_path / "memory.html", query="whether bread oven flour yeast number4 bread.?"))
     nodes = {node["id"]: node for node in page["view"]["nodes"]}
-    groups = [node["group"] for node in nodes.values()]
-    assert (groups.count("chunk"), groups.count("theme"), groups.count("question")) == (48, 4, 2 * 52)
+    state = index.state
+    kinds = {
+        name: sum(node_id in ids for node_id in nodes)
+        for name, ids in (("chunks", set(state.chunks.ids)), ("themes", set(state.themes)))
+    }
+    assert (kinds, len(nodes)) == ({"chunks": 48, "themes": 4}, 3 * 52)
     assert nodes["n3-04"]["lit"]
     assert nodes["n3-04"]["score"] > 0.5
     highlighted = {node["text"] for node in nodes.values() if node.get("lit") and node["group"] == "question"}
     assert "whether bread oven flour yeast number4 bread.?" in highlighted
-    theme = index.state.themes_of.get("n3-04", ())
-    assert all(nodes[name]["lit"] for name in theme)
+    themes = state.themes_of["n3-04"]
+    assert all(nodes[name]["lit"] for name in themes)
+    assert nodes["n3-04"]["group"] in themes  # each theme has a colour, and a name of salient terms
+    names = {group["label"] for group in page["view"]["groups"]}
+    assert any("bread" in name for name in names)
     assert page["subtitle"].startswith("Question: whether bread")
     assert page["panels"][0]["title"] == "Retrieved"
 
 
 def test_a_large_memory_is_shown_in_part_with_the_answer_in_it(tmp_path):
     index = build()
-    page = data_of(index.visualize(tmp_path / "memory.html", query=index.docstore.docs["n2-07"].text, max_chunks=12))
-    chunks = [node["id"] for node in page["view"]["nodes"] if node["group"] == "chunk"]
+    page = page_data(index.visualize(tmp_path / "memory.html", query=index.docstore.docs["n2-07"].text, max_chunks=12))
+    chunks = [node["id"] for node in page["view"]["nodes"] if node["id"] in index.state.chunks]
     assert len(chunks) == 12
     assert "n2-07" in chunks
+    assert page["covers"] == "The page has 12 of 48 chunks."
 
 
 def test_an_empty_memory_has_a_page_too(tmp_path):
-    assert data_of(build([]).visualize(tmp_path / "memory.html"))["view"]["nodes"] == []
+    assert page_data(build([]).visualize(tmp_path / "memory.html"))["view"]["nodes"] == []
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="no chromium")
