@@ -75,7 +75,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         gone = state.chunks.rows_of(list(change.removed))
         state = yield from self._without_passages(state, gone[gone >= 0].astype(np.int64))
         passages = [self.read(change.records.get(node.node_id)) for node in change.added]
-        state = _with_names(state, passages)
+        state = state.with_names(passages)
         if self.config.phrase_vectors or len(state.phrase_vectors):
             state = yield from self._embed_phrases(state)
         if self.config.fact_vectors or len(state.fact_vectors):
@@ -88,17 +88,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def _with_passages(self, state: HippoRAGState, passages: Sequence[Passage]) -> HippoRAGState:
         """The state with passages whose phrases and facts have numbers."""
-        row, column = state.phrases, state.facts
-        new = [state.facts.at(number) for number in range(len(state.graph.heads), len(state.facts))]
-        graph = state.graph.extended(
-            named=[{row[phrase]: times for phrase, times in passage.named.items()} for passage in passages],
-            about=[dict.fromkeys((row[phrase] for phrase in passage.subjects), 1) for passage in passages],
-            statements=[{column[fact]: times for fact, times in passage.statements.items()} for passage in passages],
-            heads=[row[head] for head, _, _ in new],
-            tails=[row[tail] for _, _, tail in new],
-            synonym_lists=resized(state.graph.synonym_lists, len(state.phrases)),
-        )
-        return replace(self._snapshots(state), graph=graph)
+        return replace(self._snapshots(state), graph=state.graph_with(passages))
 
     def _snapshots(self, state: HippoRAGState) -> HippoRAGState:
         rows = self.storage.snapshot
@@ -177,12 +167,12 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         """The stored state, with the remains of a killed write repaired."""
         entries = yield from self.storage.manifest.entries()
         passages = [self.read(entries[i].record if i in entries else None) for i in self.storage.snapshot().ids]
-        named = _with_names(HippoRAGState(), passages)
+        named = HippoRAGState().with_names(passages)
         yield from self._remove_unknown(named)
         state = self._snapshots(HippoRAGState())
         # Phrases with a vector come first, in the order of their vectors.
         state = replace(state, phrases=Numbering(record.key for record in state.phrase_vectors.records))
-        state = _with_names(state, passages)
+        state = state.with_names(passages)
         lists = yield from load_lists(self.storage.records, state.phrase_vectors, self.config)
         n = len(state.phrases)
         lists = resized(lists, n)
@@ -198,15 +188,6 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         rows = fact_space.store.snapshot().records
         facts = facts_of(row.key for row in rows)
         yield from fact_space.remove([row.id for row, fact in zip(rows, facts, strict=True) if fact not in named.facts])
-
-
-def _with_names(state: HippoRAGState, passages: Sequence[Passage]) -> HippoRAGState:
-    """The state with numbers for the phrases and facts of passages."""
-    return replace(
-        state,
-        phrases=state.phrases.extended(phrase for passage in passages for phrase in passage.phrases()),
-        facts=state.facts.extended(fact for passage in passages for fact in passage.statements),
-    )
 
 
 class _Normalised(dict[str, str]):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.passage import Fact
+from llama_index.hipporag.graph.passage import Fact, Passage
+from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.known_names import KnownNames
@@ -95,6 +96,27 @@ class HippoRAGState:
     @cached_property
     def _known_names(self) -> dict[Normalizer, KnownNames]:
         return {}
+
+    def with_names(self, passages: Sequence[Passage]) -> "HippoRAGState":
+        """The state with numbers for the phrases and facts of passages."""
+        return replace(
+            self,
+            phrases=self.phrases.extended(phrase for passage in passages for phrase in passage.phrases()),
+            facts=self.facts.extended(fact for passage in passages for fact in passage.statements),
+        )
+
+    def graph_with(self, passages: Sequence[Passage]) -> KnowledgeGraph:
+        """The graph with further passages, whose phrases and facts have numbers."""
+        row, column = self.phrases, self.facts
+        new = [self.facts.at(number) for number in range(len(self.graph.heads), len(self.facts))]
+        return self.graph.extended(
+            named=[{row[phrase]: times for phrase, times in passage.named.items()} for passage in passages],
+            about=[dict.fromkeys((row[phrase] for phrase in passage.subjects), 1) for passage in passages],
+            statements=[{column[fact]: times for fact, times in passage.statements.items()} for passage in passages],
+            heads=[row[head] for head, _, _ in new],
+            tails=[row[tail] for _, _, tail in new],
+            synonym_lists=resized(self.graph.synonym_lists, len(self.phrases)),
+        )
 
     def visible(self, allowed: Mask | None) -> KnowledgeGraph:
         """The graph of the allowed passages alone."""

@@ -1,6 +1,6 @@
 """`QuerySeeds` and `Link`: the phrases of the graph from which the walk for a question starts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -20,8 +20,10 @@ from llama_index.ragkit.text.known_names import KnownNames
 __all__ = [
     "FactFilter",
     "Link",
+    "NamedPhrases",
     "QuerySeeds",
     "linked_facts",
+    "links_of_named",
     "links_of_text",
     "nearest_phrases",
     "seeds_of_facts",
@@ -52,6 +54,26 @@ class Link:
     row: int
     cosine: float
     weight: float
+
+
+@dataclass(frozen=True)
+class NamedPhrases:
+    """The phrases that a question may name, of the graph or a selection.
+
+    Attributes
+    ----------
+    known : to find them in texts; their numbers are rows
+    phrase_of : row -> phrase
+    frequency : (n,), the number of passages with a phrase; one of none is not found
+    mentioned : (n,), whether a passage names a phrase as an entity, without being about it
+    unspecific : parts of names that too many phrases have, where the phrases are a selection
+    """
+
+    known: KnownNames
+    phrase_of: Callable[[int], str]
+    frequency: NDArray[np.float64]
+    mentioned: NDArray[np.bool_]
+    unspecific: Set[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -134,27 +156,35 @@ def links_of_text(
     ----------
     by_terms : whether terms are matched; in a graph of names such matches are accidental
     """
+    named = NamedPhrases(state.known_names(normalizer), state.phrases.at, graph.frequency, graph.mentioned)
+    return links_of_named(named, question, normalizer, by_specificity, by_terms)
+
+
+def links_of_named(
+    named: NamedPhrases, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool
+) -> list[Link]:
+    """As :func:`links_of_text`, for phrases wherever they are kept."""
     normal = partial(normalise, mode=normalizer)
-    known = state.known_names(normalizer)
+    known, frequency = named.known, named.frequency
 
     def seen(row: int) -> bool:
-        return bool(graph.frequency[row] > 0)
+        return bool(frequency[row] > 0)
 
     links: list[Link] = []
 
     def add(start: int, end: int, rows: Sequence[int], share: float = 1.0) -> None:
-        passages = float(graph.frequency[list(rows)].sum()) if by_specificity else len(rows)
+        passages = float(frequency[list(rows)].sum()) if by_specificity else len(rows)
         weight = share / max(1.0, passages)
-        links.extend(Link(question[start:end], state.phrases.at(row), row, 1.0, weight) for row in rows)
+        links.extend(Link(question[start:end], named.phrase_of(row), row, 1.0, weight) for row in rows)
 
-    names = known.find(question, seen)
+    names = known.find(question, seen, named.unspecific)
     certain = [name for name in names if not name.lower_case]
     found = _known_terms(question, known, seen, normal) if by_terms and not certain else []
     for name in certain:
         add(name.start, name.end, name.rows)
     for name in names if not found else ():
         is_single = " " not in question[name.start : name.end]
-        if name.lower_case and graph.mentioned[list(name.rows)].all() and not (by_terms and is_single):
+        if name.lower_case and named.mentioned[list(name.rows)].all() and not (by_terms and is_single):
             add(name.start, name.end, name.rows, _LOWER_CASE)
     shared = ((normal(term.text), term.start, term.end) for term in shared_heads(question)) if by_terms else ()
     for phrase, start, end in [*found, *shared]:

@@ -8,7 +8,7 @@ where a name begins, also if the phrase contains it. An unknown name is looked u
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -21,10 +21,14 @@ from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.text.uncased import uncased_phrases
 
-__all__ = ["KnownName", "KnownNames"]
+__all__ = ["MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups"]
 
-_MORE_WORDS, _MORE_CHARACTERS = 3, 6  # that a phrase may have in addition to a part of it
-_MOST_PHRASES = 50  # with a part; a part of more of them is not specific
+MORE_WORDS, MORE_CHARACTERS = 3, 6
+"""Words, or characters in scripts without spaces, that a phrase may have in addition to a part of it."""
+
+MOST_PHRASES = 50
+"""Phrases with a part; a part of more of them is not specific."""
+
 _MOST_WORDS = 4  # of a name in lower case
 _UNSPACED_KEY = 2  # characters at either end by which phrases without spaces are looked up
 _CASELESS = re.compile(f"[{CASELESS}]")
@@ -45,6 +49,32 @@ class KnownName(NamedTuple):
     end: int
     rows: tuple[int, ...]
     lower_case: bool = False
+
+
+class Lookups(NamedTuple):
+    """What a text is looked up by, so that phrases can be kept elsewhere.
+
+    Attributes
+    ----------
+    language : of the text, which decides how words are stemmed
+    phrases : normalised runs of words that may be a phrase, in this or another form
+    parts : normalised names that may be a part of a longer phrase, and whether they may begin it
+    """
+
+    language: str
+    phrases: Sequence[str]
+    parts: Sequence[tuple[str, bool]]
+
+
+def lookups(text: str, normal: Callable[[str], str] = normalise) -> Lookups:
+    """Everything that :meth:`KnownNames.find` could look up in a text, whatever the phrases are.
+
+    >>> lookups("Wo wurde Max Planck geboren?").parts
+    [('max planck', True), ('planck', False)]
+    """
+    finder = _Recorder(language=written_language(text))
+    KnownNames([], normal).find_by(text, finder)
+    return Lookups(finder.language, list(finder.asked), list(finder.asked_parts.items()))
 
 
 def _all(row: int) -> bool:
@@ -74,16 +104,23 @@ class KnownNames:
         self._tables: dict[str, _Table] = {}
         self._lock = Lock()
 
-    def find(self, text: str, seen: Callable[[int], bool] = _all) -> list[KnownName]:
+    def find(
+        self, text: str, seen: Callable[[int], bool] = _all, unspecific: Container[str] = frozenset()
+    ) -> list[KnownName]:
         """The known phrases that a text names, by position, without overlaps.
 
         Parameters
         ----------
         seen : whether a phrase may be found, by its number
+        unspecific : parts of phrases that count as having too many phrases, for phrases that are a selection
         """
         language = written_language(text)
+        return self.find_by(text, _Finder(language, self._numbers, seen, self._table(language), unspecific))
+
+    def find_by(self, text: str, finder: "_Finder") -> list[KnownName]:
+        """As :meth:`find`, by other means of looking up."""
+        language, seen = finder.language, finder.seen
         small = function_words(language)
-        finder = _Finder(self._numbers, seen, self._table(language), language)
         read = [*names(text), *uncased_phrases(text)]
         in_names = bytearray(len(text))
         for name in read:
@@ -197,10 +234,11 @@ def _ends(key: str) -> Sequence[str]:
 class _Finder:
     """Phrases, looked up by the words of a text in one language; a container of those that may be found."""
 
-    numbers: dict[str, int]
-    seen: Callable[[int], bool]
-    table: _Table
     language: str
+    numbers: dict[str, int] = field(default_factory=dict)
+    seen: Callable[[int], bool] = _all
+    table: _Table = field(default_factory=lambda: _table_of([], ""))
+    unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
 
     def __contains__(self, phrase: object) -> bool:
@@ -216,12 +254,12 @@ class _Finder:
     def with_part(self, phrase: str, at_start: bool) -> tuple[int, ...]:
         """Phrases that end with a name, or begin with it if `at_start`; none if there are too many."""
         key = self._key(phrase)
-        if not key:
+        if not key or phrase in self.unspecific:
             return ()
         ends = _ends(key)[:1] if _CASELESS.search(key) else _ends(key)
         near = dict.fromkeys(row for end in ends for row in self.table.ends.get(end, ()))
         found = [row for row in near if self.seen(row) and _has_part(self.table.keys[row], key, at_start)]
-        return tuple(sorted(found)) if len(found) <= _MOST_PHRASES else ()
+        return tuple(sorted(found)) if len(found) <= MOST_PHRASES else ()
 
     def _key(self, phrase: str) -> str:
         words = phrase.split()
@@ -230,11 +268,33 @@ class _Finder:
         return " ".join(self._stem_of[word] for word in words)
 
 
+@dataclass(frozen=True)
+class _Recorder(_Finder):
+    """Knows no phrase, and keeps what is asked.
+
+    Attributes
+    ----------
+    asked : the phrases, as keys
+    asked_parts : the parts -> whether they may begin a phrase
+    """
+
+    asked: dict[str, None] = field(default_factory=dict)
+    asked_parts: dict[str, bool] = field(default_factory=dict)
+
+    def rows(self, phrase: str) -> tuple[int, ...]:
+        self.asked[phrase] = None
+        return ()
+
+    def with_part(self, phrase: str, at_start: bool) -> tuple[int, ...]:
+        self.asked_parts[phrase] = self.asked_parts.get(phrase, False) or at_start
+        return ()
+
+
 def _has_part(whole: str, part: str, at_start: bool) -> bool:
     if _UNSPACED.search(part):
-        is_short = len(whole) - len(part) <= _MORE_CHARACTERS
+        is_short = len(whole) - len(part) <= MORE_CHARACTERS
     else:
-        is_short = whole.count(" ") - part.count(" ") <= _MORE_WORDS
+        is_short = whole.count(" ") - part.count(" ") <= MORE_WORDS
         whole, part = f" {whole} ", f" {part} "
     if not is_short:
         return False

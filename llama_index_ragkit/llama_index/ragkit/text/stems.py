@@ -8,7 +8,7 @@ from Stemmer import Stemmer
 
 from llama_index.ragkit.text.uncased import without_particles
 
-__all__ = ["stems"]
+__all__ = ["all_stems", "language_bit", "stems"]
 
 # ISO 639-1 code -> name of the Snowball algorithm. Ukrainian has none; the Russian one removes most of its endings.
 _SNOWBALL = {
@@ -27,6 +27,36 @@ _OF_SCRIPT = {
     "TAMIL": ("ta",),
     "ARMENIAN": ("hy",),
 }
+# The bits of languages in stored masks: more may follow, but none may move.
+_BITS = tuple(dict.fromkeys(code for languages in _OF_SCRIPT.values() for code in languages))
+_ANY = (1 << len(_BITS)) - 1
+
+
+def all_stems(word: str) -> dict[str, int]:
+    """The stems that a word has in the languages of its script, each with those languages as a mask of bits.
+
+    >>> sorted(all_stems("2024").items()) == [("2024", all_stems("서울은")["서울"])]  # the same in every language
+    True
+    >>> "москв" in all_stems("москве")
+    True
+    """
+    languages = _OF_SCRIPT.get(_script(word))
+    found: dict[str, int] = {}
+    for code in languages or _BITS[:1]:
+        (stem,) = stems([word], code)
+        found[stem] = found.get(stem, 0) | (1 << _BITS.index(code) if languages else _ANY)
+    return found
+
+
+def language_bit(word: str, language: str) -> int:
+    """The bit of the language by which :func:`stems` reads a word."""
+    languages = _OF_SCRIPT.get(_script(word), _BITS)
+    return 1 << _BITS.index(language if language in languages else languages[0])
+
+
+def _script(word: str) -> str:
+    """First word of the name of a word's first letter."""
+    return unicodedata.name(word[:1], "?").split(" ", 1)[0] if word else "?"
 
 
 def stems(words: Sequence[str], language: str) -> list[str]:
@@ -43,7 +73,7 @@ def stems(words: Sequence[str], language: str) -> list[str]:
     found = list(words)
     by_language: defaultdict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
-        script = unicodedata.name(word[:1], "?").split(" ", 1)[0] if word else "?"
+        script = _script(word)
         languages = _OF_SCRIPT.get(script, ())
         if script == "HANGUL":
             found[i] = without_particles(word)

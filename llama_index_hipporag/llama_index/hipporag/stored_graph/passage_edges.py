@@ -1,0 +1,98 @@
+"""What a passage adds to the stored graph, and takes away with it.
+
+The walk is that of :class:`~llama_index.hipporag.graph.knowledge_graph.KnowledgeGraph` with edges "added": facts join
+two phrases, and a passage is joined to its phrases. Every edge has the passage that it comes from as its source, and
+everything a passage writes is a sum of whole numbers, the names of its phrases too; so removing it subtracts exactly
+that, whichever others there are.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.hipporag.graph.passage import Passage
+from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
+from llama_index.ragkit.sql.names import name_edges
+
+__all__ = ["FACT", "NAMED", "PASSAGE", "PassageRows", "is_passage", "passage_number", "passage_rows", "phrase_number"]
+
+Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
+
+PHRASE, PASSAGE = 0, 1
+"""Kinds of nodes: the lowest bits of their numbers."""
+
+FACT, STATED, NAMED, SUBJECT = 0, 1, 2, 3
+"""Kinds of edges: between phrases by a fact; between a passage and a phrase that it has in facts alone, that it names
+as an entity, or that it is about."""
+
+
+class PassageRows(NamedTuple):
+    """What passages add to the rows of a graph, or, with negative counts, take away.
+
+    Attributes
+    ----------
+    change : the differences
+    labels : node -> the phrase, or the id of the passage
+    """
+
+    change: EdgeChange
+    labels: Mapping[int, str]
+
+
+@lru_cache(1 << 16)
+def phrase_number(phrase: str) -> int:
+    """The number of a phrase's node."""
+    return content_number(PHRASE, phrase)
+
+
+def passage_number(node_id: str) -> int:
+    """The number of a passage's node."""
+    return content_number(PASSAGE, node_id)
+
+
+def is_passage(nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether nodes are passages."""
+    found: NDArray[np.bool_] = (nodes & 3) == PASSAGE
+    return found
+
+
+def passage_rows(passages: Mapping[str, Passage], count: int = 1) -> PassageRows:
+    """The edges of passages, with both directions, and those by which their phrases are found.
+
+    Parameters
+    ----------
+    passages : node id -> phrases and facts
+    count : 1 to add them, -1 to remove them
+    """
+    labels: dict[int, str] = {}
+    edges: list[Edge] = []
+    for node_id, passage in passages.items():
+        number = passage_number(node_id)
+        labels[number] = node_id
+        labels.update((phrase_number(phrase), phrase) for phrase in passage.phrases())
+        edges += _edges(number, passage, count)
+    return PassageRows(EdgeChange.of(edges), labels)
+
+
+def _edges(number: int, passage: Passage, count: int) -> Iterator[Edge]:
+    subjects = set(passage.subjects)
+    for phrase in passage.phrases():
+        node = phrase_number(phrase)
+        kind = SUBJECT if phrase in subjects else NAMED if phrase in passage.named else STATED
+        yield number, node, number, kind, count
+        yield node, number, number, kind, count
+        for key, name, source, name_kind, _ in _edges_of_name(phrase):
+            yield key, name, source, name_kind, count
+    for (head, _, tail), times in passage.statements.items():
+        one, other = phrase_number(head), phrase_number(tail)
+        if one != other:  # the walk has no loops
+            yield one, other, number, FACT, times * count
+            yield other, one, number, FACT, times * count
+
+
+@lru_cache(1 << 14)
+def _edges_of_name(phrase: str) -> tuple[Edge, ...]:
+    return tuple(name_edges(phrase, phrase_number(phrase)))

@@ -1,0 +1,319 @@
+"""`GraphRows`: a graph as rows by node in an SQL database, read a frontier at a time and written by exact differences.
+
+A row holds the edges of a node as packed records (:mod:`llama_index.ragkit.sql.graph_records`); a hub has one row for
+each of its segments, and a first row with their totals. Both ends of an edge have a record of it. All indexes of a
+database share one table, with a column for the index.
+
+A write locks the first row of each node that it touches, in ascending order so that writers do not wait for each other
+in a circle, adds its differences, and commits: writers of the same hub queue up, and none is lost. The lock is that of
+the transaction, which a database ends when a writer dies.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine
+
+from llama_index.ragkit.errors import StorageError
+from llama_index.ragkit.sql.engine import reading, writing
+from llama_index.ragkit.sql.graph_records import (
+    RECORD,
+    SEGMENT,
+    TOTAL,
+    EdgeChange,
+    Records,
+    content_number,
+    joined,
+    merged,
+    regrouped,
+    segment_of,
+    segments_of,
+    totals_of,
+    unpacked,
+)
+from llama_index.ragkit.sql.graph_statements import Statements, statements_for
+
+__all__ = ["GraphReader", "GraphRows", "NodeRows"]
+
+Ints = NDArray[np.int64]
+
+_AT_ONCE = 4096  # rows in one statement that writes
+
+
+class NodeRows(NamedTuple):
+    """Rows of nodes.
+
+    Attributes
+    ----------
+    nodes : (m,) as asked for, those that are not stored too
+    further : (m,) the number of further rows with the edges of a node, which are not given then; otherwise 0
+    labels : (m,) what the node was made from; "" if it is not stored, or was read before
+    indptr, records : ``records[indptr[i] : indptr[i + 1]]`` are the edges of node i
+    totals : node with further rows -> number and sum of counts of its edges by kind, of type `TOTAL`
+    """
+
+    nodes: Ints
+    further: Ints
+    labels: Sequence[str]
+    indptr: Ints
+    records: Records
+    totals: Mapping[int, Records]
+
+
+class GraphReader:
+    """Reads from one state of a graph.
+
+    Attributes
+    ----------
+    calls : number of statements that were sent
+    """
+
+    def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._number = number
+        self.calls = 0
+
+    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
+        """The rows of nodes, by one statement.
+
+        Parameters
+        ----------
+        nodes : distinct; of those with several rows only the first is read
+        whole : distinct nodes with several rows, of which the others are read; they follow the others
+        """
+        asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
+        place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
+        self.calls += 1
+        found = self._connection.execute(
+            self._statements.frontier,
+            {
+                "graph": self._number,
+                "nodes": self._statements.array(asked[: len(nodes)]),
+                "whole": self._statements.array(asked[len(nodes) :]),
+            },
+        ).all()
+        further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
+        totals: dict[int, Records] = {}
+        owners, blobs = [], []
+        for node, _, leaves, label, packed in sorted(found, key=lambda row: (place[row[0]], row[1])):
+            i = place[node]
+            labels[i] = label
+            if leaves:
+                further[i], totals[node] = leaves, np.frombuffer(packed, TOTAL)
+            else:
+                owners.append(i)
+                blobs.append(packed)
+        sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
+        rows = np.repeat(np.array(owners, np.int64), sizes)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(asked)))]).astype(np.int64)
+        return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
+
+
+class GraphRows:
+    """The graph of one index.
+
+    Parameters
+    ----------
+    engine : see :func:`~llama_index.ragkit.sql.make_engine`; the table is created by :meth:`create`
+    uid : the index; others in the same database are not seen
+    """
+
+    def __init__(self, engine: Engine, uid: str) -> None:
+        self._engine = engine
+        self._statements = statements_for(engine)
+        self._number = content_number(0, uid)
+
+    def create(self) -> None:
+        """Create the table, unless it exists."""
+        self._statements.tables.make(self._engine)
+
+    @contextmanager
+    def reader(self) -> Iterator[GraphReader]:
+        """A reader that sees one state of the graph, whatever is written meanwhile."""
+        with reading(self._engine) as connection:
+            yield GraphReader(connection, self._statements, self._number)
+
+    def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
+        """Add differences to the counts of edges: :meth:`change_in` as a transaction of its own."""
+        with writing(self._engine) as connection:
+            self.change_in(connection, change, labels)
+
+    def change_in(self, connection: Connection, change: EdgeChange, labels: Mapping[int, str]) -> None:
+        """Add differences to the counts of edges, within a transaction of the caller.
+
+        A node is stored with its first edge and removed with its last.
+
+        Parameters
+        ----------
+        labels : what each node of the change is made from
+
+        Raises
+        ------
+        StorageError
+            If a count would become negative, or two labels have the same number.
+        """
+        nodes = np.unique(change.nodes)
+        if len(nodes):
+            _Write(connection, self._statements, self._number).run(nodes, change, labels)
+
+    def drop(self) -> None:
+        """Remove the graph; those of other indexes stay."""
+        with writing(self._engine) as connection:
+            connection.execute(self._statements.drop, {"graph": self._number})
+
+
+class _Write:
+    """One change within a transaction."""
+
+    def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._number = number
+        self._stored: list[tuple[int, int, int, str, bytes]] = []  # node, segment, leaves, label, records or totals
+        self._removed: list[tuple[int, int]] = []
+
+    def run(self, nodes: Ints, change: EdgeChange, labels: Mapping[int, str]) -> None:
+        """Lock, merge, write."""
+        asked = [labels.get(node, "") for node in nodes.tolist()]
+        rows = {node: (leaves, label, packed) for node, leaves, label, packed in self._locked(nodes, asked)}
+        for node, label in zip(nodes.tolist(), asked, strict=True):
+            known = rows[node][1] if node in rows else label
+            if known != label:
+                raise StorageError(
+                    f"{known!r} and {label!r} have the same number in the graph, {node}: they cannot both be stored. "
+                    "Nothing was changed."
+                )
+        owner = np.searchsorted(nodes, change.nodes)
+        cut = np.array([node in rows and rows[node][0] > 0 for node in nodes.tolist()], np.bool_)
+        self._small(nodes, cut, owner, change.records, asked, rows)
+        self._large(nodes[cut], EdgeChange(change.nodes[cut[owner]], change.records[cut[owner]]), rows)
+        self._flush()
+
+    def _locked(self, nodes: Ints, labels: Sequence[str]) -> Iterable[Any]:
+        parameters = {"graph": self._number, "nodes": self._statements.array(nodes), "labels": list(labels)}
+        if self._statements.locks_itself:
+            del parameters["labels"]
+        found = self._connection.execute(self._statements.lock, parameters).all()
+        return [(node, leaves, label, bytes(packed)) for node, leaves, label, packed in found]
+
+    def _small(
+        self, nodes: Ints, cut: NDArray[np.bool_], owner: Ints, records: Records, labels: Sequence[str], rows: Any
+    ) -> None:
+        """Nodes whose edges are in one row: all together."""
+        blobs = [rows[node][2] if node in rows and not rows[node][0] else b"" for node in nodes.tolist()]
+        sizes = [len(blob) // RECORD.itemsize for blob in blobs]
+        owners = np.concatenate([np.repeat(np.arange(len(nodes)), sizes), owner[~cut[owner]]])
+        owners, records = merged(owners, joined([unpacked(blobs), records[~cut[owner]]]))
+        packed = memoryview(records.tobytes())
+        ends = np.searchsorted(owners, np.arange(len(nodes) + 1))
+        for i in np.flatnonzero(~cut).tolist():
+            first, last = int(ends[i]), int(ends[i + 1])
+            if last - first <= SEGMENT:
+                self._put(int(nodes[i]), labels[i], packed[first * RECORD.itemsize : last * RECORD.itemsize])
+            else:
+                self._cut(int(nodes[i]), labels[i], records[first:last])
+
+    def _put(self, node: int, label: str, packed: memoryview | bytes) -> None:
+        if len(packed):
+            self._stored.append((node, 1, 0, label, bytes(packed)))
+        else:
+            self._removed.append((node, 1))
+
+    def _cut(self, node: int, label: str, records: Records) -> None:
+        parts = segments_of(records)
+        self._stored.append((node, 1, len(parts), label, totals_of(records).tobytes()))
+        self._stored += [(node, segment, 0, "", part.tobytes()) for segment, part in parts.items()]
+
+    def _large(self, nodes: Ints, change: EdgeChange, rows: Any) -> None:
+        """Nodes with segments: only those that the change touches are read and written."""
+        sizes: dict[int, dict[int, int]] = {int(node): {} for node in nodes}
+        if not len(nodes):
+            return
+        whole = {"graph": self._number, "nodes": self._statements.array(nodes)}
+        for node, segment, size in self._connection.execute(self._statements.sizes, whole):
+            sizes[node][segment] = size // RECORD.itemsize
+        changes, touched = {}, []
+        for node, leaves in sizes.items():
+            records = change.records[change.nodes == node]
+            segments = segment_of(records, leaves)
+            changes[node] = records, segments
+            touched += [(node, segment) for segment in np.unique(segments).tolist()]
+        parts = self._segments(touched)
+        before = {key: len(part) for key, part in parts.items()}
+        differences = {node: [joined([])] for node in sizes}
+        for node, segment in touched:
+            old, (records, segments) = parts[node, segment], changes[node]
+            both = joined([old, records[segments == segment]])
+            _, new = merged(np.zeros(len(both), np.int64), both)
+            parts[node, segment] = new
+            sizes[node][segment] += len(new) - before[node, segment]
+            differences[node] += [new, old]
+        groups = {node: regrouped(leaves) for node, leaves in sizes.items()}
+        absorbed = [(node, part) for node, group in groups.items() for found in group.values() for part in found]
+        parts |= self._segments([key for key in absorbed if key not in parts])
+        for node, leaves in sizes.items():
+            label, packed = rows[node][1], rows[node][2]
+            here = {segment: parts[node, segment] for segment in leaves if (node, segment) in parts}
+            self._node(node, label, packed, leaves, here, groups[node], differences[node][1:])
+
+    def _node(
+        self, node: int, label: str, packed: bytes, leaves: Mapping[int, int], parts: dict[int, Records],
+        groups: Mapping[int, Sequence[int]], differences: Sequence[Records],
+    ) -> None:  # fmt: skip
+        """Write the segments of a node that changed, cut again or brought together."""
+        count = len(leaves)
+        for parent, absorbed in groups.items():
+            together = joined([parts.pop(segment) for segment in absorbed])
+            _, parts[parent] = merged(np.zeros(len(together), np.int64), together)
+            self._removed += [(node, segment) for segment in absorbed]
+            count -= len(absorbed) - 1
+        if 1 in parts:  # all of it in one row again
+            self._put(node, label, parts[1].tobytes())
+            return
+        for segment, records in parts.items():
+            cut = segments_of(records, segment)
+            count += len(cut) - 1
+            if segment not in cut:
+                self._removed.append((node, segment))
+            self._stored += [(node, part, 0, "", rows.tobytes()) for part, rows in cut.items()]
+        self._stored.append((node, 1, count, label, _totals_after(packed, differences).tobytes()))
+
+    def _segments(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Records]:
+        if not keys:
+            return {}
+        found = self._connection.execute(
+            self._statements.segments,
+            {
+                "graph": self._number,
+                "nodes": self._statements.array([node for node, _ in keys]),
+                "segments": self._statements.array([segment for _, segment in keys]),
+            },
+        )
+        return {(node, segment): np.frombuffer(bytes(packed), RECORD) for node, segment, packed in found}
+
+    def _flush(self) -> None:
+        for start in range(0, len(self._removed), _AT_ONCE):
+            self._connection.execute(
+                self._statements.remove, self._statements.keys(self._number, self._removed[start : start + _AT_ONCE])
+            )
+        self._stored.sort(key=lambda row: row[:2])
+        for start in range(0, len(self._stored), _AT_ONCE):
+            self._connection.execute(
+                self._statements.store, self._statements.rows(self._number, self._stored[start : start + _AT_ONCE])
+            )
+
+
+def _totals_after(packed: bytes, differences: Sequence[Records]) -> Records:
+    """Totals to which segments were added and from which others were subtracted, in turn."""
+    sums: dict[int, tuple[int, int]] = {}
+    signed = [(1, np.frombuffer(packed, TOTAL))]
+    signed += [(1 - 2 * (place % 2), totals_of(records)) for place, records in enumerate(differences)]
+    for sign, totals in signed:
+        for kind, records, total in totals.tolist():
+            known = sums.get(kind, (0, 0))
+            sums[kind] = known[0] + sign * records, known[1] + sign * total
+    return np.array([(kind, *counts) for kind, counts in sorted(sums.items()) if counts[0]], TOTAL)

@@ -1,0 +1,161 @@
+"""The statements of :class:`~llama_index.ragkit.sql.graph_rows.GraphRows`, for SQLite and for PostgreSQL."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Engine, TextClause, text
+
+from llama_index.ragkit.sql.tables import Tables
+
+__all__ = ["Statements", "statements_for"]
+
+_TABLE = "ragkit_graph_rows"
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Statements, and how lists are passed to them.
+
+    Attributes
+    ----------
+    tables : the table
+    drop : the rows of one index
+    frontier : first rows of some nodes, further rows of others
+    lock : first rows of nodes, which no other transaction can change from then on; missing ones may be inserted
+    locks_itself : whether a transaction that writes is the only one, so that `lock` only reads
+    sizes : bytes of the further rows of nodes
+    segments : some further rows
+    store, remove : rows
+    array : integers as a parameter
+    rows, keys : the parameters of `store` and `remove`
+    """
+
+    tables: Tables
+    drop: TextClause
+    frontier: TextClause
+    lock: TextClause
+    locks_itself: bool
+    sizes: TextClause
+    segments: TextClause
+    store: TextClause
+    remove: TextClause
+    array: Callable[[Any], Any]
+    rows: Callable[[int, Sequence[tuple[int, int, int, str, bytes]]], Any]
+    keys: Callable[[int, Sequence[tuple[int, int]]], Any]
+
+
+def statements_for(engine: Engine) -> Statements:
+    """The statements for the database of an engine."""
+    return _SQLITE if engine.dialect.name == "sqlite" else _POSTGRESQL
+
+
+def _tables(blob: str, end: str = "") -> Tables:
+    return Tables(
+        f"CREATE TABLE IF NOT EXISTS {_TABLE} (graph BIGINT NOT NULL, node BIGINT NOT NULL, segment BIGINT NOT NULL, "
+        f"leaves INTEGER NOT NULL, label TEXT NOT NULL, packed {blob} NOT NULL, "
+        f"PRIMARY KEY (graph, node, segment)){end}"
+    )
+
+
+def _frontier(nodes: str, whole: str) -> TextClause:
+    return text(
+        f"SELECT {_READ} FROM {_TABLE} WHERE graph = :graph AND segment = 1 AND node {nodes} "
+        f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {whole}"
+    )
+
+
+_READ = "node, segment, leaves, label, packed"
+_STORED = "graph, node, segment, leaves, label, packed"
+_REPLACED = "ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = excluded.leaves, packed = excluded.packed"
+_DROP = text(f"DELETE FROM {_TABLE} WHERE graph = :graph")
+_ROWS = "node, segment, length(packed)"
+
+
+def _in_json(name: str) -> str:
+    return f"IN (SELECT value FROM json_each(:{name}))"
+
+
+def _in_array(name: str) -> str:
+    return f"= ANY(CAST(:{name} AS BIGINT[]))"
+
+
+def _as_list(values: Any) -> list[int]:
+    return [int(value) for value in values]
+
+
+def _as_json(values: Any) -> str:
+    return json.dumps(_as_list(values))
+
+
+_PAIRS = (
+    f"SELECT r.node, r.segment, r.packed FROM {_TABLE} r JOIN json_each(:nodes) n JOIN json_each(:segments) s "
+    "ON s.key = n.key WHERE r.graph = :graph AND r.node = n.value AND r.segment = s.value"
+)
+
+_SQLITE = Statements(
+    tables=_tables("BLOB", " WITHOUT ROWID"),
+    drop=_DROP,
+    frontier=_frontier(_in_json("nodes"), _in_json("whole")),
+    lock=text(
+        f"SELECT node, leaves, label, packed FROM {_TABLE} "
+        f"WHERE graph = :graph AND segment = 1 AND node {_in_json('nodes')}"
+    ),
+    locks_itself=True,
+    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_json('nodes')}"),
+    segments=text(_PAIRS),
+    store=text(
+        f"INSERT INTO {_TABLE} ({_STORED}) VALUES (:graph, :node, :segment, :leaves, :label, :packed) {_REPLACED}"
+    ),
+    remove=text(f"DELETE FROM {_TABLE} WHERE graph = :graph AND node = :node AND segment = :segment"),
+    array=_as_json,
+    rows=lambda graph, rows: [
+        dict(zip(("graph", "node", "segment", "leaves", "label", "packed"), (graph, *row), strict=True)) for row in rows
+    ],
+    keys=lambda graph, keys: [{"graph": graph, "node": node, "segment": segment} for node, segment in keys],
+)
+
+_POSTGRESQL = Statements(
+    tables=_tables("BYTEA"),
+    drop=_DROP,
+    frontier=_frontier(_in_array("nodes"), _in_array("whole")),
+    # An update that changes nothing locks a row that is there already. The order is that of the locks.
+    lock=text(
+        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.node, 1, 0, given.label, CAST('' AS BYTEA) "
+        "FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:labels AS TEXT[])) AS given (node, label) ORDER BY given.node "
+        f"ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = {_TABLE}.leaves "
+        "RETURNING node, leaves, label, packed"
+    ),
+    locks_itself=False,
+    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_array('nodes')}"),
+    segments=text(
+        f"SELECT r.node, r.segment, r.packed FROM {_TABLE} r "
+        "JOIN unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) AS given (node, segment) "
+        "ON r.node = given.node AND r.segment = given.segment WHERE r.graph = :graph"
+    ),
+    store=text(
+        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.* FROM unnest(CAST(:nodes AS BIGINT[]), "
+        "CAST(:segments AS BIGINT[]), CAST(:leaves AS INTEGER[]), CAST(:labels AS TEXT[]), CAST(:packed AS BYTEA[])) "
+        f"AS given (node, segment, leaves, label, packed) {_REPLACED}"
+    ),
+    remove=text(
+        f"DELETE FROM {_TABLE} r USING unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) "
+        "AS given (node, segment) WHERE r.graph = :graph AND r.node = given.node AND r.segment = given.segment"
+    ),
+    array=_as_list,
+    rows=lambda graph, rows: {
+        "graph": graph,
+        **{
+            name: list(values)
+            for name, values in zip(
+                ("nodes", "segments", "leaves", "labels", "packed"), zip(*rows, strict=True), strict=True
+            )
+        },
+    },
+    keys=lambda graph, keys: {
+        "graph": graph,
+        "nodes": [node for node, _ in keys],
+        "segments": [segment for _, segment in keys],
+    },
+)
