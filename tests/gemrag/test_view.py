@@ -3,7 +3,7 @@
 import pytest
 from tests.chromium import CHROMIUM, Browser
 from tests.gemrag.test_index import build
-from tests.pages import page_data
+from tests.page_data import page_data
 
 
 def test_the_page_holds_everything_and_lights_the_answer(tmp_path):

@@ -13,7 +13,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
-from tests.pages import page_data
+from tests.page_data import page_data
 from tests.shifted import ShiftedEmbedding
 
 from llama_index.hipporag import (

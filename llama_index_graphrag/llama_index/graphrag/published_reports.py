@@ -70,16 +70,16 @@ def published_reports(
     written: dict[str, WrittenReport] = {}
     taken = needless = 0
     for number in sorted(run.reports.keys() & run.communities.keys()):
-        community = run.communities[number]
-        keys = frozenset(key for i in community.entities for key in _keys(view, run.entities[i]))
-        shown = {i: run.relations[i] for name in community.names for i in touching[name]}
-        rows = [*(run.entities[i] for i in community.entities), *shown.values()]
+        published = run.communities[number]
+        keys = frozenset(key for i in published.entities for key in _keys(view, run.entities[i]))
+        shown = {i: run.relations[i] for name in published.names for i in touching[name]}
+        rows = [*(run.entities[i] for i in published.entities), *shown.values()]
         units = {unit for row in rows for unit in row.units}
         plans = [planner.plan(ours) for ours in by_entities.get(keys, ())]
         plans = [plan for plan in plans if units.union(plan.nodes) <= set(present)]
         wanted = [plan for plan in plans if not plan.verbatim and plan.key not in known and plan.key not in written]
         needless += bool(plans and not wanted)
-        checked = _checked(run, community, run.reports[number], shown)
+        checked = _checked(run, published, run.reports[number], shown)
         if wanted and checked.findings:
             taken += 1
             for plan in wanted:
