@@ -16,7 +16,7 @@ _BULK = 10_000  # postings in one write
 
 
 class SQLLexicalIndex:
-    """Texts by their words, in an SQL database; see :mod:`~llama_index.ragkit.sql.lexical_tables`.
+    """Texts by their words, in an SQL database; see `llama_index.ragkit.sql.lexical_tables`.
 
     Scores are those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex`, to the last bit: the database
     selects the best texts by the same formula, and what their scores are computed from is read. A question is stemmed
