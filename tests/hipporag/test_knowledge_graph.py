@@ -126,3 +126,30 @@ def test_a_record_is_read_with_patience():
     assert bare.phrases() == ["ada", "babbage", "1815"]
     for broken in ({}, {"entities": None, "triples": None}, {"entities": "x", "triples": {"a": 1}}):
         assert read_record(broken, normalise).phrases() == []
+
+
+def everywhere(count: int) -> KnowledgeGraph:
+    """Phrase 0 is in every passage and the subject of each, the others in every fourth."""
+    named = [{0: 1, 1 + i % 4: 1} for i in range(count)]
+    return graph(named, [{i % F: 1} for i in range(count)], about=[{0: 1} for _ in range(count)])
+
+
+def test_a_phrase_of_most_passages_joins_none_of_them():
+    whole = everywhere(24)
+    rare = whole.without_common(0.5)
+    assert rare.shape == whole.shape
+    assert not rare.contains[:, [0]].nnz
+    assert not rare.triples[[0]].nnz
+    kept = [i for i in range(N) if whole.frequency[i] <= 12]
+    assert kept
+    facts = [f for f in range(F) if HEADS[f] in kept and TAILS[f] in kept]
+    np.testing.assert_array_equal(rare.named.toarray()[:, kept], whole.named.toarray()[:, kept])
+    np.testing.assert_array_equal(rare.statements.toarray()[:, facts], whole.statements.toarray()[:, facts])
+    assert rare is whole.without_common(0.5)
+    assert whole.without_common(1.0) is whole
+
+
+def test_no_phrase_of_a_small_graph_is_common():
+    small = everywhere(19)
+    assert small.frequency[0] == 19
+    assert small.without_common(0.5) is small

@@ -84,6 +84,7 @@ class SearchConfig:
     synonyms: bool = False
     passage_nodes: bool = True
     subject_weight: float = 10.0
+    max_phrase_share: float = 0.5
     passage_seeds: PassageSeeds = "nearest"
     passage_seed_weight: float = 0.01
     counted: PhraseCount = "contains"
@@ -116,6 +117,7 @@ class SearchConfig:
         for name in ("link_threshold", "recognition_threshold"):
             check_number(name, getattr(self, name), -1, 1)
         check_number("subject_weight", self.subject_weight, 0, above=True)
+        check_number("max_phrase_share", self.max_phrase_share, 0, 1, above=True)
         check_number("damping", self.damping, 0, 1, below=True)
         check_count("max_steps", self.max_steps, 0, none_ok=True)
         if self.passage_seeds != "none" and not self.passage_nodes:
@@ -142,6 +144,7 @@ _V1: Mapping[str, Any] = MappingProxyType(
     {
         "linking": "entities", "question_entities": "llm", "link_threshold": -1.0, "counted": "mentions",
         "passage_nodes": False, "passage_seeds": "none", "synonyms": True, "ensemble": "none", "lexical_weight": 0.0,
+        "max_phrase_share": 1.0,
     }
 )  # fmt: skip
 
@@ -164,7 +167,7 @@ PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
         "v2": {
             "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
             "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
-            "lexical_weight": 0.0, "synonyms": True,
+            "lexical_weight": 0.0, "synonyms": True, "max_phrase_share": 1.0,
         },
     }
 )  # fmt: skip

@@ -35,6 +35,7 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     synonyms: bool
     passage_nodes: bool
     subject_weight: float
+    max_phrase_share: float
     passage_seeds: PassageSeeds
     passage_seed_weight: float
     counted: PhraseCount

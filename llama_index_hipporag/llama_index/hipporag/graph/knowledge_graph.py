@@ -24,6 +24,8 @@ __all__ = ["KnowledgeGraph", "sparse_rows"]
 Rows = NDArray[np.int64]
 T = TypeVar("T")
 
+_FEWEST = 20  # passages below which no phrase counts as common
+
 
 def sparse_rows(rows: Sequence[dict[int, int]], columns: int) -> csr_matrix:
     """Rows given as column -> value, shape (len(rows), columns)."""
@@ -230,6 +232,32 @@ class KnowledgeGraph:
             return Walk.of(weights)
 
         return self.once((edges, synonyms, subject_weight), make)
+
+    def without_common(self, share: float) -> "KnowledgeGraph":
+        """The same graph, in which phrases of more than this share of the passages join nothing.
+
+        A phrase that is nearly everywhere, such as the header of every page, tells no passages apart, and joins all of
+        them. The rows and columns stay. In a graph of fewer than 20 passages no phrase is common.
+
+        Parameters
+        ----------
+        share : in (0, 1]
+        """
+
+        def make() -> "KnowledgeGraph":
+            common = self.frequency > share * self.shape[0]
+            if self.shape[0] < _FEWEST or not common.any():
+                return self
+            rare = diags((~common).astype(np.float64))
+            joining = diags((~(common[self.heads] | common[self.tails])).astype(np.float64))
+            parts = [(self.named @ rare), (self.about @ rare), (self.statements @ joining)]
+            lists = (rare @ self.synonym_lists @ rare).tocsr()
+            for matrix in (*parts, lists):
+                matrix.eliminate_zeros()
+            named, about, statements = (matrix.tocsr() for matrix in parts)
+            return replace(self, named=named, about=about, statements=statements, synonym_lists=lists)
+
+        return self if share >= 1 else self.once(("without_common", share), make)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """A value derived from this graph for some options; computed on first use and cached."""

@@ -176,6 +176,7 @@ class _GraphSearch:
     @classmethod
     def of(cls, graph: KnowledgeGraph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch":
         """The graph for some options."""
+        graph = graph.without_common(config.max_phrase_share)
         weight = config.subject_weight if config.passage_nodes else None
         walk = graph.walk(config.edges, config.synonyms, weight)
 

@@ -86,6 +86,8 @@ def search_stored(
 ) -> StoredResult:
     """Answer a question.
 
+    Phrases of most passages are walked as others are: `max_phrase_share` has no effect.
+
     Parameters
     ----------
     by_terms : whether the graph has terms in lower case
