@@ -89,8 +89,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
     passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
         otherwise the sum over their phrases, as set by `counted` [True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
-    max_phrase_share : largest share of the passages that may have a phrase for it to join them, in (0, 1]: a phrase that
-        is nearly everywhere, such as the header of every page, tells nothing apart [0.5; papers 1]
+    max_phrase_share : largest share of the passages that may have a phrase for it to join them, in (0, 1]: a phrase
+        that is nearly everywhere, such as the header of every page, tells nothing apart [0.5; papers 1]
     passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "nearest": from those
         nearest to the question, which have this total weight (that of a phrase is 1, or its specificity); "each": from
         all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
