@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.data import Corpus, Task, load
 from benchmarks.embedding import minilm
 from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
-from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
+from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.graph.similarity import Rule
@@ -51,7 +51,7 @@ def recorded_questions(corpus: Corpus) -> NodeExtractor | None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--mode", choices=["argmax", "best_first"], default="argmax")
-    parser.add_argument("--paper", action="store_true", help="the literal reading of the paper")
+    parser.add_argument("--paper", action="store_true", help="a row of the paper's method too")
 
 
 def make_index(
@@ -67,7 +67,6 @@ def make_index(
         embed_model=embed_model,
         extractor=extractor or recorded_questions(corpus) or KeyphraseQuestionExtractor(),
         summarizer=ExtractiveSummarizer(),
-        paper=options.paper,
         **kwargs,
     )
 
@@ -80,7 +79,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     """
 
     def system(index: GEMRAGIndex, **kwargs: Any) -> System:
-        retriever = index.as_retriever(similarity_top_k=node_depth(corpus), mode=options.mode, **kwargs)
+        retriever = index.as_retriever(**{"mode": options.mode, **kwargs, "similarity_top_k": node_depth(corpus)})
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)
@@ -93,6 +92,9 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
     systems = {"gemrag": system(on), "gemrag-off": system(off), "gemrag-half": system(on, blend=0.5)}
     if recorded_questions(corpus) is not None:
         systems["gemrag-phrases"] = system(make_index(corpus, embed_model, options, KeyphraseQuestionExtractor()))
+    if options.paper:
+        published = make_index(corpus, embed_model, options, **GEMRAGIndex.paper())
+        systems["gemrag-paper"] = system(published, **GEMRAGRetriever.paper())
     return systems
 
 

@@ -32,6 +32,16 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
     "2wiki": {"without titles": ("--untitled",), "a header for a title": ("--untitled", "--header")},
     "financebench": {"within the document": ("--within",)},
 }
+# The row of the published method. Those with the option are built anew for it, on corpora where that takes minutes.
+PUBLISHED = {
+    "gemrag": "gemrag-paper",
+    "hipporag": "v2",
+    "mrag": "heads",
+    "pgrag": "pgrag-paper",
+    "raptor": "raptor-paper",
+}
+WITH_OPTION = ("gemrag", "hipporag", "raptor")
+SMALL = ("archive", "musique", "recorded_questions")
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
@@ -90,6 +100,8 @@ def quality(method: str, corpus: Set) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "rankings.jsonl"
         given = ("--data", str(corpus.folder), "--out", str(out), "--resamples", "100")
+        if method in WITH_OPTION and corpus.name in SMALL:
+            given = (*given, "--paper")
         _run("benchmarks.quality", method, *given, *corpus.arguments)
         rankings: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for row in _kept(out):
@@ -111,6 +123,8 @@ def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]
     metric = "success@n" if tasks[0].multi_aspect else "R@5"
     own = evaluations[method]
     shown = {name: name for name in (*BASELINES, "fusion")} | {"own": method, "off": f"{method}-off"}
+    if PUBLISHED.get(method) in evaluations:
+        shown["published"] = PUBLISHED[method]
     best = max(BASELINES, key=lambda name: evaluations[name].interval(metric).mean)
     gaps = {name: own.difference(evaluations[shown[name]], metric) for name in (best, "hybrid-z", "off")}
     gap = gaps[best]
@@ -161,6 +175,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         "hybrid-z": "hybrid-z",
         "own": "its score",
         "off": "its structure off",
+        "published": "the published method",
         "fusion": "fusion of dense, BM25, method",
         "own_best": "method - best baseline",
         "own_hybrid-z": "method - hybrid-z",
