@@ -1,6 +1,7 @@
 """The HTML page of MRAG: a heat map of the votes, aspects by nodes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,8 @@ def _votes(question: str, result: VoteResult, texts: Mapping[str, str]) -> Page:
     rows = state.chunks.rows_of([name for name, _ in shown])
     highlighted = {name for name, _ in shown[:10]}
     columns = [
-        Node(
-            id=f"node {name}",
-            label=passage_label(texts[name], state.chunks.metadata_of(name)),
-            text=texts[name],
-            group="node",
+        replace(
+            _node(state, name, texts[name]),
             score=score,
             highlighted=name in highlighted,
             details=_details(result, name),
@@ -121,15 +119,7 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
         subtitle="Attention heads by nodes: the cosine of each node to the mean of all nodes, in every head's space.",
         view=Grid(
             rows=_heads(state),
-            columns=[
-                Node(
-                    id=f"node {n}",
-                    label=passage_label(texts[n], state.chunks.metadata_of(n)),
-                    text=texts[n],
-                    group="node",
-                )
-                for n in shown
-            ],
+            columns=[_node(state, name, texts[name]) for name in shown],
             values=values,
             label="cosine",
             groups=_GROUPS,
@@ -139,6 +129,11 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
 
 
 _GROUPS = [Group("aspect", "Part of the question"), Group("head", "Attention head"), Group("node", "Node")]
+
+
+def _node(state: MRAGState, name: str, text: str) -> Node:
+    label = passage_label(text, state.chunks.metadata_of(name))
+    return Node(id=f"node {name}", label=label, text=text, group="node")
 
 
 def _heads(state: MRAGState) -> list[Node]:
