@@ -9,6 +9,7 @@ the maps, the votes, the segments, and the way to the answer of the question at 
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -119,12 +120,17 @@ def gemrag() -> str:
         group_by=None,
     )
     graph = view(index, QUESTION, similarity_top_k=2)
-    owned = {edge.target for edge in graph.edges if edge.source in {chunk.id for chunk in of(graph, "chunk")}}
-    themes = [Node(node.id, text=f"Theme: {node.text}", highlighted=node.highlighted) for node in of(graph, "theme")]
+    chunks = [replace(node, label="") for node in graph.nodes if node.level == 1]  # their groups are those of themes
+    owned = {edge.target for edge in graph.edges if edge.source in {chunk.id for chunk in chunks}}
+    themes = [
+        Node(node.id, text=f"Theme: {node.text}", highlighted=node.highlighted)
+        for node in graph.nodes
+        if node.level == 2
+    ]
     questions = [node for node in of(graph, "question") if node.id in owned]
     parts = [
         Column("Themes", cells(themes)),
-        Column("Chunks", cells(of(graph, "chunk"))),
+        Column("Chunks", cells(chunks)),
         Column("Questions they answer", cells(questions)),
     ]
     return columns(

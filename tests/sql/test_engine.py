@@ -63,7 +63,7 @@ def test_postgresql_uses_the_driver_that_is_installed(
 
 def test_a_missing_driver_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"llama-index-ragkit\[postgres\]"):
+    with pytest.raises(ImportError, match=r"psycopg\[binary\]"):
         make_engine("postgresql://u@host/db")
 
 

@@ -99,7 +99,7 @@ def _installed_driver() -> str:
     for driver in _DRIVERS["postgresql"]:
         if find_spec(driver) is not None:
             return driver
-    raise ImportError('PostgreSQL needs psycopg: pip install "llama-index-ragkit[postgres]"')
+    raise ImportError('PostgreSQL needs psycopg: pip install "psycopg[binary]"')
 
 
 def _sqlite(url: URL) -> Engine:
