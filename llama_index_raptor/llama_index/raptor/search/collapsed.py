@@ -21,8 +21,8 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
     Parameters
     ----------
     top_k : at least 1
-    margin : how much less than that of the nearest chunk the cosine of a summary may be, in standard deviations of the
-        chunks' cosines, at least 0; None for no limit
+    margin : how much less than those of the nearest chunk the cosine and the score of a summary may be, in standard
+        deviations, at least 0; None for no limit
 
     Returns
     -------
@@ -32,4 +32,8 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
     least = -math.inf if margin is None else scores.nearest_chunk - margin
     summaries = np.flatnonzero(np.isfinite(scores.standard_cosines) & (scores.standard_cosines >= least))
     nodes = [state.chunks.ids[row] for row in best_rows(scores.nearness.scores, top_k, state.chunks)]
-    return scores.ranked([*nodes, *(state.summaries.ids[row] for row in summaries)])[:top_k]
+    ranked = scores.ranked([*nodes, *(state.summaries.ids[row] for row in summaries)])
+    if margin is not None:
+        lowest = scores.nearness.scores.max(initial=-math.inf) - margin
+        ranked = [(node, score) for node, score in ranked if score >= lowest or node in state.chunks]
+    return ranked[:top_k]
