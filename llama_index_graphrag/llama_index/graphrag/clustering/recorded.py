@@ -13,7 +13,7 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement import bare, digest
-from llama_index.graphrag.published.run import PublishedRun, read_parquet
+from llama_index.graphrag.published.run import PublishedRun, opened
 from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["RecordedClustering"]
@@ -51,7 +51,7 @@ class RecordedClustering:
         ImportError, ConfigurationError
             See :func:`~llama_index.graphrag.read_parquet`.
         """
-        read = run if isinstance(run, PublishedRun) else read_parquet(run)
+        read = opened(run)
         paths: dict[str, list[int]] = {}
         for community in sorted(read.communities.values(), key=lambda community: (community.level, community.number)):
             for name in {normalise(name) for name in community.names}:

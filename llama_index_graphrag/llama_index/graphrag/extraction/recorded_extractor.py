@@ -8,7 +8,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.graphrag.graph.statement import ChunkStatements
-from llama_index.graphrag.published.run import PublishedRun, read_parquet
+from llama_index.graphrag.published.run import PublishedRun, opened
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, plain_text
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 
@@ -70,7 +70,7 @@ class RecordedExtractor(NodeExtractor):
         ImportError, ConfigurationError
             See :func:`~llama_index.graphrag.read_parquet`.
         """
-        read = run if isinstance(run, PublishedRun) else read_parquet(run)
+        read = opened(run)
         return cls({chunk.chunk_id: chunk.record() for chunk in read.chunks}, **kwargs)
 
     @property

@@ -103,6 +103,11 @@ class PublishedRun:
     reports: Mapping[int, PublishedReport]
 
 
+def opened(run: "PublishedRun | str | Path") -> "PublishedRun":
+    """A run as read, or read from its `output` folder by :func:`read_parquet`."""
+    return run if isinstance(run, PublishedRun) else read_parquet(run)
+
+
 def read_parquet(folder: str | Path) -> PublishedRun:
     """Read the `output` folder of a run.
 
