@@ -26,6 +26,7 @@ from tests.together.stores import lancedb, postgres, qdrant
 
 from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, Steps, arun_steps, run_steps
 from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.vectors.relaxed_filters import relaxed
 
@@ -127,7 +128,7 @@ def exact(
 def answer(
     space: StoredSpace, vector: NDArray[np.float32], k: int, filters: MetadataFilters | None = None
 ) -> list[str]:
-    found = run_steps(space.candidates(vector, k, filters))
+    found = run_steps(space.candidates(vector, k, Selection(filters)))
     return found.search([vector], k)[0].ids
 
 
@@ -217,7 +218,7 @@ def test_filters_hold_whatever_the_store_makes_of_them(make: Callable[[], BasePy
     space = StoredSpace("chunks", "u", store, records_of("u"))
     run_steps(space.put(rows))
     vector = unit_rows(1, seed=3)[0]
-    found = run_steps(space.candidates(vector, 30, filters))
+    found = run_steps(space.candidates(vector, 30, Selection(filters)))
     assert len(found) >= 30
     assert all(keep(int(row_id[1:])) for row_id in found.ids)
     if make is not Approximate:
@@ -228,7 +229,7 @@ def test_more_rows_are_asked_for_until_enough_pass() -> None:
     store = Approximate()
     space = StoredSpace("chunks", "u", store, records_of("u"))
     run_steps(space.put(space_rows(700)))
-    found = run_steps(space.candidates(unit_rows(1)[0], 50, all_of(where("year", 1903))))
+    found = run_steps(space.candidates(unit_rows(1)[0], 50, Selection(all_of(where("year", 1903)))))
     assert len(found) >= 50
     assert store._asked == [100, 400, 1600]
 
@@ -298,7 +299,7 @@ def test_asynchronous_calls_do_the_same() -> None:
     space = StoredSpace("chunks", "u", MatrixVectorStore(), records_of("u"))
     asyncio.run(live(space.put(rows)))
     vector = unit_rows(1, seed=4)[0]
-    found = asyncio.run(live(space.candidates(vector, 20, all_of(where("year", 1903)))))
+    found = asyncio.run(live(space.candidates(vector, 20, Selection(all_of(where("year", 1903))))))
     assert found.search([vector], 5)[0].ids == exact(rows, vector, 5, lambda i: i % 10 == 3)
     asyncio.run(live(space.remove(rows.ids[:149])))
     assert asyncio.run(live(space.candidates(vector, 20))).ids == ["r149"]

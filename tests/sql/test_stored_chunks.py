@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from llama_index.ragkit import MatrixVectorStore, Records, Snapshot, SpaceRows, arun_steps, run_steps
 from llama_index.ragkit.sql import SQLLexicalIndex, storage_context
 from llama_index.ragkit.storage.stored_chunks import StoredChunks
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.text.lexical_index import LexicalIndex
@@ -106,7 +107,7 @@ def test_a_view_shows_only_what_passes_the_filters(
 ) -> None:
     both = Both(engine, 800)
     question, vector = questions()[1]
-    view = run_steps(both.stored.view(question, vector, 10, MetadataFilters(filters=[given])))
+    view = run_steps(both.stored.view(question, vector, 10, Selection(MetadataFilters(filters=[given]))))
     allowed = [i for i in range(800) if keep(i)]
     assert all(keep(int(name[1:])) for name in view.rows.ids)
     best = sorted(allowed, key=lambda i: -float(both.rows.vectors[i] @ vector))[:100]

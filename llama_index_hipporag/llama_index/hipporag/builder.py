@@ -8,9 +8,8 @@ come first; lists of similar phrases are stored before the rows of the phrases i
 no row is recomputed if it may lack an entry.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +18,12 @@ from scipy.sparse import csr_matrix
 from llama_index.hipporag.config import GraphConfig
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.passage import Passage, read_record
+from llama_index.hipporag.graph.passage import Passage
+from llama_index.hipporag.graph.record_reader import RecordReader
 from llama_index.hipporag.graph.synonym_edges import ExtendedPhrases, searched, with_new
 from llama_index.hipporag.graph.synonym_search import resized
-from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, facts_of, phrase_id
+from llama_index.hipporag.state import HippoRAGState, extracts_terms, fact_id, fact_key, fact_text, facts_of, phrase_id
 from llama_index.hipporag.synonym_records import SIMILAR, load_lists, store_lists
-from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.ragkit import Builder, Change, IndexStorage, Resources, SpaceRows, Steps, offload
 
 __all__ = ["GraphBuilder"]
@@ -40,13 +39,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
         super().__init__(storage, resources, config)
-        self._normalised = _Normalised(config.normalizer)
-
-    def read(self, record: Mapping[str, Any] | None) -> Passage:
-        """A record as phrases and facts."""
-        config = self.config
-        known = self._normalised.__getitem__
-        return read_record(record or {}, known, config.entity_nodes, empty=config.normalizer == "legacy")
+        self._reader = RecordReader(config)
 
     # -- changing -----------------------------------------------------------------------------------
 
@@ -74,7 +67,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     def _applied(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
         gone = state.chunks.rows_of(list(change.removed))
         state = yield from self._without_passages(state, gone[gone >= 0].astype(np.int64))
-        passages = [self.read(change.records.get(node.node_id)) for node in change.added]
+        passages = [self._reader.read(change.records.get(node.node_id)) for node in change.added]
         state = state.with_names(passages)
         if self.config.phrase_vectors or len(state.phrase_vectors):
             state = yield from self._embed_phrases(state)
@@ -102,8 +95,8 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     @property
     def _has_terms(self) -> bool:
-        """Whether the graph has terms in lower case: not if its extractor is set to extract none."""
-        return self.storage.struct.components.get("extractor", {}).get("terms") != "false"
+        """Whether the graph has terms in lower case."""
+        return extracts_terms(self.storage.struct)
 
     def _without_passages(self, state: HippoRAGState, passages: Ints) -> Steps[HippoRAGState]:
         """Remove passages, with the phrases and facts that no other passage has."""
@@ -166,7 +159,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     def load(self) -> Steps[HippoRAGState]:
         """The stored state, with the remains of a killed write repaired."""
         entries = yield from self.storage.manifest.entries()
-        passages = [self.read(entries[i].record if i in entries else None) for i in self.storage.snapshot().ids]
+        passages = [self._reader.read(entries[i].record if i in entries else None) for i in self.storage.snapshot().ids]
         named = HippoRAGState().with_names(passages)
         yield from self._remove_unknown(named)
         state = self._snapshots(HippoRAGState())
@@ -188,15 +181,3 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         rows = fact_space.store.snapshot().records
         facts = facts_of(row.key for row in rows)
         yield from fact_space.remove([row.id for row, fact in zip(rows, facts, strict=True) if fact not in named.facts])
-
-
-class _Normalised(dict[str, str]):
-    """A cache of normalised texts, which may be empty."""
-
-    def __init__(self, normalizer: Normalizer) -> None:
-        super().__init__()
-        self._normalizer = normalizer
-
-    def __missing__(self, text: str) -> str:
-        phrase = self[text] = normalise(text, self._normalizer)
-        return phrase

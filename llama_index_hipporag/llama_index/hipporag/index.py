@@ -1,6 +1,6 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.graph_stores.types import PropertyGraphStore
@@ -14,6 +14,8 @@ from llama_index.hipporag.keywords import HippoRAGKeywords, HippoRAGRetrieverKey
 from llama_index.hipporag.page import page_of, rows_to_show
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.hipporag.stored_graph.stored_answer import StoredAnswer
+from llama_index.hipporag.stored_graph.stored_builder import StoredGraphBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.validation import chosen
@@ -74,6 +76,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     config_cls = GraphConfig
     config_is_fixed = True
     builder_cls = GraphBuilder
+    stored_builder_cls = StoredGraphBuilder
     retriever_cls = HippoRAGRetriever
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor
@@ -172,6 +175,10 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
 
     def _page(self) -> Page:
         last = self.last_query
+        if last is not None and isinstance(last.found, StoredAnswer):
+            last = replace(last, found=run_steps(last.found.drawn()))
+        elif last is None:
+            self.storage.snapshot()  # refuses where the index is served from stores
         state = self.state if last is None else last.found.state
         phrases, passages = rows_to_show(state, last)
         return page_of(state, run_steps(texts_of(passages, self.storage.get_node)), last, phrases, passages)

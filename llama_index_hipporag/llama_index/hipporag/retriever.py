@@ -19,8 +19,10 @@ from llama_index.hipporag.keywords import HippoRAGRetrieverKeywords
 from llama_index.hipporag.prompts import FACTS_PROMPT, QUESTION_PROMPT
 from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
-from llama_index.hipporag.search.query_seeds import QuerySeeds
+from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.hipporag.stored_graph.stored_answer import StoredAnswer, answer_stored
+from llama_index.hipporag.stored_graph.stored_state import StoredGraphState
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
@@ -56,7 +58,7 @@ class HippoRAGRetrievalEvent(BaseEvent):
         return "HippoRAGRetrievalEvent"
 
 
-class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, HippoRAGExplanation]):
+class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | StoredAnswer, HippoRAGExplanation]):
     """Retrieves passages from a :class:`HippoRAGIndex`.
 
     A question is linked to phrases of the graph. Personalised PageRank starts there and activates nodes connected to
@@ -203,16 +205,21 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         """Whether a search needs vectors of phrases, or the synonym edges that follow from them."""
         return self.options.linking == "entities" or self.options.synonyms
 
-    def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult]:
-        return (yield from self._search_many([query]))[0]
+    def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult | StoredAnswer]:
+        if not isinstance(query.state, StoredGraphState):
+            return (yield from self._search_many([query]))[0]
+        found = yield from answer_stored(query, self.options, self._index.config.normalizer)
+        _send_linked(query, found.links)
+        return found
 
-    def _results(self, found: GraphSearchResult) -> Steps[list[NodeWithScore]]:
+    def _results(self, found: GraphSearchResult | StoredAnswer) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.ranking(self._wanted)))
 
     def _explanations(
-        self, found: GraphSearchResult, nodes: Sequence[NodeWithScore]
+        self, found: GraphSearchResult | StoredAnswer, nodes: Sequence[NodeWithScore]
     ) -> Steps[list[HippoRAGExplanation]]:
-        return (yield from offload(_explained, found, nodes))
+        drawn = (yield from found.drawn()) if isinstance(found, StoredAnswer) else found
+        return (yield from offload(_explained, drawn, nodes))
 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
         """Answer many questions, with the same results as `retrieve`, by joint walks.
@@ -220,11 +227,19 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         32 questions are processed at a time, or `num_workers` if that is more, so that the memory beside that of the
         index depends on the number of passages and phrases, not on that of the questions.
         """
-        return run_steps(self._answers([as_bundle(query) for query in queries]))
+        return run_steps(self._batch([as_bundle(query) for query in queries]))
 
     async def aretrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
         """As :meth:`retrieve_batch`."""
-        return await arun_steps(self._answers([as_bundle(query) for query in queries]))
+        return await arun_steps(self._batch([as_bundle(query) for query in queries]))
+
+    def _batch(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
+        if not self._index.storage.stored:
+            return (yield from self._answers(bundles))
+        answers = []
+        for bundle in bundles:
+            answers.append((yield from self._retrieve_steps(bundle)))
+        return answers
 
     def _answers(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
         waiting = deque((yield from self._queries(bundles)))
@@ -257,7 +272,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
             near.append(None if vector is None else (yield from query.nearness(weight, vector)))
         found = yield from offload(search_many, state, graph, allowed, all_seeds, near, self.options, wanted)
         for query, seeds in zip(queries, all_seeds, strict=True):
-            dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in seeds.links]))
+            _send_linked(query, seeds.links)
         return list(found)
 
     def _seeds(self, graph: KnowledgeGraph, query: Query[HippoRAGState]) -> Steps[tuple[QuerySeeds, Floats | None]]:
@@ -265,6 +280,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult, Hippo
         vector = (yield from query.vector()) if self.options.linking == "facts" else None
         seeds = yield from self._linker.link(query.state, graph, query.text, vector)
         return seeds, (yield from query.vector()) if needs_dense(seeds, self.options) else None
+
+
+def _send_linked(query: Query[HippoRAGState], links: Sequence[Link]) -> None:
+    dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in links]))
 
 
 def _explained(found: GraphSearchResult, nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:

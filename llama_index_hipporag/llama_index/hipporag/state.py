@@ -13,11 +13,12 @@ from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normalise
+from llama_index.ragkit import DerivedStruct
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["HippoRAGState", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
+__all__ = ["HippoRAGState", "extracts_terms", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
 
 Rows = NDArray[np.int64]
 
@@ -51,6 +52,11 @@ def facts_of(keys: Iterable[str]) -> list[Fact]:
 def fact_text(fact: Fact) -> str:
     """The text of a fact for the embedding model."""
     return " ".join(part for part in fact if part)
+
+
+def extracts_terms(struct: DerivedStruct) -> bool:
+    """Whether a graph has terms in lower case: not if its extractor is set to extract none."""
+    return struct.components.get("extractor", {}).get("terms") != "false"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from llama_index.ragkit.errors import ConfigurationError
 __all__ = [
     "ON_ERROR",
     "OnError",
+    "ServeFrom",
     "check_choice",
     "check_component",
     "check_count",
@@ -29,6 +30,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+ServeFrom = Literal["memory", "stores"]
 OnError = Literal["record", "raise"]
 ON_ERROR: tuple[str, ...] = get_args(OnError)
 

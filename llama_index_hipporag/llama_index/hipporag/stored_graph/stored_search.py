@@ -5,8 +5,9 @@ what is too little to be worth reading (:mod:`llama_index.hipporag.pagerank.fron
 that are among the best by nearness or by the walk: a passage that is in neither is not among the best of their sum.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, passage_se
 from llama_index.hipporag.stored_graph.passage_edges import is_passage, passage_number
 from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.text.normalization import Normalizer
+from llama_index.ragkit import Steps, offload
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.question_scores import squashed
 
@@ -30,7 +32,8 @@ Floats = NDArray[np.float64]
 
 _CANDIDATES = 200  # passages that are scored, by nearness and by the walk each
 _BEST = 10  # passages of the walk that may be certain
-_DECIMALS = 9
+_LEAST_ACTIVE = 1e-7  # probability below which a phrase is not reported
+_DECIMALS = 5  # by which scores differ: a push leaves some of the walk out
 _FIXED = {
     "linking": "text", "edges": "added", "synonyms": False, "passage_nodes": True, "passage_seeds": "nearest",
     "ensemble": "trust", "length_normalization": 0.0, "conjunction": 0.0, "max_steps": None,
@@ -46,8 +49,8 @@ class NearPassages(Protocol):
     def best(self, count: int) -> Sequence[str]:
         """The passages with the highest nearness, dense and lexical together."""
 
-    def of(self, passages: Sequence[str]) -> Floats:
-        """The nearness of passages."""
+    def of(self, passages: Sequence[str]) -> Steps[Mapping[str, float]]:
+        """The nearness of those passages that are stored and may be returned, in the order that breaks ties."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class StoredResult:
     ranking : passages and scores in [0, 1], best first
     links : the phrases that the walk started from; their rows are numbers of nodes
     trust : how far the walk counted beside nearness, in [0, 1]; None without a walk
+    walked : passages that the walk reached, with their scores as shares of the best
+    active : phrases that the walk activated and read, with their probabilities
     read : nodes of the graph that were read for the walk
     missing : mass that was not walked
     certain : whether the ten best passages of the walk are certain to be those, by the bounds of the push
@@ -67,15 +72,17 @@ class StoredResult:
 
     ranking: Sequence[tuple[str, float]]
     links: Sequence[Link]
-    trust: float | None
-    read: int
-    missing: float
-    certain: bool
-    calls: int
+    trust: float | None = None
+    walked: Mapping[str, float] = field(default_factory=dict)
+    active: Mapping[str, float] = field(default_factory=dict)
+    read: int = 0
+    missing: float = 0.0
+    certain: bool = True
+    calls: int = 0
 
 
 def search_stored(
-    graph: QuestionGraph,
+    open_graph: Callable[[], AbstractContextManager[QuestionGraph]],
     question: str,
     near: NearPassages,
     config: SearchConfig,
@@ -83,13 +90,12 @@ def search_stored(
     *,
     by_terms: bool = True,
     epsilon: float = EPSILON,
-) -> StoredResult:
+) -> Steps[StoredResult]:
     """Answer a question.
-
-    Phrases of most passages are walked as others are: `max_phrase_share` has no effect.
 
     Parameters
     ----------
+    open_graph : the graph, as it is when it is opened
     by_terms : whether the graph has terms in lower case
     epsilon : see :func:`~llama_index.hipporag.pagerank.frontier_push.frontiers`
 
@@ -101,18 +107,72 @@ def search_stored(
     other = [f"{name}={value!r}" for name, value in _FIXED.items() if getattr(config, name) != value]
     if other:
         raise ConfigurationError(f"A stored graph is searched with {', '.join(other)} alone.")
-    links = graph.links(question, normalizer, config.node_specificity, by_terms)
-    weights = {link.row: link.weight for link in links}
-    if not any(weights.values()):
-        ids = near.best(_CANDIDATES)
-        return StoredResult(_ranked(ids, near.of(ids)), links, None, 0, 0.0, True, graph.calls)
-    nearest, cosines = near.nearest(_CANDIDATES)
-    nodes, shares = _reset(weights, nearest, cosines, config)
-    *_, estimate = frontiers(graph.fetch, nodes, shares, damping=config.damping, epsilon=epsilon)
-    ids = _candidates(graph, [*near.best(_CANDIDATES), *nearest], estimate)
-    ranking, trusted = _scored(ids, near.of(ids), estimate, config)
-    certain = estimate.settled(_BEST, is_passage(estimate.nodes))
-    return StoredResult(ranking, links, trusted, estimate.read, estimate.missing, certain, graph.calls)
+    found = yield from offload(_walked, open_graph, question, near, config, normalizer, by_terms, epsilon)
+    nearness = yield from near.of(found.candidates)
+    return _result(found, nearness, config)
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """What a walk found.
+
+    Attributes
+    ----------
+    candidates : the passages that are scored
+    estimate : None where the question names no phrase
+    labels : node -> phrase or id of a passage, of the nodes that were read
+    """
+
+    links: Sequence[Link]
+    candidates: Sequence[str]
+    estimate: FrontierEstimate | None
+    labels: Mapping[int, str]
+    calls: int
+
+
+def _walked(
+    open_graph: Callable[[], AbstractContextManager[QuestionGraph]],
+    question: str,
+    near: NearPassages,
+    config: SearchConfig,
+    normalizer: Normalizer,
+    by_terms: bool,
+    epsilon: float,
+) -> _Walked:
+    with open_graph() as graph:
+        links = graph.links(question, normalizer, config.node_specificity, by_terms)
+        weights = {link.row: link.weight for link in links}
+        if not any(weights.values()):
+            return _Walked(links, near.best(_CANDIDATES), None, {}, graph.calls)
+        nearest, cosines = near.nearest(_CANDIDATES)
+        nodes, shares = _reset(weights, nearest, cosines, config)
+        *_, estimate = frontiers(graph.fetch, nodes, shares, damping=config.damping, epsilon=epsilon)
+        candidates = _candidates(graph, [*near.best(_CANDIDATES), *nearest], estimate)
+        return _Walked(links, candidates, estimate, graph.labels, graph.calls)
+
+
+def _result(found: _Walked, nearness: Mapping[str, float], config: SearchConfig) -> StoredResult:
+    """The ranking of the candidates, and how far the walk counts."""
+    ids, near = list(nearness), np.array(list(nearness.values()))
+    estimate = found.estimate
+    if estimate is None:
+        return StoredResult(_ranked(ids, near), found.links, calls=found.calls)
+    of = dict(zip(estimate.nodes.tolist(), estimate.scores.tolist(), strict=True))
+    walked = share_of_best(np.array([of.get(passage_number(node_id), 0.0) for node_id in ids]))
+    trusted = trust(near, walked)
+    phrases = np.flatnonzero((estimate.scores > _LEAST_ACTIVE) & ~is_passage(estimate.nodes)).tolist()
+    active = {int(estimate.nodes[i]): float(estimate.scores[i]) for i in phrases}
+    return StoredResult(
+        _ranked(ids, combine(near, walked, WALK_WEIGHT * config.walk_share * trusted)),
+        found.links,
+        trusted,
+        dict(zip(ids, walked.tolist(), strict=True)),
+        {found.labels[node]: score for node, score in active.items() if found.labels.get(node)},
+        estimate.read,
+        estimate.missing,
+        estimate.settled(_BEST, is_passage(estimate.nodes)),
+        found.calls,
+    )
 
 
 def _reset(
@@ -134,17 +194,7 @@ def _candidates(graph: QuestionGraph, near: Sequence[str], estimate: FrontierEst
     return list(dict.fromkeys([*known.values(), *graph.labels_of(np.array(others, np.int64))]))
 
 
-def _scored(
-    ids: Sequence[str], nearness: Floats, estimate: FrontierEstimate, config: SearchConfig
-) -> tuple[list[tuple[str, float]], float]:
-    """The ranking of the candidates, and how far the walk counts."""
-    of = dict(zip(estimate.nodes.tolist(), estimate.scores.tolist(), strict=True))
-    walked = share_of_best(np.array([of.get(passage_number(node_id), 0.0) for node_id in ids]))
-    trusted = trust(nearness, walked)
-    return _ranked(ids, combine(nearness, walked, WALK_WEIGHT * config.walk_share * trusted)), trusted
-
-
 def _ranked(ids: Sequence[str], scores: Floats) -> list[tuple[str, float]]:
-    """Passages by score, equal ones by id."""
-    order = sorted(range(len(ids)), key=lambda i: (-round(float(scores[i]), _DECIMALS), ids[i]))
+    """Passages by score, those that are as good as equal in the order given."""
+    order = np.argsort(-scores.round(_DECIMALS), kind="stable").tolist()
     return [(ids[i], float(score)) for i, score in zip(order, squashed(scores[order]), strict=True)]

@@ -7,7 +7,9 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -65,6 +67,11 @@ class Builder(ABC, Generic[Config, State]):
     @abstractmethod
     def apply(self, state: State, change: Change) -> Steps[State]:
         """Store what is derived from a change, and return the new state."""
+
+    @property
+    def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
+        """Keeps the words of the chunks."""
+        return ChunkTerms(self.storage)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:

@@ -2,10 +2,10 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -41,12 +41,13 @@ from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import choose_parameters, field_defaults, field_names
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
+from llama_index.ragkit.index.serving import check_serving, make_builder, new_storage, open_storage
+from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
-from llama_index.ragkit.storage.opening import find_external_store
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.validation import check_count
 
@@ -55,9 +56,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
+T = TypeVar("T")
+_AT_ONCE = 1_000  # documents, or nodes, of one write to an index that is served from stores
+
 # `load_indices_from_storage` passes its keywords to each index in the context, so a loaded index ignores those that
 # another kind needs, and only those.
 _OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering", "resolver"}
+_OF_STORAGE = frozenset({"vector_store", "serve_from"})
 _OF_RESOURCES = frozenset({"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache"})
 
 
@@ -83,6 +88,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     keywords : the keywords of the constructor, a `TypedDict`
     default_extractor, default_summarizer : used where none is passed; None where the method has none
     rule_extractor : an extractor without an LLM, which stands in for one with in estimates; None where there is none
+    stored_builder_cls : the builder of an index that is served from stores; None where it is served from memory alone
 
     Parameters
     ----------
@@ -96,6 +102,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
         :meth:`retry_failed` and continues; "raise" ends the write with the error
+    serve_from : "memory" holds vectors and what is derived from them in memory, and every answer is exact; "stores"
+        leaves them in the database and the vector stores of the storage context
+        (:func:`llama_index.ragkit.sql.storage_context`), and reads what each question needs, for many processes or more
+        than memory holds; not every method has it ["memory"]
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
         they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
         from which summaries are chosen, so that an insert embeds only new ones
@@ -119,10 +129,16 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
     rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
+    stored_builder_cls: ClassVar[type[StoredBuilder[Any, Any]] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        defaults = {**dict.fromkeys(names_of(cls.keywords)), "num_workers": 4, "on_error": "record"}
+        defaults = {
+            **dict.fromkeys(names_of(cls.keywords)),
+            "num_workers": 4,
+            "on_error": "record",
+            "serve_from": "memory",
+        }
         defaults.update(field_defaults(cls.config_cls))
         show_keywords(cls, dict.fromkeys(("__init__", "from_documents", "afrom_documents"), cls.keywords), defaults)
         show_keywords(cls, {"as_retriever": cls.retriever_cls.keywords}, cls.retriever_cls.defaults())
@@ -142,6 +158,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         loading = index_struct is not None
         check_keywords(type(self).__name__, kwargs, own | (_OF_OTHER_KINDS if loading else frozenset()))
         given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
+        serve_from = check_serving(type(self).__name__, given, index_struct, self.stored_builder_cls)
         context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context with only named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
@@ -156,10 +173,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         self._config = config
         self._resources = resources
         self._chunk_store = given.get("vector_store")
+        self._stored_builder_cls = self.stored_builder_cls if serve_from == "stores" else None
         self._builder_keywords = {
             name: value
             for name, value in given.items()
-            if name not in {*_OF_RESOURCES, "vector_store", *field_names(self.config_cls)}
+            if name not in {*_OF_RESOURCES, *_OF_STORAGE, *field_names(self.config_cls)}
         }
         if index_struct is not None:
             with no_collection():
@@ -297,8 +315,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _open(self, storage: IndexStorage) -> None:
         """Create builder and writer for a storage, and load its state."""
         self._storage = storage
-        self._builder: Builder[Config, State] = self.builder_cls(
-            storage, self._resources, self._config, **self._builder_keywords
+        self._builder: Builder[Config, State] = make_builder(
+            self.builder_cls,
+            self._stored_builder_cls,
+            self.method,
+            storage,
+            self._resources,
+            self._config,
+            self._builder_keywords,
         )
         parameters = asdict(self._config)  # type: ignore[call-overload]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method)
@@ -306,8 +330,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""
         try:
-            external, _ = find_external_store(context, self.method, self._chunk_store, struct)
-            self._open(run_steps(IndexStorage.open(context, self.method, struct, external)))
+            self._open(run_steps(open_storage(context, self.method, struct, self._chunk_store)))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, RagKitError):
                 raise
@@ -333,9 +356,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         if found is not None:
             self._load(context, found)
         else:
-            external, mirrored = find_external_store(context, self.method, self._chunk_store)
-            self._index_struct.params["mirrored"] = mirrored
-            self._open(IndexStorage.create(context, self.method, self.space_names, self._index_struct, external))
+            struct, builder_cls = self._index_struct, self._stored_builder_cls
+            self._open(new_storage(context, self.method, self.space_names, struct, self._chunk_store, builder_cls))
         self._resumed = found is not None
         self._writer.describe()
         hold(self._index_struct.uid, self)
@@ -346,7 +368,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _build(self, nodes: Sequence[BaseNode]) -> Steps[None]:
         if self._resumed:
             yield from check_resumed(self._storage, nodes={node.node_id for node in nodes})
-        yield from self._writer.write(nodes)
+        yield from self._insert_nodes(nodes)
+
+    def _insert_nodes(self, nodes: Sequence[BaseNode]) -> Steps[None]:
+        for some in self._parts(nodes):
+            yield from self._writer.write(some)
 
     def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         return self.build_index_from_nodes(nodes, **build_kwargs)
@@ -408,7 +434,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return with_stable_ids(nodes)
 
     def _insert_documents(self, documents: Sequence[Document], **kwargs: Any) -> Steps[None]:
-        yield from self._writer.write((yield from self._transform(documents, **kwargs)), documents)
+        for some in self._parts(documents):
+            yield from self._writer.write((yield from self._transform(some, **kwargs)), some)
+
+    def _parts(self, documents: Sequence[T]) -> Iterator[Sequence[T]]:
+        """What is written at once: all, or, where the index is served from stores, little enough for readers to see."""
+        size = _AT_ONCE if self._storage.stored else max(1, len(documents))
+        for start in range(0, len(documents) or 1, size):
+            yield documents[start : start + size]
 
     def insert(self, document: Document, **insert_kwargs: Any) -> None:
         """Insert a document; keywords go to the transformations."""
@@ -423,15 +456,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         """Insert nodes; those already stored with the same content cost nothing."""
         with self._callback_manager.as_trace("insert_nodes"):
-            run_steps(self._writer.write(self._take_objects(nodes)))
+            run_steps(self._insert_nodes(self._take_objects(nodes)))
 
     async def ainsert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         """As :meth:`insert_nodes`."""
         with self._callback_manager.as_trace("ainsert_nodes"):
-            await arun_steps(self._writer.write(self._take_objects(nodes)))
+            await arun_steps(self._insert_nodes(self._take_objects(nodes)))
 
     def _insert(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
-        run_steps(self._writer.write(nodes))
+        run_steps(self._insert_nodes(nodes))
 
     def _take_objects(self, nodes: Sequence[BaseNode]) -> Sequence[BaseNode]:
         """Keep objects that cannot be stored (a query engine in an IndexNode) in memory, as core does."""
@@ -474,8 +507,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     # -- updating -------------------------------------------------------------------------------------------
 
     def _update_documents(self, documents: Sequence[Document], **kwargs: Any) -> Steps[None]:
-        nodes = yield from self._transform(documents, **kwargs.get("insert_kwargs", {}))
-        yield from self._writer.write(nodes, documents, replace=True)
+        for some in self._parts(documents):
+            nodes = yield from self._transform(some, **kwargs.get("insert_kwargs", {}))
+            yield from self._writer.write(nodes, some, replace=True)
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
         refuse_unstorable(documents)
@@ -639,9 +673,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         parameters: Mapping[str, Any],
     ) -> Estimate:
         """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
-        check_keywords(
-            f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_RESOURCES - {"vector_store"}
-        )
+        check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_RESOURCES - _OF_STORAGE)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
         derives = len(cls.space_names) > 1

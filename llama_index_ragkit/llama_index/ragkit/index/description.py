@@ -51,7 +51,7 @@ def describe_index(index: Any) -> ObjectDescription:
     """The documents, nodes and derived things of an index by name, its generation, models and other than default
     parameters.
 
-    Documents are those of nodes with text. Numbers are those of the last complete write; `incomplete` is shown where
+    Documents are those of nodes with text; those of an index that is served from stores are not counted. Numbers are those of the last complete write; `incomplete` is shown where
     one ended early.
     """
     return ObjectDescription(type(index).__name__, dict(_index_parts(index)))
@@ -62,9 +62,15 @@ def _index_parts(index: Any) -> Iterator[tuple[str, Any]]:
     if storage is None:
         yield "incomplete", True
         return
-    struct, chunks = storage.struct, storage.snapshot()
-    yield "documents", len({record.ref_doc_id for record in chunks.records} - {None})
-    yield from {"chunks": len(chunks), **{name: n for name, n in struct.counters.items() if name != "chunks"}}.items()
+    struct = storage.struct
+    if storage.stored:
+        yield "serve_from", "stores"
+        yield from {"chunks": 0, **struct.counters}.items()
+    else:
+        chunks = storage.snapshot()
+        yield "documents", len({record.ref_doc_id for record in chunks.records} - {None})
+        yield "chunks", len(chunks)
+        yield from ((name, n) for name, n in struct.counters.items() if name != "chunks")
     yield "generation", struct.generation
     if struct.building:
         yield "incomplete", True

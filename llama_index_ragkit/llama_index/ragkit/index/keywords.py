@@ -27,7 +27,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.index.resources import CacheType
 from llama_index.ragkit.llm.completion import Mode
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.validation import OnError
+from llama_index.ragkit.validation import OnError, ServeFrom
 
 __all__ = [
     "IndexKeywords",
@@ -51,6 +51,7 @@ class IndexKeywords(TypedDict, total=False):
     num_workers: int
     on_error: OnError
     cache: CacheType | None
+    serve_from: ServeFrom
 
 
 class RetrieverKeywords(TypedDict, total=False):

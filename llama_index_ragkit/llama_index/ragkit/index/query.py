@@ -11,7 +11,7 @@ from llama_index.core.schema import QueryBundle, QueryType
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
-from llama_index.ragkit.index.contents import IndexContents
+from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.steps import Steps, offload
@@ -89,7 +89,7 @@ class Query(Generic[State]):
     """
 
     bundle: QueryBundle
-    contents: IndexContents[State]
+    contents: IndexContents[State] | ViewContents[State]
     allowed: Mask | None
     wanted: int
     resources: Resources

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -22,8 +23,11 @@ from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
+from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import check_choice, check_count
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -219,7 +223,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return self.similarity_top_k * (1 if self.token_budget is None else LOOKED_AT_PER_RESULT)
 
     def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[State]]]:
-        """Questions to the current state; none where there is nothing to search."""
+        """Questions to the current state in memory; none where there is nothing to search."""
         contents = yield from self._index.writer.recovered()
         if not len(contents.state.chunks):
             return []
@@ -227,19 +231,54 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         allowed, resources = self._allowed(contents.state.chunks), self._index.resources
         return [Query(bundle, contents, allowed, self._wanted, resources) for bundle in bundles]
 
+    def _query(self, bundle: QueryBundle, unfinished: Unfinished) -> Steps[Query[State] | None]:
+        """A question to the current state, in memory or in stores; None where there is nothing to search.
+
+        Parameters
+        ----------
+        unfinished : what writes of any process have not finished, where the index is served from stores
+        """
+        index, builder = self._index, self._index.builder
+        if not isinstance(builder, StoredBuilder):
+            queries = yield from self._queries([bundle])
+            return queries[0] if queries else None
+        if index.storage.is_empty:
+            return None
+        yield from index.writer.check_embed_model()
+        selection = yield from self._selection(unfinished)
+        vector = yield from index.resources.embed_query(bundle.query_str, index.storage.struct.embedding["dimension"])
+        contents = yield from builder.view(bundle.query_str, vector, self._wanted, selection)
+        if not len(contents.state.chunks):
+            return None
+        return Query(bundle, contents, None, self._wanted, index.resources, vector)
+
+    def _selection(self, unfinished: Unfinished) -> Steps[Selection]:
+        """Which chunks may be shown, where the index is served from stores."""
+        manifest = self._index.storage.manifest
+        only = None if self.node_ids is None else list(self.node_ids)
+        if self.doc_ids is not None:
+            of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(self.doc_ids)))
+            only = [node_id for node_id in (of_documents if only is None else only) if node_id in of_documents]
+        hidden = {*unfinished.nodes, *(yield from manifest.nodes_of_documents(unfinished.documents))}
+        return Selection(self.filters, only, frozenset(unfinished.documents), frozenset(hidden))
+
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""
         report_fallback(self.method, query.text, found.fallback)
 
     def _retrieve_steps(self, bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        queries = yield from self._queries([bundle])
-        if not queries:
+        return (yield from self._index.writer.in_one_generation(partial(self._answer, bundle)))
+
+    def _answer(self, bundle: QueryBundle, unfinished: Unfinished) -> Steps[list[NodeWithScore]]:
+        query = yield from self._query(bundle, unfinished)
+        if query is None:
             return []
-        query = queries[0]
         found = yield from self._search(query)
         self._report(query, found)
         nodes = yield from self._results(found)
-        if self._index.writer.is_current(query.state):  # otherwise a write since then may have deleted what was found
+        if self._index.storage.stored or self._index.writer.is_current(
+            query.state
+        ):  # otherwise a write since then may have deleted what was found
             answer = [(result.node.node_id, result.get_score()) for result in nodes]
             self._index.writer.last_query = LastQuery(query.text, answer, self._on_page(found))
         return nodes
@@ -262,10 +301,13 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return await arun_steps(self._explain_steps(query))
 
     def _explain_steps(self, question: QueryType) -> Steps[list[ExplanationType]]:
-        queries = yield from self._queries([as_bundle(question)])
-        if not queries:
+        return (yield from self._index.writer.in_one_generation(partial(self._explain_answer, as_bundle(question))))
+
+    def _explain_answer(self, bundle: QueryBundle, unfinished: Unfinished) -> Steps[list[ExplanationType]]:
+        query = yield from self._query(bundle, unfinished)
+        if query is None:
             return []
-        found = yield from self._search(queries[0])
-        self._report(queries[0], found)
+        found = yield from self._search(query)
+        self._report(query, found)
         nodes = yield from self._results(found)
         return (yield from self._explanations(found, nodes)) if nodes else []

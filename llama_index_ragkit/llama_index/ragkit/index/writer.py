@@ -10,13 +10,18 @@ import dataclasses
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
-from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
+from llama_index.ragkit.errors import (
+    CacheRequiredError,
+    ExtractorMismatchError,
+    HalfWrittenError,
+    UnsupportedStoreError,
+)
 from llama_index.ragkit.extraction.failure_watch import all_failed
 from llama_index.ragkit.index.builder import Builder, State
 from llama_index.ragkit.index.change import Change
@@ -28,7 +33,7 @@ from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.chunk_terms import ChunkTerms
+from llama_index.ragkit.storage.commits import NOTHING, Unfinished
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
@@ -40,7 +45,10 @@ __all__ = ["IndexWriter"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Vectors = Mapping[str, NDArray[np.float32]]
+
+_TRIES = 3  # of a query beside which other processes write
 
 
 class IndexWriter(Generic[State]):
@@ -73,7 +81,7 @@ class IndexWriter(Generic[State]):
         self._method = method
         self._lock = WriterLock()
         self._model_checked = False
-        self._terms = ChunkTerms(storage)
+        self._terms = builder.chunk_terms
         self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
         self.last_query: LastQuery | None = None
@@ -96,11 +104,43 @@ class IndexWriter(Generic[State]):
                 yield from self._recover()
         return self._contents
 
+    def in_one_generation(self, work: Callable[[Unfinished], Steps[T]]) -> Steps[T]:
+        """What a query reads, all of it from one generation of the index.
+
+        An index in memory has one state at a time. Where it is served from stores, the query is repeated if a write of
+        any process began or ended meanwhile, up to three times: what writes have begun and not finished, it leaves out.
+
+        Parameters
+        ----------
+        work : what writes have not finished -> the steps of the query
+        """
+        yield from self.recovered()
+        if not self._storage.stored:
+            return (yield from work(NOTHING))
+        commits = self._storage.commits
+        before = yield from commits.refresh()
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                found = yield from work(before[1])
+            except HalfWrittenError:
+                after = yield from commits.refresh()
+                if after == before or not tries_left:
+                    raise
+            else:
+                after = yield from commits.refresh()
+                if after == before or not tries_left:
+                    break
+            before = after
+        return found
+
     def _stored(self) -> Steps[IndexContents[State]]:
         state = yield from self._builder.load()
         return IndexContents(state, (yield from self._terms.load()) if self._builder.keeps_terms else LexicalIndex())
 
     def _recover(self) -> Steps[None]:
+        if self._storage.stored:  # other processes may have written, or be writing
+            yield from self._storage.commits.wait()
+            yield from self._storage.commits.refresh()
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()
             self._contents = yield from self._stored()
@@ -142,7 +182,7 @@ class IndexWriter(Generic[State]):
             If the stored nodes were written with other components.
         """
         struct = self._storage.struct
-        if not len(self._storage.snapshot()):
+        if self._storage.is_empty:
             struct.components = {}  # nothing is stored yet that other components have produced
         components = {role: part.fingerprint for role, part in self._resources.components.items()}
         for role, fingerprint in {**components, **self._builder.fingerprints}.items():
@@ -218,7 +258,7 @@ class IndexWriter(Generic[State]):
             nodes, given = self._without_records(nodes)
             known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
             stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
-            rows = storage.snapshot()
+            rows = yield from storage.rows_of([node.node_id for node in nodes])
             to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
             plan = plan_write(to_plan, known, rows, stored=stored, again=again)
             whole = self._read_with(nodes, plan, given)
@@ -531,7 +571,7 @@ class IndexWriter(Generic[State]):
         if failure is None:
             yield from storage.manifest.complete(entries)
             yield from storage.finish(documents)
-        struct.counters["chunks"] = len(storage.snapshot())
+        struct.counters["chunks"] = yield from self._terms.count()
         written = [] if failure else [document.id_ for document in documents]
         yield from storage.commit([*written, *whole], [*([] if failure else nodes), *removed])
         if failure is not None:

@@ -33,9 +33,18 @@ class SQLStorageContext(StorageContext):
     Attributes
     ----------
     records : the key-value store under both, which may also be passed to an index as `cache=`
+    factory : makes the vector stores, if they were given by a function
     """
 
     records: SQLKVStore = field(kw_only=True)
+    factory: VectorStoreFactory | None = field(default=None, kw_only=True)
+    _made: dict[str, VectorStoreOnDemand] = field(default_factory=dict, init=False, repr=False)
+
+    def space_store(self, space: str) -> BasePydanticVectorStore | None:
+        """The vector store of a space that the factory makes; None without a factory."""
+        if self.factory is None:
+            return None
+        return self._made.setdefault(space, VectorStoreOnDemand(self.factory, space, self.records))
 
     def drop(self) -> int:
         """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
@@ -100,6 +109,7 @@ def storage_context(
         vector_stores=_vector_stores(vector_stores, records),
         graph_store=SimpleGraphStore(),
         records=records,
+        factory=vector_stores if callable(vector_stores) else None,
     )
 
 

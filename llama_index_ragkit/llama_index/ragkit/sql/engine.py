@@ -1,7 +1,4 @@
-"""SQLAlchemy engines for the databases that these packages store in: SQLite files and PostgreSQL.
-
-This module is the first of the folder that is imported, so that a missing SQLAlchemy is reported here.
-"""
+"""SQLAlchemy engines for the databases that these packages store in: SQLite files and PostgreSQL."""
 
 import os
 from collections.abc import Iterator
@@ -11,15 +8,12 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.redaction import redact
-
-try:
-    from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-except ImportError as missing:
-    raise ImportError('llama_index.ragkit.sql needs SQLAlchemy 2: pip install "llama-index-ragkit[sql]"') from missing
 
 __all__ = ["make_engine", "reading", "writing"]
 

@@ -41,6 +41,11 @@ class ChunkTerms:
         words = {node_id: str(stored[node_id]["words"]) for node_id in chunks.ids if node_id in stored}
         return (yield from offload(_index_of, words, missing))
 
+    def count(self) -> Steps[int]:
+        """The number of chunks."""
+        return len(self._storage.snapshot())
+        yield
+
     def changed(
         self, lexical: LexicalIndex, removed: Collection[str], added: Sequence[BaseNode]
     ) -> Steps[LexicalIndex]:

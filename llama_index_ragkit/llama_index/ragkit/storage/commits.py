@@ -1,8 +1,9 @@
 """`Commits`: the beginning and the end of each write, by which incomplete and concurrent writes are detected."""
 
+import asyncio
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from llama_index.core.storage.storage_context import StorageContext
@@ -14,12 +15,14 @@ from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+__all__ = ["NOTHING", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
 
 _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
 _DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "counters")  # of the struct
+
+_PATIENCE, _PAUSE = 30.0, 0.02  # seconds that a writer waits for another, and between two looks
 
 _writing: set[str] = set()  # the writes of this process that are neither committed nor ended by an error
 
@@ -50,6 +53,9 @@ class Unfinished:
         """Without those that were finished."""
         done, written = set(documents), set(nodes)
         return Unfinished([i for i in self.documents if i not in done], [i for i in self.nodes if i not in written])
+
+
+NOTHING = Unfinished()
 
 
 def read_commit(records: Records) -> Steps[Record]:
@@ -101,7 +107,9 @@ class Commits:
         ------
         ConcurrentWriteError
         """
-        stored = yield from read_commit(self._records)
+        self._check((yield from read_commit(self._records)))
+
+    def _check(self, stored: Record) -> None:
         if stored.get("token", "") not in (self._struct.token, self._token):
             raise ConcurrentWriteError(
                 f"Index {self._struct.index_id!r} has been written to since it was opened here: it is at generation "
@@ -128,9 +136,15 @@ class Commits:
         left = yield from self.unfinished()
         self._token = uuid4().hex[:8]
         _writing.add(self._token)
-        yield from self._put_unfinished(left.including(documents, nodes))
         writer = {"token": self._token, "process": this_process()}
-        yield from self._put_commit(self._struct.generation, self._struct.token, writer)
+        mine = self._commit_record(self._struct.generation, self._struct.token, writer)
+
+        def taken(stored: Record | None) -> Record:
+            self._check(stored or {"generation": 0})
+            return mine
+
+        yield from self._records.change(_META, _COMMIT, taken)
+        yield from self._put_unfinished(left.including(documents, nodes))
         yield from self._check_own(
             "Another process began to write to index {index} at the same moment. Wait until that write has ended, "
             "open the index again with load_index_from_storage(), and repeat yours. Nothing was changed."
@@ -164,6 +178,29 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self._token)
 
+    def refresh(self) -> Steps[tuple[str, Unfinished]]:
+        """Take up what other processes have committed, for an index that is served from stores.
+
+        Returns
+        -------
+        The token of the last commit, and what writes have begun and not finished, which queries leave out.
+        """
+        found = yield from self._records.get_many(_META, [_COMMIT, _UNFINISHED])
+        stored, begun = found.get(_COMMIT, {"generation": 0}), Unfinished(**found.get(_UNFINISHED, {}))
+        token = stored.get("token", "")
+        if token != self._struct.token:
+            vars(self._struct).update(stored.get("struct", {}))
+            self._take_up(stored["generation"], token, begun)
+        return token, begun
+
+    def wait(self) -> Steps[None]:
+        """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""
+        for _ in range(int(_PATIENCE / _PAUSE)):
+            writer = (yield from read_commit(self._records)).get("writer")
+            if writer is None or not _is_writing(writer):
+                return
+            yield from call(time.sleep, asyncio.sleep, _PAUSE)
+
     def recover(self) -> Steps[None]:
         """Take up the stored commit after a write that was abandoned, perhaps while it was committed."""
         stored = yield from read_commit(self._records)
@@ -184,9 +221,11 @@ class Commits:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
 
     def _put_commit(self, generation: int, token: str, writer: Record | None) -> Steps[None]:
+        yield from self._records.put(_META, [(_COMMIT, self._commit_record(generation, token, writer))])
+
+    def _commit_record(self, generation: int, token: str, writer: Record | None) -> Record:
         struct = {name: getattr(self._struct, name) for name in _DESCRIPTION}
-        record: dict[str, Any] = {"generation": generation, "token": token, "writer": writer, "struct": struct}
-        yield from self._records.put(_META, [(_COMMIT, record)])
+        return {"generation": generation, "token": token, "writer": writer, "struct": struct}
 
     def _put_unfinished(self, left: Unfinished) -> Steps[None]:
         record = {"documents": list(left.documents), "nodes": list(left.nodes)}

@@ -1,13 +1,14 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.storage_context import StorageContext
 from numpy.typing import NDArray
 
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.commits import Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
@@ -17,6 +18,7 @@ from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
 from llama_index.ragkit.storage.persisted_states import remember
 from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import SpaceRows, VectorSpace
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -37,6 +39,7 @@ class IndexStorage:
     commits : the beginning and the end of each write
     spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
     external : the user's own vector store that chunks are written to as well, if there is one
+    stored : the vector spaces of an index that is served from stores, which has no `spaces`
     """
 
     context: StorageContext
@@ -46,6 +49,7 @@ class IndexStorage:
     commits: Commits
     spaces: dict[str, VectorSpace]
     external: ExternalVectorStore | None
+    stored: dict[str, StoredSpace] = field(default_factory=dict)
 
     @classmethod
     def create(
@@ -65,6 +69,15 @@ class IndexStorage:
         return cls(context, struct, records, manifest, commits, spaces, external)
 
     @classmethod
+    def in_stores(
+        cls, context: StorageContext, struct: DerivedStruct, records: Records, stored: dict[str, StoredSpace]
+    ) -> "IndexStorage":
+        """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
+        manifest = Manifest(records)
+        commits = Commits(context, records, manifest, struct)
+        return cls(context, struct, records, manifest, commits, {}, None, stored)
+
+    @classmethod
     def open(
         cls, context: StorageContext, method: str, struct: DerivedStruct, external: ExternalVectorStore | None
     ) -> Steps["IndexStorage"]:
@@ -82,9 +95,29 @@ class IndexStorage:
         """The space of the chunks' embeddings."""
         return self.spaces[CHUNKS]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the index has no chunks."""
+        return not (self.struct.counters.get(CHUNKS, 0) if self.stored else len(self.snapshot()))
+
     def snapshot(self, space: str = CHUNKS) -> Snapshot:
-        """The rows of a space as they are now."""
+        """The rows of a space as they are now.
+
+        Raises
+        ------
+        ConfigurationError
+            If the index is served from stores.
+        """
+        if self.stored:
+            raise ConfigurationError(
+                "The index is served from stores: its vectors are not in memory, where this needs all of them. Ask it "
+                'through a retriever, or build it with serve_from="memory".'
+            )
         return self.spaces[space].store.snapshot()
+
+    def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
+        """A snapshot that has the rows of those chunks that exist, and perhaps others."""
+        return (yield from self.stored[CHUNKS].fetch(node_ids)) if self.stored else self.snapshot()
 
     def cache_user(self, name: str) -> str:
         """The user name of a node or summary of this index in an extraction cache."""
@@ -142,10 +175,16 @@ class IndexStorage:
             # The ids that core's own stores put beside the metadata, so that the same filters work.
             metadatas=[{**node.metadata, "doc_id": node.ref_doc_id, "ref_doc_id": node.ref_doc_id} for node in nodes],
         )
-        yield from self.chunks.put(rows, nodes)
+        if self.stored:
+            yield from self.stored[CHUNKS].put(rows)
+        else:
+            yield from self.chunks.put(rows, nodes)
 
     def remove_chunks(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Delete rows of the space of the chunks."""
+        if self.stored:
+            yield from self.stored[CHUNKS].remove(entries)
+            return
         documents = sorted({entry.ref_doc_id or "None" for entry in entries.values()})
         stay: list[BaseNode] = []
         if self.external is not None:

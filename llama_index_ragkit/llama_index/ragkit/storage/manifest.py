@@ -65,6 +65,11 @@ class Manifest:
         record = yield from self._records.get(_DOCUMENTS, ref_doc_id)
         return None if record is None else list(record["node_ids"])
 
+    def nodes_of_documents(self, ref_doc_ids: Iterable[str]) -> Steps[list[str]]:
+        """The nodes of those documents that are known."""
+        found = yield from self._records.get_many(_DOCUMENTS, ref_doc_ids)
+        return [node_id for record in found.values() for node_id in record["node_ids"]]
+
     def entries_of_documents(self, documents: Sequence[Document]) -> Steps[dict[str, NodeEntry]]:
         """All nodes of some documents."""
         found = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])

@@ -21,7 +21,17 @@ from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
 
-__all__ = ["CHUNKS", "find_external_store", "new_spaces", "new_uid", "open_records", "open_spaces", "version_tag"]
+__all__ = [
+    "CHUNKS",
+    "DEFAULT",
+    "check_commit",
+    "find_external_store",
+    "new_spaces",
+    "new_uid",
+    "open_records",
+    "open_spaces",
+    "version_tag",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -154,12 +164,7 @@ def open_spaces(
     ------
     FormatVersionError, MissingSpaceError, HalfWrittenError
     """
-    if struct.format_version != FORMAT_VERSION:
-        raise FormatVersionError(
-            f"The index was written in format {struct.format_version}; this version reads format {FORMAT_VERSION}. "
-            "Build it again, or install the version that wrote it."
-        )
-    trusted = yield from _check_commit(struct, records)
+    trusted = yield from check_commit(struct, records)
     spaces = {}
     for name, namespace in struct.spaces.items():
         spaces[name] = yield from open_space(
@@ -175,13 +180,22 @@ def open_spaces(
     return spaces
 
 
-def _check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
+def check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
     """Compare the struct with the last commit; returns whether all parts must be of one generation.
 
     A write that was killed has stored some parts and not others: the last commit counts, and loading repairs the rest.
     On a server the commit counts in any case, since core stores the struct again whenever an index is loaded, and may
     so replace the one that another process has stored meanwhile.
+
+    Raises
+    ------
+    FormatVersionError, HalfWrittenError
     """
+    if struct.format_version != FORMAT_VERSION:
+        raise FormatVersionError(
+            f"The index was written in format {struct.format_version}; this version reads format {FORMAT_VERSION}. "
+            "Build it again, or install the version that wrote it."
+        )
     stored = yield from read_commit(records)
     if records.outlives_the_process and stored["generation"] >= struct.generation:
         vars(struct).update(stored.get("struct", {}))

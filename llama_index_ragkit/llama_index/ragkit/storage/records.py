@@ -4,12 +4,13 @@ They have collections of their own beside the docstore's: they are persisted and
 `docstore.docs`, which other retrievers read (BM25, keyword index).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from llama_index.ragkit.core_internals import docstore_tables
+from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore
 from llama_index.ragkit.steps import Steps, call, run_steps
 from llama_index.ragkit.storage.many_keys import clean, delete_keys, get_keys, outlives_the_process
 
@@ -62,6 +63,18 @@ class Records:
     def get_all(self, collection: str) -> Steps[dict[str, Record]]:
         """All records of a collection by key."""
         return (yield from call(self._kv.get_all, self._kv.aget_all, collection=self._name(collection)))
+
+    def change(self, collection: str, key: str, new: Callable[[Record | None], Record]) -> Steps[None]:
+        """Replace a record by one that is computed from it; in one transaction, where the store has transactions.
+
+        Parameters
+        ----------
+        new : the stored record, or None -> the one to store; whatever it raises leaves the record as it is
+        """
+        if isinstance(self._kv, BulkKVStore):
+            yield from call(self._kv.update, self._kv.aupdate, {key: new}, collection=self._name(collection))
+        else:
+            yield from self.put(collection, [(key, new((yield from self.get(collection, key))))])
 
     def delete(self, collection: str, keys: Iterable[str]) -> Steps[None]:
         """Delete records; unknown keys are ignored."""

@@ -5,17 +5,16 @@ cosines and the hundred best lexical scores. So a view with all of these gives t
 that a search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
-from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["ChunkView", "StoredChunks", "StoredTerms"]
@@ -66,7 +65,7 @@ class StoredChunks:
         question: str,
         vector: NDArray[np.float32],
         wanted: int,
-        filters: MetadataFilters | None = None,
+        selection: Selection = EVERYTHING,
     ) -> Steps[ChunkView]:
         """The chunks near a question by their vectors or by their words.
 
@@ -74,7 +73,8 @@ class StoredChunks:
         ----------
         vector : of the question, shape (dimension,)
         wanted : how many chunks will be shown; at least 100 by vectors and as many by words are looked for
-        filters : which chunks count. Chunks that do not are left out; how rare a word is, is counted over all
+        selection : which chunks count. Others are left out; how rare a word is, is counted over all chunks, unless the
+            selection names the only ones that count
 
         Raises
         ------
@@ -82,20 +82,42 @@ class StoredChunks:
             If a store fails; if a filter cannot be compared with the value of a chunk.
         """
         count = max(wanted, _FEWEST)
-        near = yield from self.space.candidates(vector, count, filters)
+        near = yield from self.space.candidates(vector, count, selection)
         if self.terms is None:
             return ChunkView(near, np.zeros(len(near)))
+        if selection.only is not None:
+            scores = yield from offload(self.terms.scores, question, len(near), near.ids)
+            return ChunkView(near, _aligned(scores, near.ids))
         limit = count
         while True:
             scores = yield from offload(self.terms.scores, question, limit, None, near.ids)
-            others = yield from self.space.fetch([row_id for row_id in scores if row_id not in near])
-            if filters is not None and len(others):
-                others = others.without(np.flatnonzero(~select(others, filters)))
+            others = yield from self.space.fetch([row_id for row_id in scores if row_id not in near], selection)
             passed = sum(row_id in near or row_id in others for row_id in list(scores)[:limit])
-            if filters is None or passed >= count or len(scores) < limit or limit >= _MOST:
+            if selection.is_whole or passed >= count or len(scores) < limit or limit >= _MOST:
                 break
             limit = min(_MORE * limit, _MOST)
-        rows = near.append(others.matrix, others.records) if len(others) else near
-        if not len(near):
-            rows = others
-        return ChunkView(rows, np.array([scores.get(row_id, 0.0) for row_id in rows.ids]))
+        rows = _together(near, others)
+        return ChunkView(rows, _aligned(scores, rows.ids))
+
+    def including(
+        self, view: ChunkView, question: str, ids: Sequence[str], selection: Selection = EVERYTHING
+    ) -> Steps[ChunkView]:
+        """A view with further chunks, of those that count."""
+        others = yield from self.space.fetch([row_id for row_id in ids if row_id not in view.rows], selection)
+        if not len(others):
+            return view
+        words = np.zeros(len(others))
+        if self.terms is not None:
+            scores = yield from offload(self.terms.scores, question, 1, selection.only, others.ids)
+            words = _aligned(scores, others.ids)
+        return ChunkView(_together(view.rows, others), np.concatenate([view.lexical, words]))
+
+
+def _together(rows: Snapshot, others: Snapshot) -> Snapshot:
+    if not len(rows):
+        return others
+    return rows.append(others.matrix, others.records) if len(others) else rows
+
+
+def _aligned(scores: Mapping[str, float], ids: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([scores.get(row_id, 0.0) for row_id in ids])

@@ -10,7 +10,7 @@ they were written. So an approximate or quantised index of the store costs recal
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.records import Record, Records
+from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
-from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.relaxed_filters import relaxed
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -165,18 +165,19 @@ class StoredSpace:
 
     # -- reading ------------------------------------------------------------------------------------------
 
-    def fetch(self, ids: Iterable[str]) -> Steps[Snapshot]:
-        """The rows of those ids that exist.
+    def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """The rows of those ids that exist and count.
 
         Raises
         ------
         HalfWrittenError
             If the store lacks the vector of a row that has a record.
         """
-        return (yield from self._snapshot([self._key(row_id) for row_id in ids]))
+        return (yield from self._snapshot([self._key(row_id) for row_id in ids], selection))
 
-    def _snapshot(self, keys: Sequence[str]) -> Steps[Snapshot]:
-        records = yield from self._records.get_many(self._collection, keys)
+    def _snapshot(self, keys: Sequence[str], selection: Selection) -> Steps[Snapshot]:
+        # Rows that do not count are left out before their vectors are read: a write may have begun to delete them.
+        records = _counted((yield from self._records.get_many(self._collection, keys)), selection)
         if not records:
             return Snapshot.empty()
         bare = [key for key, record in records.items() if "v" not in record]
@@ -190,10 +191,14 @@ class StoredSpace:
         matrix = np.stack([_vector(record) if "v" in record else vectors[key] for key, record in records.items()])
         return Snapshot.of(matrix, [_row(record) for record in records.values()])
 
+    def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
+        """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
+        return _without_vectors((yield from self._records.get_many(self._collection, map(self._key, ids))))
+
     def candidates(
-        self, vector: NDArray[np.float32], wanted: int, filters: MetadataFilters | None = None
+        self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
     ) -> Steps[Snapshot]:
-        """Rows near a vector that pass the filters: at least `wanted`, if the store finds as many.
+        """Rows near a vector that count: at least `wanted`, if the store finds as many.
 
         Twice as many are asked for, and four times as many again while too few are left, up to 16,000 rows.
         Filters go down to the store as far as all stores understand them alike, and are checked again here.
@@ -201,18 +206,19 @@ class StoredSpace:
         Parameters
         ----------
         vector : shape (dimension,)
+        selection : which rows count; if it names the only ones, those are the candidates
 
         Raises
         ------
         StorageError, ConfigurationError
             If the store fails; if a filter cannot be compared with the value of a row.
         """
+        if selection.only is not None:
+            return (yield from self.fetch(selection.only, selection))
         count = max(_SPARE * wanted, _FEWEST)
         while True:
-            found = yield from self._search(vector, count, filters)
-            rows = yield from self._snapshot(list(dict.fromkeys(found)))
-            if filters is not None and len(rows):
-                rows = rows.without(np.flatnonzero(~select(rows, filters)))
+            found = yield from self._search(vector, count, selection.filters)
+            rows = yield from self._snapshot(list(dict.fromkeys(found)), selection)
             if len(rows) >= wanted or len(found) < count or count >= _MOST:
                 return rows
             count = min(_MORE * count, _MOST)
@@ -230,6 +236,19 @@ class StoredSpace:
                 self._filters_work = False
                 return found
         return (yield from self._external.search(vector, count))
+
+
+def _counted(records: Mapping[str, Record], selection: Selection) -> Mapping[str, Record]:
+    if selection.is_whole or not records:
+        return records
+    mask = selection.mask(_without_vectors(records))
+    return {key: record for (key, record), counts in zip(records.items(), mask.tolist(), strict=True) if counts}
+
+
+def _without_vectors(records: Mapping[str, Record]) -> Snapshot:
+    if not records:
+        return Snapshot.empty()
+    return Snapshot.of(np.zeros((len(records), 1), np.float32), [_row(record) for record in records.values()])
 
 
 def _vector(record: Record) -> NDArray[np.float32]:

@@ -1,0 +1,50 @@
+"""`StoredGraphState`: what one question to an index that is served from stores is answered from."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.hipporag.state import HippoRAGState
+from llama_index.hipporag.stored_graph.passage_edges import passage_number
+from llama_index.hipporag.stored_graph.passage_graph import PassageGraph
+from llama_index.ragkit import run_steps
+from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
+
+__all__ = ["StoredGraphState"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StoredGraphState(HippoRAGState):
+    """The passages near to a question, as `chunks`, and where the others and the graph are.
+
+    Attributes
+    ----------
+    passage_graph : the graph in the database
+    stored : all passages
+    near : those near to the question
+    selection : which passages count
+    """
+
+    passage_graph: PassageGraph = field(kw_only=True)
+    stored: StoredChunks = field(kw_only=True)
+    near: ChunkView = field(kw_only=True)
+    selection: Selection = field(kw_only=True)
+
+    def allowed(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Which passages may be returned, by the numbers of their nodes."""
+        selection = self.selection
+        if selection.filters is not None:
+            rows = run_steps(self.stored.space.described(self.passage_graph.node_ids(numbers).values()))
+            shown = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
+            return np.isin(numbers, _numbers(shown))
+        found = ~np.isin(numbers, _numbers(selection.hidden))
+        return found if selection.only is None else found & np.isin(numbers, _numbers(selection.only))
+
+
+def _numbers(node_ids: Iterable[str]) -> Ints:
+    return np.array([passage_number(node_id) for node_id in node_ids], np.int64)

@@ -1,0 +1,121 @@
+"""How an index is served, from memory or from stores: its storage and its builder."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.sql.stores import find_stores
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.opening import check_commit, find_external_store, new_uid, open_records
+from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.validation import ServeFrom, check_choice
+
+__all__ = ["check_serving", "make_builder", "new_storage", "open_storage", "serves_from"]
+
+_STORES: ServeFrom = "stores"
+
+
+def serves_from(struct: DerivedStruct) -> ServeFrom:
+    """What an index is served from."""
+    return _STORES if struct.params.get("serve_from") == _STORES else "memory"
+
+
+def check_serving(
+    owner: str, given: Mapping[str, Any], stored: DerivedStruct | None, builder: type[StoredBuilder[Any, Any]] | None
+) -> ServeFrom:
+    """What an index is to be served from: as it was built, or as its keywords say.
+
+    Parameters
+    ----------
+    owner : name of the index class
+    given : its keywords
+    stored : the struct of a stored index
+    builder : the builder of indexes that are served from stores; None where the method has none
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    chosen = check_choice("serve_from", given.get("serve_from") or "memory", ("memory", _STORES))
+    if stored is not None:
+        built = serves_from(stored)
+        if given.get("serve_from") not in (None, built):
+            raise ConfigurationError(
+                f"The index was built with serve_from={built!r}. Leave it out, or build a new one."
+            )
+        chosen = built
+    if chosen == _STORES and builder is None:
+        raise ConfigurationError(f'{owner} is served from memory alone: leave out serve_from="stores".')
+    if chosen == _STORES and given.get("vector_store") is not None:
+        raise ConfigurationError(
+            'With serve_from="stores" the vectors are in the stores of the storage context: pass vector_stores= to '
+            "llama_index.ragkit.sql.storage_context in place of vector_store=."
+        )
+    return chosen  # type: ignore[return-value]
+
+
+def new_storage(
+    context: StorageContext,
+    method: str,
+    space_names: Sequence[str],
+    struct: DerivedStruct,
+    chunk_store: BasePydanticVectorStore | None,
+    builder: type[StoredBuilder[Any, Any]] | None,
+) -> IndexStorage:
+    """The storage of a new index.
+
+    Parameters
+    ----------
+    chunk_store : the user's store for chunks of an index in memory
+    builder : of an index that is served from stores; None for one in memory
+    """
+    if builder is None:
+        external, mirrored = find_external_store(context, method, chunk_store)
+        struct.params["mirrored"] = mirrored
+        return IndexStorage.create(context, method, space_names, struct, external)
+    struct.uid = new_uid()
+    struct.params["serve_from"] = _STORES
+    struct.spaces = {name: name for name in builder.spaces}
+    return _in_stores(context, method, struct)
+
+
+def open_storage(
+    context: StorageContext, method: str, struct: DerivedStruct, chunk_store: BasePydanticVectorStore | None
+) -> Steps[IndexStorage]:
+    """The storage of a stored index."""
+    if serves_from(struct) == _STORES:
+        yield from check_commit(struct, open_records(context, method, struct))
+        return _in_stores(context, method, struct)
+    external, _ = find_external_store(context, method, chunk_store, struct)
+    return (yield from IndexStorage.open(context, method, struct, external))
+
+
+def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
+    stores = find_stores(context, method, struct.uid)
+    records = open_records(context, method, struct)
+    spaces = {name: StoredSpace(name, stores.scope, stores.vector_store(name), records) for name in struct.spaces}
+    return IndexStorage.in_stores(context, struct, records, spaces)
+
+
+def make_builder(
+    builder_cls: type[Builder[Any, Any]],
+    stored_builder_cls: type[StoredBuilder[Any, Any]] | None,
+    method: str,
+    storage: IndexStorage,
+    resources: Resources,
+    config: Any,
+    keywords: Mapping[str, Any],
+) -> Builder[Any, Any]:
+    """The builder for a storage."""
+    if not storage.stored or stored_builder_cls is None:
+        return builder_cls(storage, resources, config, **keywords)
+    stores = find_stores(storage.context, method, storage.struct.uid)
+    return stored_builder_cls(storage, resources, config, stores=stores, **keywords)

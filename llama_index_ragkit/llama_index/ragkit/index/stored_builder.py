@@ -1,0 +1,76 @@
+"""`StoredBuilder`: a builder of a method whose index is served from stores."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.index.builder import Builder, Config, State
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.stored_terms import StoredChunkTerms
+from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.opening import CHUNKS
+from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
+
+__all__ = ["StoredBuilder"]
+
+
+class StoredBuilder(Builder[Config, State]):
+    """Derives and stores the data of a method in a database and in vector stores, and reads of it what one question
+    needs.
+
+    The state of such an index is empty: :meth:`load` reads nothing. :meth:`view` gives the state for one question, in
+    which the method searches as it does in that of an index in memory. Rows are written such that a write that was
+    killed may be repeated.
+
+    Parameters
+    ----------
+    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
+    stores : the database and the vector stores
+
+    Attributes
+    ----------
+    spaces : the vector spaces that are kept in stores
+    """
+
+    spaces: ClassVar[tuple[str, ...]] = (CHUNKS,)
+
+    def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
+        super().__init__(storage, resources, config)
+        self.stores = stores
+        self.terms = StoredChunkTerms(storage, stores.lexical)
+
+    @property
+    def chunk_terms(self) -> StoredChunkTerms:
+        """Keeps the words of the chunks in the database."""
+        return self.terms
+
+    @property
+    def chunks(self) -> StoredChunks:
+        """The chunks, by their vectors and by their words."""
+        return StoredChunks(self.storage.stored[CHUNKS], self.terms.lexical if self.keeps_terms else None)
+
+    def view(
+        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection
+    ) -> Steps[ViewContents[State]]:
+        """What a question is answered from.
+
+        Parameters
+        ----------
+        vector : of the question, shape (dimension,)
+        wanted : how many chunks will be shown
+        selection : which chunks count
+        """
+        near = yield from self.chunks.view(question, vector, wanted, selection)
+        state = yield from self.state_of(near, selection)
+        terms = self.terms.lexical if self.keeps_terms else None
+        return ViewContents(state, terms, {question: near.lexical}, selection.only)
+
+    @abstractmethod
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
+        """The state for a question, from the chunks near to it."""

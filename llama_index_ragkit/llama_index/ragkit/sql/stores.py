@@ -1,0 +1,93 @@
+"""`Stores`: the database and the vector stores of an index that is served from stores."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.simple import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from sqlalchemy import Engine
+
+from llama_index.ragkit.core_internals import docstore_tables
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.context import SQLStorageContext
+from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.graph_sources import GraphSources
+from llama_index.ragkit.sql.kv_store import SQLKVStore
+from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
+from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT
+
+__all__ = ["Stores", "find_stores"]
+
+_HOW = (
+    'serve_from="stores" needs a storage context whose records are in an SQL database and whose vectors are in vector '
+    "stores of yours: llama_index.ragkit.sql.storage_context(url, vector_stores=...)"
+)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """What one index is served from.
+
+    Attributes
+    ----------
+    engine : of the database
+    scope : names the index in tables and vector stores that it shares with others
+    vector_store : name of a space -> the store of its vectors
+    """
+
+    engine: Engine
+    scope: str
+    vector_store: Callable[[str], BasePydanticVectorStore]
+
+    def graph(self) -> GraphRows:
+        """The graph of the index."""
+        return GraphRows(self.engine, self.scope)
+
+    def sources(self) -> GraphSources:
+        """What each chunk has added to that graph."""
+        return GraphSources(self.engine, self.scope)
+
+    def lexical(self, vocabulary: Callable[[], Iterable[str]] = tuple) -> SQLLexicalIndex:
+        """The words of the index; see :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
+        return SQLLexicalIndex(self.engine, self.scope, vocabulary)
+
+    def drop(self) -> None:
+        """Delete the graph and the words of the index."""
+        for part in (self.graph(), self.sources(), self.lexical()):
+            part.drop()
+
+
+def find_stores(context: StorageContext, method: str, uid: str) -> Stores:
+    """The stores of an index in a storage context.
+
+    Parameters
+    ----------
+    uid : of the index
+
+    Raises
+    ------
+    ConfigurationError
+        If the context has no SQL database.
+    """
+    records = docstore_tables(context.docstore).kvstore
+    if not isinstance(records, SQLKVStore):
+        raise ConfigurationError(f"{_HOW}. The records of this one are in a {type(records).__name__}.")
+
+    def vector_store(space: str) -> BasePydanticVectorStore:
+        found = context.space_store(space) if isinstance(context, SQLStorageContext) else None
+        found = found or context.vector_stores.get(space) or _default(context, space)
+        if found is None:
+            raise ConfigurationError(
+                f"{_HOW}. This one has no vector store for {space!r}; it has "
+                f"{sorted(name for name in context.vector_stores if name != DEFAULT) or 'none'}."
+            )
+        return found
+
+    return Stores(records.engine, f"{records.tenant}/{method}_{uid}", vector_store)
+
+
+def _default(context: StorageContext, space: str) -> BasePydanticVectorStore | None:
+    """The store that the context was made with, which serves the chunks; core's own is not used."""
+    default = context.vector_stores.get(DEFAULT)
+    return default if space == CHUNKS and not isinstance(default, SimpleVectorStore) else None
