@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 from llama_index.ragkit import MatrixVectorStore, Records, Snapshot, SpaceRows, arun_steps, run_steps
 from llama_index.ragkit.sql import SQLLexicalIndex, storage_context
-from llama_index.ragkit.storage.stored_chunks import StoredChunks
 from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_chunks import StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.text.lexical_index import LexicalIndex

@@ -51,8 +51,8 @@ def describe_index(index: Any) -> ObjectDescription:
     """The documents, nodes and derived things of an index by name, its generation, models and other than default
     parameters.
 
-    Documents are those of nodes with text; those of an index that is served from stores are not counted. Numbers are those of the last complete write; `incomplete` is shown where
-    one ended early.
+    Documents are those of nodes with text, and are not counted where the index is served from stores. Numbers are those
+    of the last complete write; `incomplete` is shown where one ended early.
     """
     return ObjectDescription(type(index).__name__, dict(_index_parts(index)))
 

@@ -20,10 +20,10 @@ from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import field_defaults, field_names
 from llama_index.ragkit.index.query import Query, SearchOutcome, as_bundle, report_fallback
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
+from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.storage.derived_nodes import NodeFetch

@@ -199,7 +199,7 @@ class Commits:
             writer = (yield from read_commit(self._records)).get("writer")
             if writer is None or not _is_writing(writer):
                 return
-            yield from call(time.sleep, asyncio.sleep, _PAUSE)
+            yield from call(time.sleep, _asleep, _PAUSE)
 
     def recover(self) -> Steps[None]:
         """Take up the stored commit after a write that was abandoned, perhaps while it was committed."""
@@ -234,6 +234,10 @@ class Commits:
     def _store_struct(self) -> Steps[None]:
         store = self._context.index_store
         yield from call(store.add_index_struct, store.async_add_index_struct, self._struct)
+
+
+async def _asleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
 
 
 def may_be_writing(records: Records) -> Steps[bool]:
