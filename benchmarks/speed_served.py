@@ -13,7 +13,6 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -71,7 +70,9 @@ def node_of(node_id: str, passage: Passage) -> TextNode:
 
 def _nodes(total: int, first: int, last: int) -> tuple[list[TextNode], dict[str, Any]]:
     held = passages(total, first, last)
-    records = {i: {"entities": list(p.named), "triples": [list(fact) for fact in p.statements]} for i, p in held.items()}
+    records = {
+        i: {"entities": list(p.named), "triples": [list(fact) for fact in p.statements]} for i, p in held.items()
+    }
     return [node_of(*each) for each in held.items()], records
 
 
@@ -111,7 +112,9 @@ def _factory(kind: str, place: str) -> Any:
 
 
 def _context(kind: str, place: str) -> SQLStorageContext:
-    url = f"sqlite:///{place}/index.db" if kind == "sqlite" else f"{os.environ['PG_DSN']}?options=-csearch_path%3D{place}"
+    url = (
+        f"sqlite:///{place}/index.db" if kind == "sqlite" else f"{os.environ['PG_DSN']}?options=-csearch_path%3D{place}"
+    )
     return storage_context(url, _factory(kind, place))
 
 
@@ -162,7 +165,9 @@ def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
     resident = resident_mb()
     extra = passages(1_000, 7, 8)["p0000007"]
     words = node_of("one more", extra).get_content()
-    index.resources.extractor.add({words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}})
+    index.resources.extractor.add(
+        {words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}}
+    )
     inserts, deletes = Times(), Times()
     for number in range(5):
         inserts.run(partial(index.insert, Document(text=words, id_=f"one more {number}")))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Kind:
     on_server: bool = False
 
 
-KINDS = [
+PLACES = [
     Kind("sqlite", in_memory),
     Kind("sqlite-lancedb", lancedb),
     Kind("sqlite-milvus", milvus),
@@ -114,28 +114,20 @@ class Place:
         return storage_context(self.engine(), self.kind.factory(self.tag, self.folder), tenant=tenant)
 
 
-class _schema:
-    """A schema of its own in the database of PG_DSN."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> str:
-        self._run(f"CREATE SCHEMA {self.name}")
-        return f"{os.environ['PG_DSN']}?options=-csearch_path%3D{self.name}"
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._run(f"DROP SCHEMA {self.name} CASCADE")
-
-    def _run(self, statement: str) -> None:
-        server = make_engine(os.environ["PG_DSN"])
-        with writing(server) as connection:
-            connection.execute(text(statement))
-        server.dispose()
+@contextmanager
+def _schema(name: str) -> Iterator[str]:
+    """The URL of a schema of its own in the database of PG_DSN."""
+    server = make_engine(os.environ["PG_DSN"])
+    with writing(server) as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name}"
+    with writing(server) as connection:
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+    server.dispose()
 
 
 def everything_in(engine: Engine) -> str:
-    """All rows of the database as text, those of the graph decoded."""
+    """All rows of the database as text."""
     return "\n".join(_rows(engine))
 
 
@@ -150,6 +142,3 @@ def _rows(engine: Engine) -> Iterator[str]:
         for (name,) in connection.execute(text(names)).all():
             for row in connection.execute(text(f"SELECT * FROM {name}")):
                 yield f"{name} {tuple(row)}"
-
-
-PLACES = KINDS

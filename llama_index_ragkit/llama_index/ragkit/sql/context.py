@@ -50,7 +50,8 @@ class SQLStorageContext(StorageContext):
     def drop(self) -> int:
         """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
 
-        What its indexes have written to vector stores is deleted there; what core's own indexes have written is not. Indexes over the context must not be used afterwards.
+        What its indexes have written to vector stores is deleted there; what core's own indexes have written is not.
+        Indexes over the context must not be used afterwards.
 
         Raises
         ------
