@@ -15,7 +15,7 @@ from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["NOTHING", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+__all__ = ["Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
 
 _META = "meta"
 _COMMIT = "state"
@@ -53,9 +53,6 @@ class Unfinished:
         """Without those that were finished."""
         done, written = set(documents), set(nodes)
         return Unfinished([i for i in self.documents if i not in done], [i for i in self.nodes if i not in written])
-
-
-NOTHING = Unfinished()
 
 
 def read_commit(records: Records) -> Steps[Record]:
@@ -178,20 +175,12 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self._token)
 
-    def refresh(self) -> Steps[tuple[str, Unfinished]]:
-        """Take up what other processes have committed, for an index that is served from stores.
-
-        Returns
-        -------
-        The token of the last commit, and what writes have begun and not finished, which queries leave out.
-        """
-        found = yield from self._records.get_many(_META, [_COMMIT, _UNFINISHED])
-        stored, begun = found.get(_COMMIT, {"generation": 0}), Unfinished(**found.get(_UNFINISHED, {}))
-        token = stored.get("token", "")
-        if token != self._struct.token:
-            vars(self._struct).update(stored.get("struct", {}))
-            self._take_up(stored["generation"], token, begun)
-        return token, begun
+    def refresh(self) -> Steps[None]:
+        """Take up what other processes have committed, for an index that is served from stores."""
+        stored = yield from read_commit(self._records)
+        if stored["generation"] > self._struct.generation:
+            vars(self._struct).update(stored["struct"])
+            self._take_up(stored["generation"], stored["token"], (yield from _begun(self._records)))
 
     def wait(self) -> Steps[None]:
         """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""

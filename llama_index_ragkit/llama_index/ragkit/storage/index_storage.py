@@ -1,6 +1,7 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +30,9 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = ["IndexStorage"]
 
 
+Block = Callable[[], AbstractContextManager[None]]
+
+
 @dataclass(frozen=True)
 class IndexStorage:
     """Everything that one index stores.
@@ -43,6 +47,8 @@ class IndexStorage:
     spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
     external : the user's own vector store that chunks are written to as well, if there is one
     stored : the vector spaces of an index that is served from stores, which has no `spaces`
+    transaction : a block whose writes are all made or none, where the index is served from stores
+    snapshot_of_database : a block whose reads all see the same state, where the index is served from stores
     """
 
     context: StorageContext
@@ -53,6 +59,8 @@ class IndexStorage:
     spaces: dict[str, VectorSpace]
     external: ExternalVectorStore | None
     stored: dict[str, StoredSpace] = field(default_factory=dict)
+    transaction: Block = nullcontext
+    snapshot_of_database: Block = nullcontext
 
     @classmethod
     def create(
@@ -73,12 +81,18 @@ class IndexStorage:
 
     @classmethod
     def in_stores(
-        cls, context: StorageContext, struct: DerivedStruct, records: Records, stored: dict[str, StoredSpace]
+        cls,
+        context: StorageContext,
+        struct: DerivedStruct,
+        records: Records,
+        stored: dict[str, StoredSpace],
+        transaction: Block,
+        snapshot: Block,
     ) -> "IndexStorage":
         """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
         manifest = Manifest(records)
         commits = Commits(context, records, manifest, struct)
-        return cls(context, struct, records, manifest, commits, {}, None, stored)
+        return cls(context, struct, records, manifest, commits, {}, None, stored, transaction, snapshot)
 
     @classmethod
     def open(
@@ -130,6 +144,8 @@ class IndexStorage:
 
     def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """A write begins: documents and nodes count as unfinished until it is committed."""
+        for space in self.stored.values():
+            space.repeats = self.struct.building  # what an earlier write left is written again
         yield from self.commits.begin(documents, nodes)
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
@@ -145,6 +161,11 @@ class IndexStorage:
         for space in self.spaces.values():
             yield from space.reload()
         self._tag()
+
+    def settle(self) -> Steps[None]:
+        """Delete the vectors of rows that committed writes have removed, where the index is served from stores."""
+        for space in self.stored.values():
+            yield from space.settle()
 
     def _tag(self) -> None:
         for space in self.spaces.values():

@@ -1,9 +1,8 @@
 """`Selection`: which chunks count for a question that is answered from stores."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.vectors.filters import select
@@ -20,18 +19,15 @@ class Selection:
     ----------
     filters : on their metadata; None for no filter
     only : ids of the only ones that may count; None for all
-    hidden_documents, hidden : ids of documents and nodes that do not count, since a write is not finished with them
     """
 
     filters: MetadataFilters | None = None
     only: Sequence[str] | None = None
-    hidden_documents: Set[str] = frozenset()
-    hidden: Set[str] = frozenset()
 
     @property
     def is_whole(self) -> bool:
         """Whether all chunks count."""
-        return self.filters is None and self.only is None and not self.hidden_documents and not self.hidden
+        return self.filters is None and self.only is None
 
     def mask(self, rows: Snapshot) -> Mask:
         """Which rows count, shape (n,).
@@ -41,13 +37,7 @@ class Selection:
         ConfigurationError
             If a filter cannot be compared with the value of a row.
         """
-        shown = select(rows, self.filters, self.only)
-        if self.hidden_documents or self.hidden:
-            shown &= np.array(
-                [row.ref_doc_id not in self.hidden_documents and row.id not in self.hidden for row in rows.records],
-                np.bool_,
-            )
-        return shown
+        return select(rows, self.filters, self.only)
 
 
 EVERYTHING = Selection()
