@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-__all__ = ["insert", "integer_id", "parameters", "rows_as_table"]
+__all__ = ["insert", "integer_id", "parameters", "rows_as_table", "store"]
 
 _ROWS_AT_ONCE = 20_000
 
@@ -54,3 +54,34 @@ def insert(connection: Connection, table: str, columns: Mapping[str, str], rows:
     )
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         connection.execute(statement, parameters(connection, "new", columns, rows[start : start + _ROWS_AT_ONCE]))
+
+
+def store(
+    connection: Connection,
+    table: str,
+    columns: Mapping[str, str],
+    rows: Sequence[tuple[Any, ...]],
+    key: str,
+    update: str,
+) -> None:
+    """Insert rows, which may have binary columns; those whose primary key exists are updated.
+
+    Parameters
+    ----------
+    key : the columns of the primary key, separated by commas
+    update : the assignments, where `excluded` is the new row
+    """
+    names = ", ".join(columns)
+    conflict = f"ON CONFLICT ({key}) DO UPDATE SET {update}"
+    if connection.dialect.name == "sqlite":  # JSON has no binary values
+        values = ", ".join(f":{name}" for name in columns)
+        statement = text(f"INSERT INTO {table} ({names}) VALUES ({values}) {conflict}")
+    else:
+        given = rows_as_table(connection, "new", columns)
+        statement = text(f"INSERT INTO {table} ({names}) SELECT {names} FROM {given} {conflict}")
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows[start : start + _ROWS_AT_ONCE]
+        if connection.dialect.name == "sqlite":
+            connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in some])
+        else:
+            connection.execute(statement, parameters(connection, "new", columns, some))
