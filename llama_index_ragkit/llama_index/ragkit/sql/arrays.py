@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-__all__ = ["insert", "integer_id", "parameters", "rows_as_table", "store"]
+__all__ = ["integer_id", "parameters", "rows_as_table", "store"]
 
 _ROWS_AT_ONCE = 20_000
 
@@ -44,18 +44,6 @@ def parameters(
     return {f"{name}_{column}": [row[i] for row in rows] for i, column in enumerate(columns)}
 
 
-def insert(connection: Connection, table: str, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows in few statements; those whose primary key exists are left as they are."""
-    names = ", ".join(columns)
-    # Without WHERE, SQLite takes ON for a condition of a join.
-    statement = text(
-        f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows_as_table(connection, 'new', columns)} "
-        "WHERE true ON CONFLICT DO NOTHING"
-    )
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        connection.execute(statement, parameters(connection, "new", columns, rows[start : start + _ROWS_AT_ONCE]))
-
-
 def store(
     connection: Connection,
     table: str,
@@ -72,16 +60,12 @@ def store(
     update : the assignments, where `excluded` is the new row
     """
     names = ", ".join(columns)
-    conflict = f"ON CONFLICT ({key}) DO UPDATE SET {update}"
+    end = f"ON CONFLICT ({key}) DO UPDATE SET {update}"
     if connection.dialect.name == "sqlite":  # JSON has no binary values
-        values = ", ".join(f":{name}" for name in columns)
-        statement = text(f"INSERT INTO {table} ({names}) VALUES ({values}) {conflict}")
-    else:
-        given = rows_as_table(connection, "new", columns)
-        statement = text(f"INSERT INTO {table} ({names}) SELECT {names} FROM {given} {conflict}")
+        if rows:
+            marks = ", ".join("?" * len(columns))
+            connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks}) {end}", list(rows))
+        return
+    statement = text(f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows_as_table(connection, 'new', columns)} {end}")
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[start : start + _ROWS_AT_ONCE]
-        if connection.dialect.name == "sqlite":
-            connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in some])
-        else:
-            connection.execute(statement, parameters(connection, "new", columns, some))
+        connection.execute(statement, parameters(connection, "new", columns, rows[start : start + _ROWS_AT_ONCE]))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, text
 
-from llama_index.ragkit.sql.arrays import insert, integer_id, parameters, rows_as_table, store
+from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.sql.lexical_records import (
     Block,
     Postings,
@@ -101,7 +101,8 @@ class LexicalRows:
     def _store(self, table: str, rows: Iterable[tuple[Any, ...]], key: str, update: str) -> None:
         table = f"ragkit_lexical_{table}"
         # In the order of their keys, so that neighbours are written to the same pages.
-        given = sorted((self.space, *row) for row in rows)
+        space = self.space
+        given = sorted((space, *row) for row in rows)
         store(self.connection, table, LEXICAL_COLUMNS[table], given, key, update)
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ class LexicalRows:
             self._add(some, [texts[name] for name in some])
 
     def _add(self, ids: Sequence[str], texts: Sequence[Mapping[str, int]]) -> None:
-        hashes = {word: integer_id(word) for counts in texts for word in counts}
+        hashes = {word: integer_id(word) for word in dict.fromkeys(word for counts in texts for word in counts)}
         lengths = [sum(counts.values()) for counts in texts]
         numbers = self.size().next + np.arange(len(texts))
         postings = postings_of(texts, lengths, numbers, hashes)
@@ -206,8 +207,7 @@ class LexicalRows:
             for word, masks in zip(new, stem_masks(new), strict=True)
             for stem, languages in masks.items()
         ]
-        columns = LEXICAL_COLUMNS["ragkit_lexical_stems"]
-        insert(self.connection, "ragkit_lexical_stems", columns, sorted((self.space, *row) for row in rows))
+        self._store("stems", rows, "space, stem, word", "languages = excluded.languages")
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
