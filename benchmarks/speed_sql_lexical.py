@@ -1,8 +1,8 @@
 """Speed of BM25 in a database, beside the index in memory and SQLite's own full-text search (FTS5).
 
-Texts of 60 words are made up by Zipf's law, as are questions of 10; a question asks for 100 texts, and for the scores of
-100 others, as nearness does. `RAG_STORES_TEXTS` sets the numbers of texts, `RAG_STORES_PASSAGES` where it is not set;
-beyond `EMBEDDED` texts the index in memory and FTS5 are left out. PostgreSQL is measured where `PG_DSN` names a server.
+Texts of 60 words are made up by Zipf's law, as are questions of 10; a question asks for 100 texts, and for the scores
+of 100 others, as nearness does. `RAG_STORES_TEXTS` sets the numbers of texts, separated by commas. Beyond `EMBEDDED`
+texts the index in memory and FTS5 are left out. PostgreSQL is measured where `PG_DSN` names a server.
 """
 
 import os
@@ -31,6 +31,7 @@ AT_ONCE = 10_000  # texts written in one transaction
 WORDS, VOCABULARY = 60, 60_000
 QUESTIONS, QUESTION_WORDS = 100, 10
 LIMIT, ALSO = 100, 100
+FTS5 = "SELECT rowid, rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
 WRITES = 20  # texts that are written and deleted alone
 
 Texts = dict[str, Counter[str]]
@@ -38,7 +39,7 @@ Texts = dict[str, Counter[str]]
 
 def measurements() -> Iterator[dict[str, Any]]:
     """Each number of texts in turn."""
-    for total in os.environ.get("RAG_STORES_TEXTS", os.environ.get("RAG_STORES_PASSAGES", TEXTS)).split(","):
+    for total in os.environ.get("RAG_STORES_TEXTS", TEXTS).split(","):
         yield from _measured(int(total))
 
 
@@ -107,8 +108,7 @@ def _fts5(total: int, asked: Sequence[str]) -> dict[str, Any]:
         times = Times()
         for question in asked:
             query = " OR ".join(dict.fromkeys(question.split()))
-            select = "SELECT rowid, rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
-            times.run(lambda q=query: connection.execute(select, (q, LIMIT)).fetchall())  # type: ignore[misc]
+            times.run(lambda q=query: connection.execute(FTS5, (q, LIMIT)).fetchall())  # type: ignore[misc]
         connection.close()
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
     return {
@@ -166,8 +166,11 @@ def _size(engine: Engine) -> int:
         if engine.dialect.name == "sqlite":
             pages = connection.execute(text("PRAGMA page_count")).scalar_one()
             return int(pages) * int(connection.execute(text("PRAGMA page_size")).scalar_one())
-        statement = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'ragkit%'"
-        return int(connection.execute(text(f"{statement} AND pg_table_is_visible(oid)")).scalar_one())
+        statement = (
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
+            "WHERE relkind = 'r' AND relname LIKE 'ragkit%' AND pg_table_is_visible(oid)"
+        )
+        return int(connection.execute(text(statement)).scalar_one())
 
 
 def _answered(times: Times) -> dict[str, Any]:

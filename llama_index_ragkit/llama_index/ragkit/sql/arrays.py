@@ -66,6 +66,7 @@ def store(
             marks = ", ".join("?" * len(columns))
             connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks}) {end}", list(rows))
         return
-    statement = text(f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows_as_table(connection, 'new', columns)} {end}")
+    given = rows_as_table(connection, "new", columns)
+    statement = text(f"INSERT INTO {table} ({names}) SELECT {names} FROM {given} {end}")
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         connection.execute(statement, parameters(connection, "new", columns, rows[start : start + _ROWS_AT_ONCE]))

@@ -14,15 +14,15 @@ from llama_index.ragkit.text.lexical_index import question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
-_ANALYZED = 1000  # texts from which on PostgreSQL is told to take statistics, each time that they have doubled
+_ANALYZED = 1000  # texts from which on PostgreSQL takes statistics, whenever a write doubles them
 
 
 class SQLLexicalIndex:
     """Texts by their words, in an SQL database; see `llama_index.ragkit.sql.lexical_tables`.
 
-    Scores are those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex`, to the last bit, and the best texts
-    are exactly these. A question is stemmed in its own language, and finds all words with the same stems in that
-    language. It reads the postings of its rarer stems, and all words of the few texts that can be among the best
+    Scores are those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex`, to the last bit, and no text that
+    belongs to the best is missed. A question is stemmed in its own language, and finds all words with the same stems in
+    that language. It reads the postings of its rarer stems, and the words of the few texts that can be among the best
     (:mod:`llama_index.ragkit.sql.lexical_search`).
 
     Writes lock the index, so that those of several processes follow each other; a question reads one state.
@@ -31,7 +31,7 @@ class SQLLexicalIndex:
     ----------
     engine : of :func:`~llama_index.ragkit.sql.make_engine`
     name : of the index; indexes of different names never see each other's texts
-    vocabulary : not used any more; the stems of words are stored in every language when the words are written
+    vocabulary : not needed, since the stems of words are stored with them, in every language
     """
 
     def __init__(self, engine: Engine, name: str, vocabulary: Callable[[], Iterable[str]] | None = None) -> None:
@@ -52,7 +52,7 @@ class SQLLexicalIndex:
         ----------
         added : id -> how often the text has each term, see
             :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
-        languages : not used any more; questions in every language are prepared
+        languages : not needed, since the stems of words are stored in every language
         """
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:
@@ -72,7 +72,7 @@ class SQLLexicalIndex:
     ) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
-        Of more than a thousand texts that have the last of these scores, those that were written first are considered.
+        Of texts with the last of these scores, the thousand that were written first are considered.
 
         Parameters
         ----------

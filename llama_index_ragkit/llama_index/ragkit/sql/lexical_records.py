@@ -145,24 +145,23 @@ def blocks_of(postings: Postings, last: Sequence[Block] = ()) -> Iterator[Block]
     """
     last = [block for block in last if len(block.packed) < BLOCK * POSTING.itemsize]  # full ones stay as they are
     numbers, records = numbers_in(last)
-    sizes = [len(block.packed) // POSTING.itemsize for block in last]
-    word = np.concatenate([np.repeat(np.array([block.word for block in last], np.int64), sizes), postings.word])
+    owners = np.repeat(np.arange(len(last)), [len(block.packed) // POSTING.itemsize for block in last])
+    word = np.concatenate([np.array([block.word for block in last], np.int64)[owners], postings.word])
     text = np.concatenate([numbers, postings.text])
-    base = np.concatenate([np.repeat(np.array([block.first for block in last], np.int64), sizes), postings.text])
+    base = np.concatenate([np.array([block.first for block in last], np.int64)[owners], postings.text])
     times = np.concatenate([records["times"], postings.times])
     words = np.concatenate([records["words"], postings.words])
     order = np.lexsort((text, word))
-    word, base, span = word[order], base[order], text[order] // SPAN
-    place = np.arange(len(order))
-    new = np.r_[True, (word[1:] != word[:-1]) | (span[1:] != span[:-1])] if len(order) else np.empty(0, np.bool_)
-    place -= np.maximum.accumulate(np.where(new, place, 0))
+    word, text, base = word[order], text[order], base[order]
+    group = np.flatnonzero(_new(word, text // SPAN))
+    place = np.arange(len(order)) - np.repeat(group, np.diff(group, append=len(order)))
     starts = np.flatnonzero(place % BLOCK == 0)
-    ends = np.r_[starts[1:], len(order)]
-    offset = text[order] - np.repeat(base[starts], ends - starts)
+    sizes = np.diff(starts, append=len(order))
+    offset = text - np.repeat(base[starts], sizes)
     packed = _packed(POSTING, offset=offset, times=times[order], words=words[order])
-    size = POSTING.itemsize
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield Block(int(word[start]), int(base[start]), bytes(packed[start * size : end * size]))
+    for start, count in zip(starts.tolist(), sizes.tolist(), strict=True):
+        part = packed[start * POSTING.itemsize : (start + count) * POSTING.itemsize]
+        yield Block(int(word[start]), int(base[start]), bytes(part))
 
 
 def without(block: Block, texts: Ints) -> Block:
@@ -196,16 +195,24 @@ def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, 
     text, stem, languages = np.repeat(texts, sizes), table.stem[rows], table.languages[rows]
     order = np.lexsort((stem, text))
     text, stem, languages = text[order], stem[order], languages[order]
-    same = np.r_[False, (text[1:] == text[:-1]) & (stem[1:] == stem[:-1])] if len(order) else np.empty(0, np.bool_)
+    same = ~_new(text, stem)
+    paired = same.copy()
+    paired[:-1] |= same[1:]
     found: dict[tuple[int, int], int] = {}
     seen = 0
-    paired = same | np.r_[same[1:], False] if len(order) else same
     for again, key, mask in zip(same[paired].tolist(), stem[paired].tolist(), languages[paired].tolist(), strict=True):
         both = seen & mask if again else 0
         seen = seen | mask if again else mask
         if both:
             found[key, both] = found.get((key, both), 0) + 1
     return found
+
+
+def _new(*columns: Ints) -> NDArray[np.bool_]:
+    """Which rows of sorted columns differ from those before."""
+    new = np.ones(len(columns[0]), np.bool_)
+    new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return new
 
 
 def _packed(kind: np.dtype[np.void], **columns: NDArray[np.int64]) -> memoryview:

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Row, text
 from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.sql.lexical_records import (
     Block,
-    Postings,
     StemTable,
     blocks_of,
     packed_terms,
@@ -135,7 +134,8 @@ class LexicalRows:
         table = self._stem_table(np.unique(words).tolist())
         self._remove_postings(words, texts)
         self._for_all(
-            [row[0] for row in found], f"DELETE FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}"
+            [row[0] for row in found],
+            f"DELETE FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}",
         )
         self._count(words, shared_stems(texts, words, table), -1)
         self._grow(-len(found), -sum(row[1] for row in found))
@@ -211,8 +211,8 @@ class LexicalRows:
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
-        statement = f"SELECT stem, word, languages FROM ragkit_lexical_stems WHERE space = :space AND {self._among('word')}"
-        return _table(_rows(self._for(words, statement)))
+        statement = "SELECT stem, word, languages FROM ragkit_lexical_stems WHERE space = :space AND "
+        return _table(_rows(self._for(words, statement + self._among("word"))))
 
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
         """Count the texts with words and with several words of a stem; what no text has any more is removed."""
@@ -231,15 +231,14 @@ class LexicalRows:
         )
         if sign < 0:
             here = "space = :space AND texts = 0 AND"
-            words_there = "SELECT 1 FROM ragkit_lexical_words w WHERE w.space = :space AND w.word = ragkit_lexical_stems.word"
             self._for_all(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
             self._for_all(
                 {stem for stem, _ in shared}, f"DELETE FROM ragkit_lexical_shared WHERE {here} {self._among('stem')}"
             )
             self._for_all(
                 keys.tolist(),
-                f"DELETE FROM ragkit_lexical_stems WHERE space = :space AND {self._among('word')} "
-                f"AND NOT EXISTS ({words_there})",
+                f"DELETE FROM ragkit_lexical_stems WHERE space = :space AND {self._among('word')} AND word NOT IN "
+                f"(SELECT word FROM ragkit_lexical_words WHERE space = :space AND {self._among('word')})",
             )
 
     def _grow(self, texts: int, words: int, numbers: int = 0) -> None:
@@ -293,7 +292,8 @@ class LexicalRows:
             "SELECT word, first, packed FROM ragkit_lexical_postings "
             f"WHERE space = :space AND {self._among('word')} AND first >= :first AND first < :end"
         )
-        return [Block(word, at, bytes(packed)) for word, at, packed in self._for(words, statement, first=first, end=end)]
+        found = self._for(words, statement, first=first, end=end)
+        return [Block(word, at, bytes(packed)) for word, at, packed in found]
 
     def texts(self, keys: Sequence[int], stems: Sequence[AskedStem], column: str = "text") -> StoredTexts:
         """Those texts that are there, and how often they have stems.
@@ -307,9 +307,7 @@ class LexicalRows:
         words = np.array(sorted(place_of), np.int64)
         places = np.array([place_of[word] for word in words.tolist()], np.int64)
         parts = [StoredTexts([], np.empty(0, np.int64), np.empty((0, len(stems))))]
-        statement = (
-            f"SELECT id, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among(column)}"
-        )
+        statement = f"SELECT id, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among(column)}"
         for some in _parts(keys, _KEYS_AT_ONCE):
             found = list(self._for(some, statement))
             rows, terms = terms_in([bytes(row[2]) for row in found])

@@ -1,11 +1,13 @@
 """The best texts of a lexical index in a database, by the postings of few stems and the words of few texts.
 
-The postings of stems are read from the rarest stem on. What the other stems can still add to a score is bounded by the
-sum of their weights, times k1 + 1. Once the scores of enough texts are beyond that, no further text can be among the
-best, and those of the texts found that still can are read with all their words. This is MaxScore (Turtle and Flood,
-1995, Query Evaluation: Strategies and Optimizations, Information Processing & Management 31(6)), with two additions: the
-words of a text are read instead of the postings of a common stem, and a further stem is read also when that leaves so
-many fewer texts that it saves time. The result is exact.
+The postings of stems are read from the rarest stem on. What the stems that are left can add to a score is bounded by
+the sum of their weights, times k1 + 1. Once the scores of enough texts are beyond that bound, no further text can be
+among the best, and of the texts found, those that still can be are read with all their words. This is MaxScore (Turtle
+and Flood, 1995, Query Evaluation: Strategies and Optimizations, Information Processing & Management 31(6)) with two
+deviations: common stems are looked up in the words of a text instead of their postings, and the postings of a further
+stem are read where that leaves so many fewer texts to be read that it saves time. The result is exact.
+
+Memory is bounded by the postings of a span of texts, however many there are.
 """
 
 from collections import deque
@@ -25,7 +27,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TIED = 1000
-"""Of more texts than that with the same score, at the end of the best, those that were written first are taken."""
+"""Texts beyond the best that are considered because they may have the score of the last of these."""
 
 _POSTINGS_A_TEXT = 100  # postings that are read in the time that it takes to read a text
 _AT_ONCE = 1 << 15  # postings of stems that are read together
@@ -174,13 +176,13 @@ def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) ->
     found: dict[str, float] = {}
     done, worst = 0, 0.0
     while done < len(order):
-        left = bounds[order[done:]]
         if len(found) >= asked.limit:
             worst = float(np.partition(list(found.values()), -asked.limit)[-asked.limit])
-            if done >= asked.limit + TIED and left[0] <= worst * (1 + _ROUNDING):
-                break
+        left = bounds[order[done:]]
         size = min(np.count_nonzero(left >= worst * (1 - _ROUNDING)), max(_FEWEST, asked.limit, done))
-        if not size:
+        if left[0] <= worst * (1 + _ROUNDING):  # the others can only have the same score
+            size = min(size, asked.limit + TIED - done)
+        if size <= 0:
             break
         texts = rows.texts(numbers[order[done : done + size]].tolist(), asked.stems)
         found.update(zip(texts.ids, text_scores(texts, asked.weights, asked.mean).tolist(), strict=True))
