@@ -11,8 +11,8 @@ from llama_index.ragkit.sql.lexical_records import (
     Postings,
     StemTable,
     blocks_of,
-    numbers_in,
     packed_terms,
+    postings_in,
     postings_of,
     shared_stems,
     terms_in,
@@ -30,16 +30,20 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def postings(pairs: list[tuple[int, int]]) -> Postings:
     """Postings of (word, text); times and lengths follow from these."""
-    table = np.array(pairs, np.int64).reshape(-1, 2)
+    table = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     return Postings(table[:, 0], table[:, 1], table.sum(1) % 7 + 1, table[:, 1] % 5 + 10)
+
+
+def numbers_of(block: Block) -> list[int]:
+    return [block.first // SPAN * SPAN + row for row in postings_in([block])["row"].tolist()]
 
 
 def held(blocks: list[Block]) -> dict[int, list[tuple[int, int, int]]]:
     """word -> (text, times, words) of each posting."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for block in blocks:
-        numbers, records = numbers_in([block])
-        rows = zip(numbers.tolist(), records["times"].tolist(), records["words"].tolist(), strict=True)
+        records = postings_in([block])
+        rows = zip(numbers_of(block), records["times"].tolist(), records["words"].tolist(), strict=True)
         found.setdefault(block.word, []).extend(rows)
     return found
 
@@ -61,25 +65,25 @@ def test_blocks_hold_what_was_added_and_not_removed(
     stored: dict[tuple[int, int], Block] = {}
     for part in (sorted(p for p in pairs if p[1] < border), [p for p in pairs if p[1] >= border]):
         last = {block.word: block for _, block in sorted(stored.items())}
-        stored.update({block[:2]: block for block in blocks_of(postings(part), list(last.values()))})
+        stored.update({block[:2]: block for block in blocks_of(postings(part), last)})
     for block in stored.values():
-        numbers, _ = numbers_in([block])
-        assert len(numbers) <= SIZE
-        assert block.first <= numbers[0]
-        assert len(set((numbers // SPAN).tolist()) | {block.first // SPAN}) == 1
+        numbers = numbers_of(block)
+        assert 1 <= len(numbers) <= SIZE
+        assert numbers == sorted(numbers)
+        assert block.first == numbers[0]
     in_order = [block for _, block in sorted(stored.items())]
     assert held(in_order) == expected(pairs)
     left = []
     for block in in_order:
-        texts = [text for text in numbers_in([block])[0].tolist() if (block.word, text) in gone]
+        texts = [text for text in numbers_of(block) if (block.word, text) in gone]
         left.append(without(block, np.array(texts, np.int64)))
     assert {word: rows for word, rows in held(left).items() if rows} == expected(pairs - gone)
 
 
 def test_a_full_block_is_not_written_again() -> None:
-    full, open_block = blocks_of(postings([(1, text) for text in range(SIZE + 1)]))
-    assert not list(blocks_of(postings([]), [full]))
-    (grown,) = blocks_of(postings([(1, SIZE + 1)]), [open_block])
+    full, open_block = blocks_of(postings([(1, text) for text in range(SIZE + 1)]), {})
+    assert [block.first for block in blocks_of(postings([(1, SIZE)]), {1: full})] == [SIZE]
+    (grown,) = blocks_of(postings([(1, SIZE + 1)]), {1: open_block})
     assert grown[:2] == open_block[:2]
 
 

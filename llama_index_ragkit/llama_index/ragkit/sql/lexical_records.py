@@ -22,8 +22,8 @@ __all__ = [
     "Postings",
     "StemTable",
     "blocks_of",
-    "numbers_in",
     "packed_terms",
+    "postings_in",
     "postings_of",
     "shared_stems",
     "terms_in",
@@ -38,8 +38,10 @@ BLOCK = 384
 SPAN = 1 << 20
 """Texts whose scores are added up at once."""
 
-POSTING = np.dtype([("offset", "<u4"), ("times", "<u2"), ("words", "<u4")])
-"""A text that has a word: its number less that of the block, how often it has it, the number of its words; 10 bytes."""
+POSTING = np.dtype([("row", "<u4"), ("times", "<u2"), ("words", "<u4")])
+"""A text that has a word: its number modulo `SPAN`, how often it has the word, the number of its words; 10 bytes."""
+
+_BYTES = POSTING.itemsize
 
 TERM = np.dtype([("word", "<i8"), ("times", "<u2")])
 """A word that a text has, and how often."""
@@ -51,7 +53,7 @@ class Block(NamedTuple):
     Attributes
     ----------
     word : its hash
-    first : the number that the offsets are counted from, at most that of its first text
+    first : the number of the text that was the first when the block was made
     packed : of type `POSTING`, ascending
     """
 
@@ -61,7 +63,7 @@ class Block(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """Postings in any order, one row each; all arrays of shape (m,).
+    """Postings, one row each; all arrays of shape (m,).
 
     Attributes
     ----------
@@ -72,8 +74,18 @@ class Postings(NamedTuple):
 
     word: Ints
     text: Ints
-    times: NDArray[np.int64]
-    words: NDArray[np.int64]
+    times: Ints
+    words: Ints
+
+    def by_word(self) -> "Postings":
+        """Sorted by word; they have to be in the order of texts."""
+        order = np.argsort(self.word, kind="stable")
+        return Postings(*(column[order] for column in self))
+
+    def of_words(self, first: int, last: int) -> "Postings":
+        """Those of the words from `first` to `last`, if they are sorted by word."""
+        start, end = np.searchsorted(self.word, first, "left"), np.searchsorted(self.word, last, "right")
+        return Postings(*(column[start:end] for column in self))
 
 
 class StemTable(NamedTuple):
@@ -129,39 +141,31 @@ def terms_in(packed: Sequence[bytes]) -> tuple[Ints, NDArray[np.void]]:
     return np.repeat(np.arange(len(packed)), sizes), np.frombuffer(b"".join(packed), TERM)
 
 
-def numbers_in(blocks: Sequence[Block]) -> tuple[Ints, NDArray[np.void]]:
-    """The numbers of the texts in blocks, one block after the other, and their postings."""
-    sizes = [len(block.packed) // POSTING.itemsize for block in blocks]
-    records = np.frombuffer(b"".join([block.packed for block in blocks]), POSTING)
-    return np.repeat(np.array([block.first for block in blocks], np.int64), sizes) + records["offset"], records
+def postings_in(blocks: Sequence[Block]) -> NDArray[np.void]:
+    """The postings in blocks, of type `POSTING`, one block after the other."""
+    return np.frombuffer(b"".join([block.packed for block in blocks]), POSTING)
 
 
-def blocks_of(postings: Postings, last: Sequence[Block] = ()) -> Iterator[Block]:
+def blocks_of(postings: Postings, last: Mapping[int, Block]) -> Iterator[Block]:
     """Blocks of postings, where the last blocks of words are filled up first.
 
     Parameters
     ----------
-    last : at most one for each word, with numbers below those of the postings
+    postings : sorted by word and text
+    last : word -> its last block, if it has one, with numbers below those of the postings
     """
-    last = [block for block in last if len(block.packed) < BLOCK * POSTING.itemsize]  # full ones stay as they are
-    numbers, records = numbers_in(last)
-    owners = np.repeat(np.arange(len(last)), [len(block.packed) // POSTING.itemsize for block in last])
-    word = np.concatenate([np.array([block.word for block in last], np.int64)[owners], postings.word])
-    text = np.concatenate([numbers, postings.text])
-    base = np.concatenate([np.array([block.first for block in last], np.int64)[owners], postings.text])
-    times = np.concatenate([records["times"], postings.times])
-    words = np.concatenate([records["words"], postings.words])
-    order = np.lexsort((text, word))
-    word, text, base = word[order], text[order], base[order]
-    group = np.flatnonzero(_new(word, text // SPAN))
-    place = np.arange(len(order)) - np.repeat(group, np.diff(group, append=len(order)))
-    starts = np.flatnonzero(place % BLOCK == 0)
-    sizes = np.diff(starts, append=len(order))
-    offset = text - np.repeat(base[starts], sizes)
-    packed = _packed(POSTING, offset=offset, times=times[order], words=words[order])
-    for start, count in zip(starts.tolist(), sizes.tolist(), strict=True):
-        part = packed[start * POSTING.itemsize : (start + count) * POSTING.itemsize]
-        yield Block(int(word[start]), int(base[start]), bytes(part))
+    packed = _packed(POSTING, row=postings.text % SPAN, times=postings.times, words=postings.words)
+    starts = np.flatnonzero(_new(postings.word, postings.text // SPAN))
+    firsts = zip(postings.word[starts].tolist(), postings.text[starts].tolist(), strict=True)
+    ends = np.append(starts[1:], len(postings.word)).tolist()
+    for (word, first), start, end in zip(firsts, starts.tolist(), ends, strict=False):
+        block = last.get(word)
+        if block is None or block.first // SPAN != first // SPAN or len(block.packed) >= _BYTES * BLOCK:
+            block = Block(word, first, b"")
+        cut = start + BLOCK - len(block.packed) // _BYTES
+        yield block._replace(packed=block.packed + packed[start * _BYTES : min(cut, end) * _BYTES])
+        for at in range(cut, end, BLOCK):
+            yield Block(word, int(postings.text[at]), bytes(packed[at * _BYTES : min(at + BLOCK, end) * _BYTES]))
 
 
 def without(block: Block, texts: Ints) -> Block:
@@ -171,9 +175,8 @@ def without(block: Block, texts: Ints) -> Block:
     ----------
     texts : numbers of texts in the block
     """
-    records = np.frombuffer(block.packed, POSTING)
-    left = np.delete(records, np.searchsorted(records["offset"], texts - block.first))
-    return block._replace(packed=left.tobytes())
+    records = postings_in([block])
+    return block._replace(packed=np.delete(records, np.searchsorted(records["row"], texts % SPAN)).tobytes())
 
 
 def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, int], int]:

@@ -191,8 +191,10 @@ class LexicalRows:
         packed = packed_terms(postings, numbers)
         rows = zip(numbers.tolist(), map(integer_id, ids), ids, lengths, packed, strict=True)
         self._store("texts", rows, "space, text", "packed = excluded.packed")
-        last = self._located((word, _MOST) for word in hashes.values())
-        self._store_blocks(blocks_of(postings, [block for _, block in last]))
+        by_word = postings.by_word()
+        for some in _parts(sorted(hashes.values()), _KEYS_AT_ONCE):
+            last = {block.word: block for _, block in self._located((word, _MOST) for word in some)}
+            self._store_blocks(blocks_of(by_word.of_words(some[0], some[-1]), last))
         table = self._with_stems(hashes)
         self._count(postings.word, shared_stems(postings.text, postings.word, table), 1)
         self._grow(len(texts), sum(lengths), len(texts))

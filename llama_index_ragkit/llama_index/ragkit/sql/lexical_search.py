@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.sql.lexical_records import SPAN, Block, numbers_in
+from llama_index.ragkit.sql.lexical_records import SPAN, Block, postings_in
 from llama_index.ragkit.sql.lexical_rows import AskedStem, LexicalRows, StoredTexts
 from llama_index.ragkit.text.lexical_index import BM25_K1, stem_scores
 
@@ -87,7 +87,7 @@ class _Span:
 
     Attributes
     ----------
-    first, size : numbers from `first` to `first + size`
+    first, size : numbers from `first`, a multiple of `SPAN`, to `first + size`
     lowest : what the scores of the best texts, at most `limit`, are at least; in this span and those before
     threshold : the lowest of these, or 0 as long as they are fewer
     """
@@ -100,8 +100,8 @@ class _Span:
 
     def add(self, place: int, blocks: Sequence[Block]) -> None:
         """Add the scores by a stem, from all blocks of its words in the span."""
-        numbers, records = numbers_in(blocks)
-        rows, words = numbers - self.first, records["words"].astype(np.float32)
+        records = postings_in(blocks)
+        rows, words = records["row"].astype(np.int64), records["words"].astype(np.float32)
         times = records["times"].astype(np.float64)
         if len(self._asked.stems[place].words) > 1:
             np.add.at(self._times, rows, times)
