@@ -72,7 +72,7 @@ class SQLLexicalIndex:
     ) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
-        Of texts with the last of these scores, the thousand that were written first are considered.
+        Of texts with the last of these scores, at least the thousand that were written first are considered.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Ints = NDArray[np.int64]
 
 _KEYS = {"id": "bigint"}
-_PAIRS = {"word": "bigint", "text": "bigint"}
+_PAIRS = {"word": "bigint", "number": "bigint"}
 _TEXTS_AT_ONCE = 10_000  # texts whose postings are in memory at once while they are written
 _KEYS_AT_ONCE = 4_000
 _MOST = int(np.iinfo(np.int64).max)
@@ -141,35 +141,40 @@ class LexicalRows:
         self._grow(-len(found), -sum(row[1] for row in found))
 
     def _remove_postings(self, words: Ints, texts: Ints) -> None:
-        gone: dict[Block, list[int]] = {}
-        pairs = zip(words.tolist(), texts.tolist(), strict=True)
-        for number, block in self._located(pairs):
-            gone.setdefault(block, []).append(number)
-        left = [without(block, np.array(numbers, np.int64)) for block, numbers in gone.items()]
-        self._store_blocks(block for block in left if block.packed)
-        empty = parameters(self.connection, "keys", _PAIRS, [block[:2] for block in left if not block.packed])
-        self._run(
-            "DELETE FROM ragkit_lexical_postings WHERE space = :space AND (word, first) IN "
-            f"(SELECT word, text FROM {rows_as_table(self.connection, 'keys', _PAIRS)})",
-            **empty,
-        )
-
-    def _located(self, pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, Block]]:
-        """The blocks that (word, number of a text) belong to: each number with its block, if the word has one."""
-        given = rows_as_table(self.connection, "pairs", _PAIRS)
-        for some in _parts(pairs, _KEYS_AT_ONCE):
-            # SQLite joins in this order only if it is told to by CROSS JOIN.
-            rows = self._run(
-                f"""SELECT located.text, p.word, p.first, p.packed FROM
-                    (SELECT pairs.word AS word, pairs.text AS text, (SELECT max(q.first) FROM ragkit_lexical_postings q
-                        WHERE q.space = :space AND q.word = pairs.word AND q.first <= pairs.text) AS first
-                    FROM {given}) AS located
-                    CROSS JOIN ragkit_lexical_postings p
-                    WHERE p.space = :space AND p.word = located.word AND p.first = located.first""",
-                **parameters(self.connection, "pairs", _PAIRS, some),
+        for some in _parts(sorted(zip(words.tolist(), texts.tolist(), strict=True)), _KEYS_AT_ONCE):
+            gone: dict[tuple[int, int], list[int]] = {}
+            for (_, number), key in self._located(some).items():
+                gone.setdefault(key, []).append(number)
+            left = [without(block, np.array(gone[block[:2]], np.int64)) for block in self._blocks_at(gone)]
+            self._store_blocks(block for block in left if block.packed)
+            self._run(
+                "DELETE FROM ragkit_lexical_postings WHERE space = :space AND (word, first) IN "
+                f"(SELECT word, number FROM {rows_as_table(self.connection, 'pairs', _PAIRS)})",
+                **parameters(self.connection, "pairs", _PAIRS, [block[:2] for block in left if not block.packed]),
             )
-            for number, word, first, packed in rows:
-                yield number, Block(word, first, bytes(packed))
+
+    def _located(self, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+        """The blocks of words where the postings of texts are, or belong: (word, number of the text) -> (word, first).
+
+        Words that have no block up to there are left out.
+        """
+        rows = self._run(
+            "SELECT pairs.word, pairs.number, (SELECT max(p.first) FROM ragkit_lexical_postings p "
+            "WHERE p.space = :space AND p.word = pairs.word AND p.first <= pairs.number) "
+            f"FROM {rows_as_table(self.connection, 'pairs', _PAIRS)}",
+            **parameters(self.connection, "pairs", _PAIRS, pairs),
+        )
+        return {(word, number): (word, first) for word, number, first in rows if first is not None}
+
+    def _blocks_at(self, keys: Iterable[tuple[int, int]]) -> Iterator[Block]:
+        # SQLite joins in this order only if it is told to by CROSS JOIN.
+        rows = self._run(
+            f"SELECT p.word, p.first, p.packed FROM {rows_as_table(self.connection, 'pairs', _PAIRS)} "
+            "CROSS JOIN ragkit_lexical_postings p WHERE p.space = :space AND p.word = pairs.word "
+            "AND p.first = pairs.number",
+            **parameters(self.connection, "pairs", _PAIRS, list(keys)),
+        )
+        return (Block(word, first, bytes(packed)) for word, first, packed in rows)
 
     def _store_blocks(self, blocks: Iterable[Block]) -> None:
         self._store("postings", blocks, "space, word, first", "packed = excluded.packed")
@@ -193,8 +198,9 @@ class LexicalRows:
         self._store("texts", rows, "space, text", "packed = excluded.packed")
         by_word = postings.by_word()
         for some in _parts(sorted(hashes.values()), _KEYS_AT_ONCE):
-            last = {block.word: block for _, block in self._located((word, _MOST) for word in some)}
-            self._store_blocks(blocks_of(by_word.of_words(some[0], some[-1]), last))
+            last = self._blocks_at(self._located([(word, _MOST) for word in some]).values())
+            new = by_word.of_words(some[0], some[-1])
+            self._store_blocks(blocks_of(new, {block.word: block for block in last}))
         table = self._with_stems(hashes)
         self._count(postings.word, shared_stems(postings.text, postings.word, table), 1)
         self._grow(len(texts), sum(lengths), len(texts))
