@@ -107,9 +107,10 @@ class _Span:
             np.add.at(self._times, rows, times)
             times = self._times[rows]
             self._times[rows] = 0.0
-        # A text with several words of the stem is in `rows` as often, with the same sum, which NumPy adds once.
-        self._scores[rows] += stem_scores(self._asked.weights[place], times, words, self._asked.mean)
-        self._settle(rows[self._scores[rows] > self.threshold])
+        # A text with several words of the stem is in `rows` as often, with the same sum each time.
+        scores = self._scores[rows] + stem_scores(self._asked.weights[place], times, words, self._asked.mean)
+        self._scores[rows] = scores
+        self._settle(rows[scores > self.threshold])
 
     def _settle(self, rows: Ints) -> None:
         """Find the best texts among those before and those whose scores grew."""
