@@ -79,8 +79,8 @@ def _in_memory(total: int, asked: Sequence[str], best: list[dict[str, float]]) -
     ids = [name for block in index.ids for name in block]
     for question in asked:
         scores = times.run(lambda q=question: np.concatenate(index.scores(q)))  # type: ignore[misc]
-        order = np.argsort(-scores, kind="stable")[: 10 * LIMIT].tolist()
-        best.append({ids[row]: float(scores[row]) for row in order})
+        order = np.argsort(-scores, kind="stable")[:LIMIT].tolist()
+        best.append({ids[row]: float(scores[row]) for row in order if scores[row]})
     yield {
         "name": f"BM25 of {total} texts in memory",
         "write_ms_a_thousand": _ms(sum(writing.wall_s) / total * 1000),
