@@ -79,7 +79,7 @@ class MemorySearchConfig:
     """
 
     mode: Mode = "argmax"
-    question_weight: float = 0.5
+    question_weight: float = 0.6
     hub_penalty: float = 0.2
     blend: float | None = None
     edge_weight: float = 0.2

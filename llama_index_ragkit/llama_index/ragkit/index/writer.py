@@ -73,7 +73,7 @@ class IndexWriter(Generic[State]):
         self._method = method
         self._lock = WriterLock()
         self._model_checked = False
-        self._terms = ChunkTerms(storage)
+        self._terms = ChunkTerms(storage, builder.lexical_source, builder.lexical_text)
         self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
         self.last_query: LastQuery | None = None
@@ -511,7 +511,7 @@ class IndexWriter(Generic[State]):
         try:
             lexical = self._contents.lexical
             if self._builder.keeps_terms:  # before the builder, which may call models
-                lexical = yield from self._terms.changed(lexical, change.removed, change.added)
+                lexical = yield from self._terms.changed(lexical, change.removed, change.added, change.records)
             state = yield from self._builder.apply(self._contents.state, change)
             self._contents = IndexContents(state, lexical)
         except Exception as error:
