@@ -123,5 +123,5 @@ PAPER_RANKING: Mapping[str, Any] = MappingProxyType(
 """Parameters of the paper's ranking, the defaults for an index with `paper=True`."""
 
 _OUR_RANKING: Mapping[str, Any] = MappingProxyType(
-    {"blend": None, "summary_margin": 0.6, "keep_covered": False, "lexical_weight": LEXICAL_WEIGHT}
+    {"blend": None, "summary_margin": 1.0, "keep_covered": False, "lexical_weight": LEXICAL_WEIGHT}
 )

@@ -72,7 +72,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     edge_weight : in [0, 1], in a best-first search the weight of edges relative to the score [0.2]
     max_summaries : largest number of themes in a result; None for no limit, 0 for none [None]
     summary_margin : at least 0, by how many standard deviations the score of a theme must exceed that of a chunk to
-        rank above it [0.6; for an index with `paper=True` 0]
+        rank above it [1.0; for an index with `paper=True` 0]
     keep_covered : whether a theme is kept if one of its members ranks higher [False; for an index with `paper=True`
         True]
     lexical_weight : in [0, 1], weight of BM25 in the score of a chunk, by its words and those of its questions; the
