@@ -1,6 +1,7 @@
 """A chunk is found by the words of its questions, for as long as it has them."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -24,7 +25,7 @@ class OtherWords(NodeExtractor):
     """Asks of a node in words that it does not have; of those in `failing` it fails."""
 
     needs_llm: ClassVar[bool] = False
-    failing: list[str] = []
+    failing: Sequence[str] = ()
 
     @property
     def fingerprint(self) -> dict[str, str]:
@@ -118,7 +119,9 @@ def test_questions_that_failed_are_words_once_they_are_asked():
 
 
 def test_a_changed_document_loses_the_words_of_its_old_questions():
-    index = GEMRAGIndex.from_documents([Document(text="red silk", id_="a"), Document(text="white wool", id_="b")], **PARTS)
+    index = GEMRAGIndex.from_documents(
+        [Document(text="red silk", id_="a"), Document(text="white wool", id_="b")], **PARTS
+    )
     assert lexical(index, "unsilk")
     assert not lexical(index, "unlinen")
     assert index.refresh_ref_docs([Document(text="red linen", id_="a")]) == [True]

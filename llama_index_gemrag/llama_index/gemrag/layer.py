@@ -12,7 +12,7 @@ from llama_index.gemrag.graph.memory_graph import BLOCK, question_means, unit_ro
 from llama_index.gemrag.graph.similarity import NodeCosines, Rule
 from llama_index.ragkit.vectors.kernels import cosines, pair_cosines
 from llama_index.ragkit.vectors.question_scores import question_cosines
-from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["OWNER_KEY", "TEXT_KEY", "Centre", "Layer", "Match"]
 

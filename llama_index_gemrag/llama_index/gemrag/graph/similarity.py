@@ -11,8 +11,8 @@ compared with questions and texts with texts: questions are short and often near
 nothing about one of them. A chunk without questions stands among the others' questions by its text. h is the node's
 degree in the memory graph divided by the number of nodes: a hub is near to every question, so its similarity to the
 prompt is less informative (hubness: Radovanovic et al., JMLR 11, 2010). The first eigenvector represents the same
-effect, and D^-1/2 removes it from the graph. Shifting or stretching all cosines changes no score. None of this is in the
-paper.
+effect, and D^-1/2 removes it from the graph. Shifting or stretching all cosines changes no score. None of this is in
+the paper.
 
 The paper (section III.B, "Text Embeddings", and Algorithm 1) has
 

@@ -3,8 +3,8 @@
     chunk    (1 - w) * dense + w * z(BM25)
     theme    dense - margin, by the means and deviations of chunks
 
-with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z a
-score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
+with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
+a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
 its text and of its questions, as if they had been appended to it (Nogueira et al., Document Expansion by Query
 Prediction, 2019, arXiv 1904.08375). Shifting or stretching all cosines of an embedding model changes no ranking. Themes
 have no BM25 score: an index of words holds the chunks, whose words a theme repeats.

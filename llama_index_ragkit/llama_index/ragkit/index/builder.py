@@ -50,8 +50,8 @@ class Builder(ABC, Generic[Config, State]):
     Attributes
     ----------
     keeps_terms : whether the index keeps the words of :meth:`lexical_text`; not for a method that searches other texts
-    lexical_source : what :meth:`lexical_text` is made of, stored with the words: those made of something else, by another
-        version, are made again when an index is loaded
+    lexical_source : what :meth:`lexical_text` is made of, stored with the words: those made of something else, by
+        another version, are made again when an index is loaded
     embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
         builder puts others. A vector store of the user's gets complete chunks: with one, they are embedded all the same
     """

@@ -30,9 +30,7 @@ class ChunkTerms:
     text_of : the text whose words are kept, from a node and its record
     """
 
-    def __init__(
-        self, storage: IndexStorage, source: str, text_of: Callable[[BaseNode, Record | None], str]
-    ) -> None:
+    def __init__(self, storage: IndexStorage, source: str, text_of: Callable[[BaseNode, Record | None], str]) -> None:
         self._storage = storage
         self._source = source
         self._text_of = text_of

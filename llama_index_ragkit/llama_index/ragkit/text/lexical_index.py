@@ -131,7 +131,7 @@ class _Block:
         parts = [slice(*self.starts[column : column + 2].tolist()) for column in self._stems(language).columns_of(stem)]
         if not parts:
             return self.rows[:0], np.empty(0)
-        rows = np.concatenate([self.rows[part] for part in parts])
+        rows: NDArray[np.integer] = np.concatenate([self.rows[part] for part in parts])
         counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
         kept = self.alive[rows]
         rows, counts = rows[kept], counts[kept]

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class PackedWords:
 
     def __iter__(self) -> Iterator[str]:
         ends = self._ends.tolist()
-        return (self._bytes[start:end].decode() for start, end in zip(ends, ends[1:], strict=False))
+        return (self._bytes[start:end].decode() for start, end in pairwise(ends))
 
     def find(self, word: str) -> int:
         """The place of a word among words in ascending order; -1 if it is not there.
