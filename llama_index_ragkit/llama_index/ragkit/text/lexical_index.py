@@ -138,7 +138,7 @@ class _Block:
         if len(parts) > 1:
             total = np.bincount(rows, weights=counts, minlength=len(self.ids))
             rows = np.flatnonzero(total)
-            counts = total[rows]
+            counts = total[rows].astype(np.float64)
         return rows, counts
 
     def _stems(self, language: str) -> _Stems:
