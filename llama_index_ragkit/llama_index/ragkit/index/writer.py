@@ -555,7 +555,7 @@ class IndexWriter(Generic[State]):
         try:
             lexical = self._contents.lexical
             if self._builder.keeps_terms:  # before the builder, which may call models
-                lexical = yield from self._terms.changed(lexical, change.removed, change.added)
+                lexical = yield from self._terms.changed(lexical, change.removed, change.added, change.records)
             state = yield from self._builder.apply(self._contents.state, change)
             self._contents = IndexContents(state, lexical)
         except Exception as error:

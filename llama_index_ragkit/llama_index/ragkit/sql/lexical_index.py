@@ -1,6 +1,6 @@
 """`SQLLexicalIndex`: BM25 from postings in an SQL database, with the scores of the index in memory."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from sqlalchemy import Engine, text
@@ -31,10 +31,9 @@ class SQLLexicalIndex:
     ----------
     engine : of :func:`~llama_index.ragkit.sql.make_engine`
     name : of the index; indexes of different names never see each other's texts
-    vocabulary : not needed, since the stems of words are stored with them, in every language
     """
 
-    def __init__(self, engine: Engine, name: str, vocabulary: Callable[[], Iterable[str]] | None = None) -> None:
+    def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self._name = name
 
@@ -43,16 +42,13 @@ class SQLLexicalIndex:
         with reading(self._engine, single=True) as connection:
             return LexicalRows(connection, self._name).size().texts
 
-    def changed(
-        self, removed: Collection[str], added: Mapping[str, Mapping[str, int]], languages: Collection[str] = ()
-    ) -> None:
+    def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
         """Remove texts and add others, which replace those of the same id, in one transaction.
 
         Parameters
         ----------
         added : id -> how often the text has each term, see
             :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
-        languages : not needed, since the stems of words are stored in every language
         """
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:
