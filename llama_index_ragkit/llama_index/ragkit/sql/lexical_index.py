@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from llama_index.ragkit.sql.arrays import integer_id
 from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_NAMES, LEXICAL_TABLES, LexicalRows
-from llama_index.ragkit.text.lexical_index import question_stems, stem_scores, stem_weight
+from llama_index.ragkit.text.lexical_index import length_norms, question_stems, stem_scores, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
@@ -139,6 +139,7 @@ def _scored(found: Sequence[tuple[str, int, int, int]], weights: Sequence[float]
         here = [(row_of[text_id], times, words) for text_id, words, at, times in found if at == place]
         if here:
             rows, counts, lengths = (np.array(column) for column in zip(*here, strict=True))
-            scores[rows] += stem_scores(weight, counts.astype(np.float64), lengths.astype(np.float32), mean)
+            norms = length_norms(lengths.astype(np.float32), mean)
+            scores[rows] += stem_scores(weight, counts.astype(np.float64), norms)
     best = sorted(range(len(ids)), key=lambda row: (-scores[row], ids[row]))
     return {ids[row]: float(scores[row]) for row in best}

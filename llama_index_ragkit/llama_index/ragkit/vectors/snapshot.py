@@ -121,6 +121,11 @@ class Snapshot:
         matrix.flags.writeable = False
         return matrix
 
+    @cached_property
+    def squares(self) -> Doubles:
+        """Squared length of each vector, shape (n,), for exact cosines with many questions. Must not be changed."""
+        return squared_norms(self.matrix)
+
     def blocks(self, size: int) -> Iterator[Floats]:
         """The vectors in blocks of `size` rows, without a copy of the whole matrix."""
         vectors = self._vectors
