@@ -67,7 +67,8 @@ def with_words(kept: bool) -> dict[str, float]:
 def _nodes(rng: np.random.Generator) -> list[TextNode]:
     vectors = rng.normal(size=(CHUNKS, DIMENSION)).astype(np.float32)
     return [
-        TextNode(id_=f"n{i}", text=zipf_words(rng, WORDS), embedding=vector.tolist()) for i, vector in enumerate(vectors)
+        TextNode(id_=f"n{i}", text=zipf_words(rng, WORDS), embedding=vector.tolist())
+        for i, vector in enumerate(vectors)
     ]
 
 

@@ -66,7 +66,9 @@ def _questions(nodes: int, heads: int, head_dim: int) -> dict[str, Any]:
         "name": f"a question to the retriever, {nodes:,} chunks x {heads} heads x {head_dim}, without embedding it"
     }
     for clauses in CLAUSES:
-        texts = [". ".join(zipf_words(rng, CLAUSE_WORDS).capitalize() for _ in range(clauses)) for _ in range(QUESTIONS)]
+        texts = [
+            ". ".join(zipf_words(rng, CLAUSE_WORDS).capitalize() for _ in range(clauses)) for _ in range(QUESTIONS)
+        ]
         retriever.retrieve(texts[0])
         _, walls, cpus = zip(*(timed(partial(retriever.retrieve, text)) for text in texts), strict=True)
         for clock, seconds in (("wall", sorted(walls)), ("cpu", sorted(cpus))):

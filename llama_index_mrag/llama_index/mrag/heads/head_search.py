@@ -22,8 +22,8 @@ __all__ = ["HeadHits", "search_heads"]
 
 Rows = NDArray[np.intp]
 
-# NumPy releases the interpreter lock while it converts, multiplies and partitions; with fewer numbers in one head of all
-# vectors threads do not pay off.
+# NumPy releases the interpreter lock while it converts, multiplies and partitions; with fewer numbers in one head of
+# all vectors threads do not pay off.
 _MIN_NUMBERS_FOR_THREADS = 1 << 21
 _MAX_THREADS = 4  # each holds one head of all vectors in float32
 
