@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.vectors.kernels import (
     Doubles,
     Floats,
@@ -54,7 +55,7 @@ class Hits(NamedTuple):
     rows: Rows
 
 
-class Snapshot:
+class Snapshot(ShortRepr):
     """The state of a store at one moment, which later writes do not change.
 
     `ids[i]`, `matrix[i]` and every mask or row number refer to the same live row i, in unspecified order.
@@ -84,6 +85,9 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has its own line and locks
         return (Snapshot.of, (self.matrix, self.records))
+
+    def _described(self) -> dict[str, Any]:
+        return {"rows": len(self), "dim": self.dim}
 
     def __len__(self) -> int:
         return self._size
