@@ -53,7 +53,7 @@ def search_votes(
     vectors = yield from embed_aspects(query.resources, texts, state.chunks.dim)
     votes = VoteResult.empty(state)
     if most > 0:
-        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows)
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, ranked=most == 1)
     if most == 1:
         return FoundByVote(votes, fallback)
     nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
@@ -67,6 +67,7 @@ def _vote(
     aspects: Sequence[str],
     vectors: NDArray[np.float32],
     rows: NDArray[np.intp] | None,
+    ranked: bool,
 ) -> Steps[VoteResult]:
     state = query.state
     lexical = None
@@ -89,6 +90,7 @@ def _vote(
             lexical=lexical,
             lexical_weight=options.lexical_weight,
             hits=hits,
+            ranked=ranked,
         )
     )
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.sql.lexical_records import SPAN, Block, postings_in
 from llama_index.ragkit.sql.lexical_rows import AskedStem, LexicalRows, StoredTexts
-from llama_index.ragkit.text.lexical_index import BM25_K1, stem_scores
+from llama_index.ragkit.text.lexical_index import BM25_K1, length_norms, stem_scores
 
 __all__ = ["TIED", "best_texts", "text_scores"]
 
@@ -47,7 +47,7 @@ def text_scores(texts: StoredTexts, weights: Sequence[float], mean: float) -> Fl
     for place, weight in enumerate(weights):
         times = texts.times[:, place]
         here = np.flatnonzero(times)
-        scores[here] += stem_scores(weight, times[here], texts.words[here].astype(np.float32), mean)
+        scores[here] += stem_scores(weight, times[here], length_norms(texts.words[here].astype(np.float32), mean))
     return scores
 
 
@@ -108,7 +108,9 @@ class _Span:
             times = self._times[rows]
             self._times[rows] = 0.0
         # A text with several words of the stem is in `rows` as often, with the same sum each time.
-        scores = self._scores[rows] + stem_scores(self._asked.weights[place], times, words, self._asked.mean)
+        scores = self._scores[rows] + stem_scores(
+            self._asked.weights[place], times, length_norms(words, self._asked.mean)
+        )
         self._scores[rows] = scores
         self._settle(rows[scores > self.threshold])
 

@@ -18,6 +18,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ __all__ = [
     "MOST_COUNTED",
     "LexicalIndex",
     "aligned_scores",
+    "length_norms",
     "question_stems",
     "stem_scores",
     "stem_weight",
@@ -103,11 +105,11 @@ class _Block:
     alive: NDArray[np.bool_]
     by_stem: dict[str, _Stems] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def size(self) -> int:
         return int(np.count_nonzero(self.alive))
 
-    @property
+    @cached_property
     def length(self) -> float:
         """The number of words of all texts together."""
         return float(self.lengths[self.alive].sum(dtype=np.float64))
@@ -126,15 +128,24 @@ class _Block:
         row = int(self.by_id[place]) if place < len(self.by_id) else -1
         return row if row >= 0 and self.ids[row] == name else -1
 
+    def within(self, mask: NDArray[np.bool_]) -> "_Block":
+        """The block with the texts of the mask alone."""
+        return self if mask.all() else replace(self, alive=self.alive & mask)
+
     def postings(self, stem: str, language: str) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """The texts with a word of this stem, and how often they have such words."""
         parts = [slice(*self.starts[column : column + 2].tolist()) for column in self._stems(language).columns_of(stem)]
         if not parts:
             return self.rows[:0], np.empty(0)
-        rows: NDArray[np.integer] = np.concatenate([self.rows[part] for part in parts])
-        counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
-        kept = self.alive[rows]
-        rows, counts = rows[kept], counts[kept]
+        rows: NDArray[np.integer]
+        if len(parts) == 1:
+            rows, counts = self.rows[parts[0]], self.counts[parts[0]].astype(np.float64)
+        else:
+            rows = np.concatenate([self.rows[part] for part in parts])
+            counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
+        if self.size < len(self.ids):
+            kept = self.alive[rows]
+            rows, counts = rows[kept], counts[kept]
         if len(parts) > 1:
             total = np.bincount(rows, weights=counts, minlength=len(self.ids))
             rows = np.flatnonzero(total)
@@ -243,12 +254,13 @@ class LexicalIndex:
         """
         blocks = self._blocks
         if allowed is not None:
-            blocks = tuple(replace(b, alive=b.alive & mask) for b, mask in zip(blocks, allowed, strict=True))
+            blocks = tuple(block.within(mask) for block, mask in zip(blocks, allowed, strict=True))
         found = [np.zeros(len(block.ids)) for block in blocks]
         n = sum(block.size for block in blocks)
         if not n:
             return found
         mean = sum(block.length for block in blocks) / n or 1.0
+        norms = [length_norms(block.lengths, mean) for block in blocks]
         times_of, language = question_stems(question)
         for stem, times in times_of.items():
             postings = [block.postings(stem, language) for block in blocks]
@@ -256,8 +268,8 @@ class LexicalIndex:
             if not having:
                 continue
             weight = stem_weight(times, having, n)
-            for block, (rows, counts), score in zip(blocks, postings, found, strict=True):
-                score[rows] += stem_scores(weight, counts, block.lengths[rows], mean)
+            for norm, (rows, counts), score in zip(norms, postings, found, strict=True):
+                score[rows] += stem_scores(weight, counts, norm[rows])
         return found
 
 
@@ -275,19 +287,27 @@ def stem_weight(times: int, having: int, n: int) -> float:
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
-def stem_scores(
-    weight: float, counts: NDArray[np.float64], lengths: NDArray[np.float32], mean: float
-) -> NDArray[np.float64]:
+def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
+    """The part of BM25 that is of a text alone, k1 (1 - b + b l / m), shape (m,).
+
+    Parameters
+    ----------
+    lengths : words of each text, shape (m,)
+    mean : words of a text on average, more than 0
+    """
+    return BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
+
+
+def stem_scores(weight: float, counts: NDArray[np.float64], norms: NDArray[np.float32]) -> NDArray[np.float64]:
     """What a stem adds to the scores of texts that have it.
 
     Parameters
     ----------
     weight : of the stem, see :func:`stem_weight`
-    counts, lengths : how often each text has it, and how many words each has, both of shape (m,)
-    mean : words of a text on average, more than 0
+    counts : how often each text has it, shape (m,)
+    norms : their :func:`length_norms`, shape (m,)
     """
-    norm = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
-    scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norm)
+    scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norms)
     return scores
 
 
@@ -308,5 +328,8 @@ def aligned_scores(
     masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]
     found = np.zeros(count)
     for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
-        found[rows[mask]] = scores[mask]
+        if mask.all():
+            found[rows] = scores
+        else:
+            found[rows[mask]] = scores[mask]
     return found
