@@ -329,7 +329,7 @@ class LexicalRows:
                 StoredTexts(
                     [str(row[0]) for row in found],
                     np.array([row[1] for row in found], np.int64),
-                    times.reshape(len(found), len(stems)),
+                    times.reshape(len(found), len(stems)).astype(np.float64),
                 )
             )
         return StoredTexts(

@@ -156,7 +156,7 @@ def _read(rows: LexicalRows, asked: _Asked, span: _Span, share: float) -> tuple[
     rest = (BM25_K1 + 1) * sum(asked.weights[place] for place in left)
     while left:
         if rest < span.threshold:
-            count = max(np.count_nonzero(span.reachable(rest)), asked.limit)
+            count = max(int(np.count_nonzero(span.reachable(rest))), asked.limit)
             if asked.stems[left[0]].texts * share > _POSTINGS_A_TEXT * count:
                 break
         some = [left.popleft()]
@@ -182,7 +182,7 @@ def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) ->
         if len(found) >= asked.limit:
             worst = float(np.partition(list(found.values()), -asked.limit)[-asked.limit])
         left = bounds[order[done:]]
-        size = min(np.count_nonzero(left >= worst * (1 - _ROUNDING)), max(_FEWEST, asked.limit, done))
+        size = min(int(np.count_nonzero(left >= worst * (1 - _ROUNDING))), max(_FEWEST, asked.limit, done))
         if left[0] <= worst * (1 + _ROUNDING):  # the others can only have the same score
             size = min(size, asked.limit + TIED - done)
         if size <= 0:
