@@ -1,9 +1,9 @@
 """`MRAGPostprocessor`: ranks the nodes of any retriever by nearness and by the votes of the heads."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
@@ -15,14 +15,13 @@ from llama_index.mrag.vote_search import search_votes
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
-    Query,
     RetryPolicy,
     Steps,
     complete,
     fresh,
-    match_nodes,
     report_fallback,
 )
+from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
@@ -77,34 +76,35 @@ class MRAGPostprocessor(DerivedPostprocessor):
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
+        if query_bundle is None:
+            return _unchanged(nodes)
         index: DerivedIndex[MRAGConfig, MRAGState] = self._index
-        contents = yield from index.writer.recovered()
-        chunks = contents.state.chunks
-        matched = match_nodes(nodes, chunks)
-        allowed = self._allowed(chunks)
-        if allowed is not None:
-            matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
-        known = sorted({name for name in matched if name is not None})
-        if not known or query_bundle is None:
-            return [fresh(node.node, node.score or 0.0) for node in nodes]
-        yield from index.writer.check_embed_model()
+        return (yield from index.writer.in_one_generation(partial(self._ranked, nodes, query_bundle)))
+
+    def _ranked(
+        self, nodes: list[NodeWithScore], bundle: QueryBundle, unfinished: Unfinished
+    ) -> Steps[list[NodeWithScore]]:
+        query, matched = yield from self._query(nodes, bundle, unfinished)
+        if query is None:
+            return _unchanged(nodes)
         config = SearchConfig(
             aspects=self.aspects,
             vote=self.vote,
-            num_candidates=len(known),
+            num_candidates=query.wanted,
             vote_weight=self.vote_weight,
             lexical_weight=self.lexical_weight,
             num_queries=self.num_queries,
         )
-        among = np.zeros(len(chunks), np.bool_)
-        among[chunks.rows_of(known)] = True
-        query = Query(query_bundle, contents, among, len(known), index.resources)
         found = yield from search_votes(query, config, self._complete)
-        report_fallback(self.method, query_bundle.query_str, found.fallback)
+        report_fallback(self.method, bundle.query_str, found.fallback)
         return _reordered(nodes, matched, dict(found.ranking))
 
     def _complete(self, **kwargs: Any) -> Steps[Any]:
         return (yield from complete(self._index.llm, ASPECTS_PROMPT, retry=RetryPolicy(), name="aspects", **kwargs))
+
+
+def _unchanged(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    return [fresh(node.node, node.score or 0.0) for node in nodes]
 
 
 def _reordered(

@@ -265,7 +265,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     @property
     def state(self) -> State:
-        """The state that queries read: immutable, and replaced by each write."""
+        """The state that queries read: immutable, and replaced by each write.
+
+        Raises
+        ------
+        ConfigurationError
+            If the index is served from stores, where no state holds all of it.
+        """
+        self._storage.check_in_memory()
         return self._writer.state
 
     @property

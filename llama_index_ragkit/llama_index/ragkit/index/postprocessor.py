@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Container, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
@@ -14,8 +15,12 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.description import changed
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
+from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.results import fit_tokens
+from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.storage.commits import Unfinished
+from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import count, refusal
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -30,6 +35,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
 
     Nodes are matched with those of the index by id, then by hash (text and metadata). Nodes that the index does not
     contain are kept. The input nodes are not changed: results are new objects.
+
+    An index that is served from stores is asked for the given nodes alone, by their ids: finding a copy by its hash
+    would take all of the index. A postprocessor that needs all of it refuses such an index.
 
     Attributes
     ----------
@@ -102,6 +110,55 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     def _allowed(self, chunks: Snapshot) -> Mask | None:
         """Which chunks may be used, shape (n,); None for all."""
         return None if self.filters is None else select(chunks, self.filters)
+
+    def _query(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle, unfinished: Unfinished
+    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
+        """The question among those of the nodes that the index contains and the filters pass.
+
+        Parameters
+        ----------
+        unfinished : see :meth:`~llama_index.ragkit.index.writer.IndexWriter.in_one_generation`
+
+        Returns
+        -------
+        The question, None where there is no such node; and for each node its id in the index, None for others.
+        """
+        index: DerivedIndex[Any, Any] = self._index
+        if isinstance(index.builder, StoredBuilder):
+            return (yield from self._query_stores(index.builder, nodes, bundle, unfinished))
+        contents = yield from index.writer.recovered()
+        chunks = contents.state.chunks
+        matched = match_nodes(nodes, chunks)
+        allowed = self._allowed(chunks)
+        if allowed is not None:
+            matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
+        known = sorted({name for name in matched if name is not None})
+        if not known:
+            return None, matched
+        yield from index.writer.check_embed_model()
+        among = np.zeros(len(chunks), np.bool_)
+        among[chunks.rows_of(known)] = True
+        return Query(bundle, contents, among, len(known), index.resources), matched
+
+    def _query_stores(
+        self,
+        builder: StoredBuilder[Any, Any],
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        unfinished: Unfinished,
+    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
+        storage, resources = self._index.storage, self._index.resources
+        given = [each.node.node_id for each in nodes]
+        if storage.is_empty:
+            return None, [None] * len(given)
+        yield from self._index.writer.check_embed_model()
+        selection = yield from select_stored(storage.manifest, unfinished, self.filters, given)
+        vector = yield from resources.embed_query(bundle.query_str, storage.struct.embedding["dimension"])
+        contents = yield from builder.view(bundle.query_str, vector, len(given), selection)
+        chunks = contents.state.chunks
+        query = Query(bundle, contents, None, len(chunks), resources, vector) if len(chunks) else None
+        return query, [name if name in chunks else None for name in given]
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]

@@ -27,7 +27,7 @@ from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
-from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import check_choice, check_count
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -245,22 +245,13 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         if index.storage.is_empty:
             return None
         yield from index.writer.check_embed_model()
-        selection = yield from self._selection(unfinished)
+        manifest = index.storage.manifest
+        selection = yield from select_stored(manifest, unfinished, self.filters, self.node_ids, self.doc_ids)
         vector = yield from index.resources.embed_query(bundle.query_str, index.storage.struct.embedding["dimension"])
         contents = yield from builder.view(bundle.query_str, vector, self._wanted, selection)
         if not len(contents.state.chunks):
             return None
         return Query(bundle, contents, None, self._wanted, index.resources, vector)
-
-    def _selection(self, unfinished: Unfinished) -> Steps[Selection]:
-        """Which chunks may be shown, where the index is served from stores."""
-        manifest = self._index.storage.manifest
-        only = None if self.node_ids is None else list(self.node_ids)
-        if self.doc_ids is not None:
-            of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(self.doc_ids)))
-            only = [node_id for node_id in (of_documents if only is None else only) if node_id in of_documents]
-        hidden = {*unfinished.nodes, *(yield from manifest.nodes_of_documents(unfinished.documents))}
-        return Selection(self.filters, only, frozenset(unfinished.documents), frozenset(hidden))
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""

@@ -140,7 +140,7 @@ class IndexWriter(Generic[State]):
     def _recover(self) -> Steps[None]:
         if self._storage.stored:  # other processes may have written, or be writing
             yield from self._storage.commits.wait()
-            yield from self._storage.commits.refresh()
+            yield from self._storage.commits.refresh(abandoned=self._interrupted)
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()
             self._contents = yield from self._stored()
@@ -329,12 +329,15 @@ class IndexWriter(Generic[State]):
             vectors=_stacked(added, vectors),
             records={node_id: entry.record for node_id, entry in entries.items() if entry.record},
             removed=list(plan.removed),
+            before=(yield from self._before(plan.removed)),
             repeated=plan.repeated,
         )
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
-            yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
+            left = yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
+            touched = {node.node_id: node.ref_doc_id for node in added}
+            change = dataclasses.replace(change, resumes=_resumes(left, touched, plan.removed))
             yield from storage.manifest.begin(documents)
             yield from storage.remove_chunks(plan.removed)
             yield from storage.manifest.add(both, {node.node_id: node.metadata for node in todo})
@@ -368,16 +371,21 @@ class IndexWriter(Generic[State]):
         from_docstore: bool,
     ) -> Steps[None]:
         """Carry out a delete, from begin to commit."""
+        before = yield from self._before(entries)
         with self._committing():
-            yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
+            left = yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
             yield from self._storage.remove_chunks(entries)
             yield from self._finish(
-                Change(removed=list(entries)),
+                Change(removed=list(entries), before=before, resumes=_resumes(left, {}, entries)),
                 removed=entries,
                 nodes=node_ids,
                 whole=ref_doc_ids,
                 from_docstore=list(node_ids) if from_docstore else None,
             )
+
+    def _before(self, removed: Mapping[str, NodeEntry]) -> Steps[Snapshot]:
+        """The rows of nodes that are about to be removed."""
+        return (yield from self._storage.rows_of(list(removed))) if removed else Snapshot.empty()
 
     def delete_document(self, ref_doc_id: str, *, from_docstore: bool) -> Steps[None]:
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""
@@ -581,6 +589,11 @@ class IndexWriter(Generic[State]):
         """Release what builds that ended early have claimed in the cache."""
         if self._resources.cache_given:
             yield from self._resources.cache.sweep()
+
+
+def _resumes(left: Unfinished, added: Mapping[str, str | None], removed: Mapping[str, NodeEntry]) -> bool:
+    """Whether earlier writes have left nodes of this one unfinished."""
+    return left.concerns([*added.items(), *((node_id, entry.ref_doc_id) for node_id, entry in removed.items())])
 
 
 def _with_keys(entry: NodeEntry, old: NodeEntry | None) -> NodeEntry:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -42,6 +42,11 @@ class Unfinished:
 
     def __bool__(self) -> bool:
         return bool(self.documents or self.nodes)
+
+    def concerns(self, nodes: Iterable[tuple[str, str | None]]) -> bool:
+        """Whether it has one of some nodes, given with the ids of their documents."""
+        documents, alone = set(self.documents), set(self.nodes)
+        return bool(self) and any(ref_doc_id in documents or node_id in alone for node_id, ref_doc_id in nodes)
 
     def including(self, documents: Collection[str], nodes: Collection[str]) -> "Unfinished":
         """With more of both."""
@@ -124,8 +129,12 @@ class Commits:
                 "Nothing was changed."
             )
 
-    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
+    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[Unfinished]:
         """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
+
+        Returns
+        -------
+        What earlier writes left.
 
         Raises
         ------
@@ -151,6 +160,7 @@ class Commits:
         )
         self._struct.building = True
         yield from self._store_struct()
+        return left
 
     def commit(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
         """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last.
@@ -178,8 +188,12 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self._token)
 
-    def refresh(self) -> Steps[tuple[str, Unfinished]]:
+    def refresh(self, *, abandoned: bool = False) -> Steps[tuple[str, Unfinished]]:
         """Take up what other processes have committed, for an index that is served from stores.
+
+        Parameters
+        ----------
+        abandoned : whether a write ended early here, which may have changed the struct
 
         Returns
         -------
@@ -188,7 +202,7 @@ class Commits:
         found = yield from self._records.get_many(_META, [_COMMIT, _UNFINISHED])
         stored, begun = found.get(_COMMIT, {"generation": 0}), Unfinished(**found.get(_UNFINISHED, {}))
         token = stored.get("token", "")
-        if token != self._struct.token:
+        if abandoned or token != self._struct.token:
             vars(self._struct).update(stored.get("struct", {}))
             self._take_up(stored["generation"], token, begun)
         return token, begun

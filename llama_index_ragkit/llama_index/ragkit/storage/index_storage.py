@@ -1,6 +1,6 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,8 +9,8 @@ from llama_index.core.storage.storage_context import StorageContext
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.steps import Steps, call
-from llama_index.ragkit.storage.commits import Commits, may_be_writing
+from llama_index.ragkit.steps import Steps, call, offload
+from llama_index.ragkit.storage.commits import Commits, Unfinished, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
@@ -108,16 +108,41 @@ class IndexStorage:
         ConfigurationError
             If the index is served from stores.
         """
+        self.check_in_memory()
+        return self.spaces[space].store.snapshot()
+
+    def check_in_memory(self) -> None:
+        """Refuse what needs all of the index in memory.
+
+        Raises
+        ------
+        ConfigurationError
+            If the index is served from stores.
+        """
         if self.stored:
             raise ConfigurationError(
                 "The index is served from stores: its vectors are not in memory, where this needs all of them. Ask it "
                 'through a retriever, or build it with serve_from="memory".'
             )
-        return self.spaces[space].store.snapshot()
 
     def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
         """A snapshot that has the rows of those chunks that exist, and perhaps others."""
-        return (yield from self.stored[CHUNKS].fetch(node_ids)) if self.stored else self.snapshot()
+        if not self.stored:
+            return self.snapshot()
+        # Those whose vector was not written or is gone, since a write ended early, count as missing: it is repeated.
+        return (yield from self.stored[CHUNKS].present(node_ids))
+
+    def blocks(self, work: Callable[[Snapshot], None], size: int = 1_000) -> Steps[None]:
+        """Read the rows of all chunks of an index that is served from stores, as many at once as `size`.
+
+        Parameters
+        ----------
+        work : is called with the rows of each block
+        """
+        node_ids = list((yield from self.manifest.entries()))
+        for start in range(0, len(node_ids), size):
+            rows = yield from self.stored[CHUNKS].present(node_ids[start : start + size])
+            yield from offload(work, rows)
 
     def cache_user(self, name: str) -> str:
         """The user name of a node or summary of this index in an extraction cache."""
@@ -125,9 +150,9 @@ class IndexStorage:
 
     # -- a write from begin to commit -----------------------------------------------------------------
 
-    def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
-        """A write begins: documents and nodes count as unfinished until it is committed."""
-        yield from self.commits.begin(documents, nodes)
+    def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[Unfinished]:
+        """A write begins: documents and nodes count as unfinished until it is committed; returns what others left."""
+        return (yield from self.commits.begin(documents, nodes))
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """The write has ended: store a new generation, with the documents and nodes that are finished."""

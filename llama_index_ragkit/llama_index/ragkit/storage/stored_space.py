@@ -82,7 +82,8 @@ class StoredSpace:
     def _collection(self) -> str:
         return f"space/{self.name}"
 
-    def _key(self, row_id: str) -> str:
+    def key(self, row_id: str) -> str:
+        """The id of a row in the store, a UUID."""
         return content_id("row", self._uid, self.name, row_id)
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ class StoredSpace:
         """
         if not len(rows.ids):
             return
-        keys = [self._key(row_id) for row_id in rows.ids]
+        keys = [self.key(row_id) for row_id in rows.ids]
         if self._returns_vectors is None:
             yield from self._learn(rows.vectors.shape[1])
         known = yield from self._records.get_many(self._collection, keys)
@@ -151,7 +152,7 @@ class StoredSpace:
         ------
         StorageError
         """
-        keys = [self._key(row_id) for row_id in ids]
+        keys = [self.key(row_id) for row_id in ids]
         known = yield from self._records.get_many(self._collection, keys)
         if known:
             yield from self._external.delete_vectors(list(known))
@@ -173,27 +174,35 @@ class StoredSpace:
         HalfWrittenError
             If the store lacks the vector of a row that has a record.
         """
-        return (yield from self._snapshot([self._key(row_id) for row_id in ids], selection))
+        return (yield from self.keyed([self.key(row_id) for row_id in ids], selection))
 
-    def _snapshot(self, keys: Sequence[str], selection: Selection) -> Steps[Snapshot]:
+    def keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """As :meth:`fetch`, by the ids of the rows in the store; unknown ones are left out."""
         # Rows that do not count are left out before their vectors are read: a write may have begun to delete them.
         records = _counted((yield from self._records.get_many(self._collection, keys)), selection)
-        if not records:
-            return Snapshot.empty()
-        bare = [key for key, record in records.items() if "v" not in record]
-        vectors = (yield from self._external.fetch_vectors(bare)) if bare else {}
-        missing = [records[key]["id"] for key in bare if key not in vectors]
+        vectors = yield from self._vectors(records)
+        missing = [record["id"] for key, record in records.items() if key not in vectors]
         if missing:
             raise HalfWrittenError(
                 f"The vector store of the space {self.name!r} lacks {len(missing)} rows that the index has, such as "
                 f"{missing[0]!r}: a write ended early, or the store was changed. Write their documents again."
             )
-        matrix = np.stack([_vector(record) if "v" in record else vectors[key] for key, record in records.items()])
-        return Snapshot.of(matrix, [_row(record) for record in records.values()])
+        return _snapshot(records, vectors)
+
+    def present(self, ids: Iterable[str]) -> Steps[Snapshot]:
+        """The rows of those ids that exist with their vectors: writes that ended early may have left others."""
+        records = yield from self._records.get_many(self._collection, map(self.key, ids))
+        return _snapshot(records, (yield from self._vectors(records)))
+
+    def _vectors(self, records: Mapping[str, Record]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of rows by key, as far as there are any."""
+        bare = [key for key, record in records.items() if "v" not in record]
+        found = (yield from self._external.fetch_vectors(bare)) if bare else {}
+        return {**found, **{key: _vector(record) for key, record in records.items() if "v" in record}}
 
     def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
         """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
-        return _without_vectors((yield from self._records.get_many(self._collection, map(self._key, ids))))
+        return _without_vectors((yield from self._records.get_many(self._collection, map(self.key, ids))))
 
     def candidates(
         self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
@@ -218,7 +227,7 @@ class StoredSpace:
         count = max(_SPARE * wanted, _FEWEST)
         while True:
             found = yield from self._search(vector, count, selection.filters)
-            rows = yield from self._snapshot(list(dict.fromkeys(found)), selection)
+            rows = yield from self.keyed(list(dict.fromkeys(found)), selection)
             if len(rows) >= wanted or len(found) < count or count >= _MOST:
                 return rows
             count = min(_MORE * count, _MOST)
@@ -236,6 +245,14 @@ class StoredSpace:
                 self._filters_work = False
                 return found
         return (yield from self._external.search(vector, count))
+
+
+def _snapshot(records: Mapping[str, Record], vectors: Mapping[str, NDArray[np.float32]]) -> Snapshot:
+    """The rows of those records that have a vector."""
+    whole = {key: record for key, record in records.items() if key in vectors}
+    if not whole:
+        return Snapshot.empty()
+    return Snapshot.of(np.stack([vectors[key] for key in whole]), [_row(record) for record in whole.values()])
 
 
 def _counted(records: Mapping[str, Record], selection: Selection) -> Mapping[str, Record]:

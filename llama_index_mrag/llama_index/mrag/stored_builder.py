@@ -1,0 +1,142 @@
+"""`StoredMRAGBuilder`: the sums over the heads of all nodes, and the nodes near to one question."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from numpy.typing import NDArray
+
+from llama_index.mrag.config import MRAGConfig
+from llama_index.mrag.heads.importance import HeadSums
+from llama_index.mrag.heads.splitting import split_heads
+from llama_index.mrag.index_heads import IndexHeads
+from llama_index.mrag.state import MRAGState
+from llama_index.ragkit import Change, IndexStorage, Resources, Snapshot, Steps, offload
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.storage.opening import CHUNKS
+from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_chunks import ChunkView
+
+__all__ = ["StoredMRAGBuilder"]
+
+_SUMS = "sums"  # where the struct has them
+
+
+class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
+    """Keeps the sums over the heads of all nodes in the struct, so that a commit replaces them with everything else.
+
+    Heads vote among the nodes near to the question or to one of its aspects, by the whole vector or by words; with head
+    stores also among those that these find.
+
+    Parameters
+    ----------
+    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    head_stores : see :class:`~llama_index.mrag.index_heads.IndexHeads`
+
+    Raises
+    ------
+    ConfigurationError
+        If vectors are to be stored as float16, which is for the vector stores to decide.
+    """
+
+    def __init__(
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        config: MRAGConfig,
+        stores: Stores,
+        head_stores: Sequence[BasePydanticVectorStore] | None = None,
+    ) -> None:
+        super().__init__(storage, resources, config, stores)
+        if config.dtype != "float32":
+            raise ConfigurationError(
+                f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
+                f"dtype={config.dtype!r}."
+            )
+        self._heads = IndexHeads(storage, resources, head_stores, storage.stored[CHUNKS].key)
+        self._committed: tuple[str, HeadSums] | None = None
+
+    def check_embed_model(self) -> None:
+        """Reject a model with another number of heads, or with other layers or pooling."""
+        self._heads.check_embed_model()
+
+    def check_write(self) -> None:
+        """Reject a write that would leave the head stores out of date."""
+        self._heads.check_write()
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def load(self) -> Steps[MRAGState]:
+        """Nothing: the nodes stay in their stores."""
+        return MRAGState()
+        yield
+
+    def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
+        """Bring the sums up to date, and the head stores.
+
+        What a write that ended early has removed is not known, so when it is repeated, the sums are computed anew from
+        all vectors.
+        """
+        dimension = self.storage.struct.embedding.get("dimension")
+        if not dimension or not (change.added or change.removed):
+            return state
+        heads = self._heads.determine(dimension)
+        if change.resumes or change.repeated:
+            sums = yield from self._sums_of_all(heads, dimension)
+        else:
+            sums = yield from offload(self._changed, change, heads, dimension)
+        self._heads.described[_SUMS] = sums.to_record()
+        self.storage.struct.counters["heads"] = heads
+        yield from self._heads.write(change)
+        return state
+
+    def _changed(self, change: Change, heads: int, dimension: int) -> HeadSums:
+        gone = [node_id for node_id in change.removed if node_id in change.before]
+        sums = self._of_commit(heads, dimension)
+        sums = sums.remove(split_heads(change.before.vectors_of(gone), heads)) if gone else sums
+        return sums.add(split_heads(change.vectors, heads)) if change.added else sums
+
+    def _sums_of_all(self, heads: int, dimension: int) -> Steps[HeadSums]:
+        sums = HeadSums.empty(heads, dimension // heads)
+
+        def add(rows: Snapshot) -> None:
+            nonlocal sums
+            sums = sums.add(split_heads(rows.matrix, heads)) if len(rows) else sums
+
+        yield from self.storage.blocks(add)
+        return sums
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def sums(self) -> Steps[HeadSums]:
+        """The sums over all nodes, as last committed by any process."""
+        yield from self.storage.commits.refresh()
+        dimension = self.storage.struct.embedding.get("dimension", 0)
+        return self._of_commit(self._heads.number(dimension), dimension)
+
+    def _of_commit(self, heads: int, dimension: int) -> HeadSums:
+        """The committed sums. While a write of this process goes on, the struct may have others."""
+        token = self.storage.struct.token
+        if self._committed is None or self._committed[0] != token:
+            record: dict[str, Any] | None = self._heads.described.get(_SUMS)
+            if record is None:
+                return HeadSums.empty(heads, dimension // heads if heads else 0)
+            self._committed = token, HeadSums.from_record(record)
+        return self._committed[1]
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[MRAGState]:
+        """The nodes near to a question, with the sums over all."""
+        dimension = near.rows.dim or 0
+        heads = self._heads.number(dimension)
+        sums = self._of_commit(heads, dimension)
+        return (yield from offload(MRAGState.of, near.rows, heads, None, sums))
+
+    def find_further(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Snapshot]:
+        """The nodes that the head stores find for the aspects of a question."""
+        if self._heads.stores is None:
+            return Snapshot.empty()
+        keys = yield from self._heads.stores.row_ids(vectors, wanted)
+        return (yield from self.storage.stored[CHUNKS].keyed(keys, selection))
