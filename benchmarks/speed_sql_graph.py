@@ -11,7 +11,7 @@ import statistics
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,13 +29,14 @@ from benchmarks.measuring import Times, timed
 from benchmarks.quality_hipporag import make_index
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.passage import Passage
+from llama_index.hipporag.graph.record_reader import RecordReader
 from llama_index.hipporag.search.graph_search import search_many
 from llama_index.hipporag.search.query_seeds import QuerySeeds, links_of_text
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_graph.passage_edges import passage_rows
 from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
-from llama_index.ragkit import run_steps
+from llama_index.ragkit import Steps, run_steps
 from llama_index.ragkit.sql import make_engine, reading, writing
 from llama_index.ragkit.sql.graph_rows import GraphRows
 from llama_index.ragkit.vectors.nearness import Nearness
@@ -74,10 +75,10 @@ class Near:
         """Passages with the highest nearness."""
         return [self._ids[row] for row in self._by["scores"][:count]]
 
-    def of(self, passages: Sequence[str]) -> np.ndarray:
+    def of(self, passages: Sequence[str]) -> Steps[Mapping[str, float]]:
         """Nearness of passages."""
-        found: np.ndarray = self._nearness.scores[[self._row_of[node_id] for node_id in passages]]
-        return found
+        return {node_id: float(self._nearness.scores[self._row_of[node_id]]) for node_id in passages}
+        yield
 
 
 class Asked(NamedTuple):
@@ -122,7 +123,8 @@ def _musique(folder: Path) -> Iterator[dict[str, Any]]:
     (task,) = load(folder)
     index = make_index(task.corpus, minilm(), Namespace(rules=False, terms=False))
     entries = run_steps(index.storage.manifest.entries())
-    held = {node_id: index.builder.read(entries[node_id].record) for node_id in index.state.chunks.ids}  # type: ignore[attr-defined]
+    reader = RecordReader(index.config)
+    held = {node_id: reader.read(entries[node_id].record) for node_id in index.state.chunks.ids}
     retriever = index.as_retriever(similarity_top_k=TOP)
     near = {}
     for query in task.queries:
@@ -263,4 +265,5 @@ def _share(truths: Sequence[bool]) -> float | None:
 
 def _answer(graph: GraphRows, question: Asked, epsilon: float) -> StoredResult:
     with graph.reader() as reader:
-        return search_stored(QuestionGraph(reader), question.text, question.near, SearchConfig(), epsilon=epsilon)
+        opened = partial(nullcontext, QuestionGraph(reader))
+        return run_steps(search_stored(opened, question.text, question.near, SearchConfig(), epsilon=epsilon))

@@ -1,7 +1,9 @@
 """The graph in a database: the search over it is that of the graph in memory, and writes leave only what is there."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from llama_index.hipporag.stored_graph.passage_edges import passage_number, pass
 from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import search_stored
 from llama_index.hipporag.text.normalization import normalise
+from llama_index.ragkit import run_steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import graph_records as records_module
 from llama_index.ragkit.sql import make_engine, reading
@@ -79,7 +82,12 @@ class Near:
         return [self.ids[row] for row in order[:count]]
 
     def of(self, ids):
-        return self.nearness.scores[[self.ids.index(node_id) for node_id in ids]]
+        return {node_id: float(self.nearness.scores[self.ids.index(node_id)]) for node_id in ids}
+        yield
+
+
+def search(question_graph, question, near, config, **options):
+    return run_steps(search_stored(partial(nullcontext, question_graph), question, near, config, **options))
 
 
 def write(graph, held, count=1):
@@ -107,7 +115,7 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
         question = QuestionGraph(
             reader, None if mask is None else lambda nodes: np.array([node in shown for node in nodes.tolist()])
         )
-        found = search_stored(question, QUESTION, Near(ids, nearness, allowed), SearchConfig(), epsilon=1e-12)
+        found = search(question, QUESTION, Near(ids, nearness, allowed), SearchConfig(), epsilon=1e-12)
     assert sorted((link.asked, link.phrase, round(link.weight, 12)) for link in found.links) == sorted(
         (link.asked, link.phrase, round(link.weight, 12)) for link in links
     )
@@ -169,7 +177,7 @@ def test_a_question_that_names_nothing_is_answered_by_nearness(graph):
     write(graph, {"p0": read_record({"entities": ["Rome"]}, normalise)})
     near = Near(["p0", "p1"], Nearness.of(np.array([0.1, 0.9]), np.zeros(2), 0.6), np.ones(2, np.bool_))
     with graph.reader() as reader:
-        found = search_stored(QuestionGraph(reader), "Who was it?", near, SearchConfig())
+        found = search(QuestionGraph(reader), "Who was it?", near, SearchConfig())
     assert [node_id for node_id, _ in found.ranking] == ["p1", "p0"]
     assert found.trust is None
     assert found.read == 0
@@ -177,4 +185,4 @@ def test_a_question_that_names_nothing_is_answered_by_nearness(graph):
 
 def test_another_search_is_refused_by_name(graph):
     with graph.reader() as reader, pytest.raises(ConfigurationError, match="synonyms=False"):
-        search_stored(QuestionGraph(reader), "Rome?", Near([], None, []), SearchConfig(synonyms=True))
+        search(QuestionGraph(reader), "Rome?", Near([], None, []), SearchConfig(synonyms=True))

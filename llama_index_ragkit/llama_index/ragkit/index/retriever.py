@@ -1,7 +1,7 @@
 """`DerivedRetriever`: the base of all retrievers."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
@@ -10,7 +10,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import resolve_llm
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 
 from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
@@ -206,8 +206,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
     def _take_best(self, ranking: Iterable[Scored], fetch: NodeFetch | None = None) -> Steps[list[NodeWithScore]]:
         """See :func:`~llama_index.ragkit.index.results.take_nodes`; `fetch` defaults to fetching chunks."""
-        fetch = fetch or self._index.storage.get_node
-        return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
+        storage = self._index.storage
+        if fetch is None and storage.stored:
+            ranking = list(ranking)
+            read = yield from storage.get_nodes([node_id for node_id, _ in ranking[: self._wanted]])
+            fetch = partial(_fetched, read, storage.get_node)
+        return (yield from take_nodes(ranking, fetch or storage.get_node, self.similarity_top_k, self.token_budget))
 
     def _allowed(self, chunks: Snapshot) -> Mask | None:
         """Which chunks may be shown, shape (n,); None for all."""
@@ -302,3 +306,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         self._report(query, found)
         nodes = yield from self._results(found)
         return (yield from self._explanations(found, nodes)) if nodes else []
+
+
+def _fetched(read: Mapping[str, BaseNode], fetch: NodeFetch, node_id: str) -> Steps[BaseNode | None]:
+    """A node that was read already, or else from where it is."""
+    return read[node_id] if node_id in read else (yield from fetch(node_id))

@@ -14,7 +14,6 @@ from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.opening import check_commit, find_external_store, new_uid, open_records
-from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.validation import ServeFrom, check_choice
 
@@ -101,8 +100,7 @@ def open_storage(
 def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
-    spaces = {name: StoredSpace(name, stores.scope, stores.vector_store(name), records) for name in struct.spaces}
-    return IndexStorage.in_stores(context, struct, records, spaces)
+    return IndexStorage.in_stores(context, struct, records, stores.spaces(struct.spaces, records))
 
 
 def make_builder(

@@ -17,8 +17,9 @@ from sqlalchemy import Engine
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.kv_store import SQLKVStore
+from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
-from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, call, offload, run_steps
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT, find_external_store, open_records
 from llama_index.ragkit.storage.struct import DerivedStruct
@@ -49,28 +50,35 @@ class SQLStorageContext(StorageContext):
     def drop(self) -> int:
         """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
 
-        The chunks that its indexes have written to vector stores are deleted there; what core's own indexes have
-        written is not. Indexes over the context must not be used afterwards.
+        What its indexes have written to vector stores is deleted there; what core's own indexes have written is not.
+        Indexes over the context must not be used afterwards.
 
         Raises
         ------
         StorageError
             If the database or a vector store fails. A repeated call goes on.
         """
-        run_steps(self._delete_chunks())
+        run_steps(self._delete_stored())
         return self.records.drop()
 
     async def adrop(self) -> int:
         """As :meth:`drop`."""
-        await arun_steps(self._delete_chunks())
+        await arun_steps(self._delete_stored())
         return await asyncio.to_thread(self.records.drop)
 
-    def _delete_chunks(self) -> Steps[None]:
+    def _delete_stored(self) -> Steps[None]:
         structs = yield from call(self.index_store.index_structs, self.index_store.async_index_structs)
         for struct in structs:
             if not isinstance(struct, DerivedStruct):
                 continue
             index_cls: Any = INDEX_STRUCT_TYPE_TO_INDEX_CLASS[struct.get_type()]  # type: ignore[index]
+            if struct.params.get("serve_from") == "stores":
+                stores = find_stores(self, index_cls.method, struct.uid)
+                records = open_records(self, index_cls.method, struct)
+                for space in stores.spaces(struct.spaces, records).values():
+                    yield from space.clear()
+                yield from offload(stores.drop)
+                continue
             store, _ = find_external_store(self, index_cls.method, None, struct)
             if store is not None and struct.params.get("mirrored"):
                 entries = yield from Manifest(open_records(self, index_cls.method, struct)).entries()

@@ -162,6 +162,7 @@ class GraphRows:
 
     def drop(self) -> None:
         """Remove the graph; those of other indexes stay."""
+        self.create()
         with writing(self._engine) as connection:
             connection.execute(self._statements.drop, {"graph": self._number})
 

@@ -10,12 +10,14 @@ from sqlalchemy import Engine
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.context import SQLStorageContext
 from llama_index.ragkit.sql.graph_rows import GraphRows
 from llama_index.ragkit.sql.graph_sources import GraphSources
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
+from llama_index.ragkit.sql.vector_store_on_demand import MakesStores
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT
+from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.stored_space import StoredSpace
 
 __all__ = ["Stores", "find_stores"]
 
@@ -52,6 +54,10 @@ class Stores:
         """The words of the index; see :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
         return SQLLexicalIndex(self.engine, self.scope, vocabulary)
 
+    def spaces(self, names: Iterable[str], records: Records) -> dict[str, StoredSpace]:
+        """The vector spaces of the index."""
+        return {name: StoredSpace(name, self.scope, self.vector_store(name), records) for name in names}
+
     def drop(self) -> None:
         """Delete the graph and the words of the index."""
         for part in (self.graph(), self.sources(), self.lexical()):
@@ -75,7 +81,7 @@ def find_stores(context: StorageContext, method: str, uid: str) -> Stores:
         raise ConfigurationError(f"{_HOW}. The records of this one are in a {type(records).__name__}.")
 
     def vector_store(space: str) -> BasePydanticVectorStore:
-        found = context.space_store(space) if isinstance(context, SQLStorageContext) else None
+        found = context.space_store(space) if isinstance(context, MakesStores) else None
         found = found or context.vector_stores.get(space) or _default(context, space)
         if found is None:
             raise ConfigurationError(

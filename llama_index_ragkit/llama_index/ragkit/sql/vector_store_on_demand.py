@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
@@ -16,12 +16,20 @@ from llama_index.core.vector_stores.types import (
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 
-__all__ = ["VectorStoreFactory", "VectorStoreOnDemand"]
+__all__ = ["MakesStores", "VectorStoreFactory", "VectorStoreOnDemand"]
 
 VectorStoreFactory = Callable[[str, int], BasePydanticVectorStore]
 """(name of the space, length of its vectors) -> a vector store."""
 
 _COLLECTION = "vector_spaces"
+
+
+@runtime_checkable
+class MakesStores(Protocol):
+    """A storage context that makes vector stores."""
+
+    def space_store(self, space: str) -> BasePydanticVectorStore | None:
+        """The vector store of a space; None where it makes none."""
 
 
 class VectorStoreOnDemand(BasePydanticVectorStore):

@@ -5,15 +5,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
+from llama_index.core.storage.docstore.utils import json_to_doc
 from llama_index.core.storage.storage_context import StorageContext
 from numpy.typing import NDArray
 
+from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps, call, offload
 from llama_index.ragkit.storage.commits import Commits, Unfinished, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
+from llama_index.ragkit.storage.many_keys import get_keys
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
 from llama_index.ragkit.storage.persisted_states import remember
@@ -178,6 +181,12 @@ class IndexStorage:
         """A node from the docstore, or None when another index has deleted it there."""
         docstore = self.context.docstore
         return (yield from call(docstore.get_document, docstore.aget_document, node_id, raise_error=False))
+
+    def get_nodes(self, node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
+        """Those nodes that the docstore has, in one call where the store can."""
+        tables = docstore_tables(self.context.docstore)
+        found = yield from get_keys(tables.kvstore, node_ids, tables.nodes)
+        return {node_id: json_to_doc(stored) for node_id, stored in found.items()}
 
     def add_to_docstore(self, nodes: Sequence[BaseNode]) -> Steps[None]:
         """Write nodes to the docstore unchanged except that their embeddings are removed."""

@@ -1,0 +1,227 @@
+"""An index that is served from stores beside the same index in memory, each in a process of its own.
+
+The passages, names and questions are those of `benchmarks.made_up_names`; vectors follow from the words of a text, with
+the places as topics, so that passages of one place are near to each other. The stores are an SQLite file with vectors in
+LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_PASSAGES` sets the size of the corpus in stores, and
+`RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same.
+"""
+
+import os
+import shutil
+import statistics
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from llama_index.core import Document, load_index_from_storage
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from sqlalchemy import text
+
+from benchmarks.apart import apart
+from benchmarks.made_up_names import passages, questions
+from benchmarks.measuring import Times, peak_mb, resident_mb, timed
+from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
+from llama_index.hipporag.graph.passage import Passage
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context, writing
+
+__all__ = ["measurements"]
+
+PASSAGES = 100_000
+AT_ONCE = 1_000  # passages of one write
+QUESTIONS = 100
+TOP = 10
+DIMENSION = 64
+_TOPIC = 3.0  # how often a place counts
+
+
+class TopicEmbedding(BaseEmbedding):
+    """The sum of a random vector for each word; places count three times."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        words = text.lower().replace(".", " ").replace("?", " ").split()
+        parts = [_vector(word) * (_TOPIC if word.endswith("stadt") else 1.0) for word in words]
+        total = np.sum(parts, axis=0) if parts else _vector("")
+        return (total / np.linalg.norm(total)).tolist()
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+@lru_cache(1 << 18)
+def _vector(word: str) -> np.ndarray:
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=DIMENSION)
+
+
+def node_of(node_id: str, passage: Passage) -> TextNode:
+    """A passage as a node, whose facts are sentences."""
+    said = [f"{head.title()} {relation} {tail.title()}." for head, relation, tail in passage.statements]
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{node_id}")}
+    return TextNode(text=" ".join(said), id_=node_id, relationships=source)
+
+
+def _nodes(total: int, first: int, last: int) -> tuple[list[TextNode], dict[str, Any]]:
+    held = passages(total, first, last)
+    records = {
+        i: {"entities": list(p.named), "triples": [list(fact) for fact in p.statements]} for i, p in held.items()
+    }
+    return [node_of(*each) for each in held.items()], records
+
+
+def _factory(kind: str, place: str) -> Any:
+    if kind == "sqlite":
+        from llama_index.vector_stores.lancedb import LanceDBVectorStore
+
+        class Quoted(LanceDBVectorStore):
+            """The adapter 0.6.0 quotes values as SQL quotes names, so that none of its deletes works."""
+
+            def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+                self.table.delete(f"{self.doc_id_key} = '{ref_doc_id}'")
+
+            def delete_nodes(self, node_ids: list[str] | None = None, filters: Any = None, **kwargs: Any) -> None:
+                self.table.delete("id in ({})".format(", ".join(f"'{each}'" for each in node_ids or [])))
+
+        return lambda space, dimension: Quoted(uri=f"{place}/lance", table_name=space)
+    from llama_index.vector_stores.postgres import PGVectorStore
+
+    url = os.environ["PG_DSN"].split("://", 1)[1]
+
+    def pgvector(space: str, dimension: int) -> BasePydanticVectorStore:
+        store: BasePydanticVectorStore = PGVectorStore.from_params(
+            connection_string=f"postgresql+psycopg2://{url}",
+            async_connection_string=f"postgresql+asyncpg://{url}",
+            schema_name=place,
+            table_name=space,
+            embed_dim=dimension,
+            hnsw_kwargs={
+                "hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 400,
+                "hnsw_dist_method": "vector_cosine_ops",
+            },
+        )  # fmt: skip
+        return store
+
+    return pgvector
+
+
+def _context(kind: str, place: str) -> SQLStorageContext:
+    url = (
+        f"sqlite:///{place}/index.db" if kind == "sqlite" else f"{os.environ['PG_DSN']}?options=-csearch_path%3D{place}"
+    )
+    return storage_context(url, _factory(kind, place))
+
+
+def build(kind: str, place: str, total: int) -> dict[str, Any]:
+    """Build the index in stores."""
+    extractor = RecordedExtractor()
+    index = HippoRAGIndex(
+        [], storage_context=_context(kind, place), serve_from="stores", embed_model=_model(), extractor=extractor
+    )
+    times = Times()
+    for first in range(0, total, AT_ONCE):
+        nodes, records = _nodes(total, first, min(total, first + AT_ONCE))
+        part = RecordedExtractor(records)
+        index.resources.extractor = part
+        times.run(partial(index.insert_nodes, nodes))
+    return {"build_s": round(sum(times.wall_s), 1), "build_ms_a_passage": round(sum(times.wall_s) / total * 1000, 2),
+            "build_peak_mb": round(peak_mb())}  # fmt: skip
+
+
+def _model() -> TopicEmbedding:
+    return TopicEmbedding(model_name="topics")
+
+
+def _asked(total: int) -> list[str]:
+    return [question.text for question in questions(total, QUESTIONS, 0)]
+
+
+def serve(kind: str, place: str, total: int, asked: Sequence[str]) -> dict[str, Any]:
+    """Open the index in stores, answer, insert and delete."""
+    context, before = _context(kind, place), resident_mb()
+    extractor = RecordedExtractor({})
+    index, open_s, _ = timed(lambda: load_index_from_storage(context, embed_model=_model(), extractor=extractor))
+    return {"open_s": round(open_s, 2), "without_an_index_mb": round(before), **_used(index, asked)}
+
+
+def embedded(total: int, asked: Sequence[str]) -> dict[str, Any]:
+    """The same in memory, where opening is building."""
+    nodes, records = _nodes(total, 0, total)
+    index = HippoRAGIndex([], embed_model=_model(), extractor=RecordedExtractor(records))
+    index.insert_nodes(nodes)
+    return _used(index, asked)
+
+
+def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
+    retriever, times = index.as_retriever(similarity_top_k=TOP), Times()
+    retriever.retrieve(asked[0])  # not counted: caches of the process
+    lists = [[each.node.node_id for each in times.run(partial(retriever.retrieve, question))] for question in asked]
+    resident = resident_mb()
+    extra = passages(1_000, 7, 8)["p0000007"]
+    words = node_of("one more", extra).get_content()
+    index.resources.extractor.add(
+        {words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}}
+    )
+    inserts, deletes = Times(), Times()
+    for number in range(5):
+        inserts.run(partial(index.insert, Document(text=words, id_=f"one more {number}")))
+    for number in range(5):
+        deletes.run(partial(index.delete_ref_doc, f"one more {number}", delete_from_docstore=True))
+    return {
+        "resident_mb": round(resident),
+        "median_ms": round(times.median_ms, 1),
+        "p95_ms": round(float(np.quantile(times.wall_s, 0.95)) * 1000, 1),
+        "median_cpu_ms": round(statistics.median(times.cpu_s) * 1000, 1),
+        "insert_ms": round(inserts.median_ms, 1),
+        "delete_ms": round(deletes.median_ms, 1),
+        "lists": lists,
+    }
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """HippoRAG in the stores that are there, and in memory."""
+    total = int(os.environ.get("RAG_STORES_PASSAGES", PASSAGES))
+    in_memory = min(total, int(os.environ.get("RAG_EMBEDDED_PASSAGES", PASSAGES)))
+    asked = _asked(total)
+    twin = apart(embedded, in_memory, _asked(in_memory))
+    wanted = twin.pop("lists")
+    yield {"name": f"hipporag: {in_memory} passages in memory", **twin}
+    kinds = ["sqlite", *(["postgresql"] if os.environ.get("PG_DSN") else [])]
+    for kind in kinds:
+        place = f"bench_{uuid4().hex[:12]}"
+        if kind == "sqlite":
+            place = tempfile.mkdtemp()
+        else:
+            _run(f"CREATE SCHEMA {place}")
+        try:
+            built = apart(build, kind, place, total)
+            used = apart(serve, kind, place, total, asked)
+            lists = used.pop("lists")
+            same = [set(one) == set(other) for one, other in zip(lists, wanted, strict=True)]
+            yield {
+                "name": f"hipporag: {total} passages served from {kind}",
+                **built,
+                **used,
+                "top_10_the_same_passages": round(statistics.mean(same), 3) if total == in_memory else None,
+                "embedded_median_ms": twin["median_ms"],
+                "embedded_mb": twin["resident_mb"],
+                "to_reach": "open < 1 s, < 600 MB, median < 200 ms, p95 < 500 ms, insert and delete < 300 ms, 0.95",
+            }
+        finally:
+            if kind == "sqlite":
+                shutil.rmtree(place)
+            else:
+                _run(f"DROP SCHEMA {place} CASCADE")
+
+
+def _run(statement: str) -> None:
+    server = make_engine(os.environ["PG_DSN"])
+    with writing(server) as connection:
+        connection.execute(text(statement))
+    server.dispose()

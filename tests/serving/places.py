@@ -1,0 +1,144 @@
+"""Databases with vector stores, each opened as a new process would open it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from sqlalchemy import Engine, text
+from tests.together.stores import quoted
+
+from llama_index.ragkit import MatrixVectorStore
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context, writing
+
+__all__ = ["PLACES", "Place", "everything_in"]
+
+Factory = Callable[[str, int], BasePydanticVectorStore]
+
+
+def in_memory(tag: str, folder: Path) -> Factory:
+    """Stores that live as long as this process, by folder."""
+    made = _stores.setdefault(str(folder / tag), {})
+    return lambda space, dimension: made.setdefault(space, MatrixVectorStore())
+
+
+_stores: dict[str, dict[str, BasePydanticVectorStore]] = {}
+
+
+def lancedb(tag: str, folder: Path) -> Factory:
+    pytest.importorskip("llama_index.vector_stores.lancedb")
+    from llama_index.vector_stores.lancedb import LanceDBVectorStore
+
+    class QuotedLanceDB(LanceDBVectorStore):
+        """The adapter 0.6.0 quotes values as SQL quotes names, so that none of its deletes works."""
+
+        def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+            self.table.delete(f"{self.doc_id_key} = {quoted(ref_doc_id)}")
+
+        def delete_nodes(self, node_ids: list[str] | None = None, filters: Any = None, **kwargs: Any) -> None:
+            self.table.delete(f"id in ({', '.join(map(quoted, node_ids or []))})")
+
+    return lambda space, dimension: QuotedLanceDB(uri=str(folder / tag), table_name=space)
+
+
+def milvus(tag: str, folder: Path) -> Factory:
+    pytest.importorskip("milvus_lite")
+    pytest.importorskip("llama_index.vector_stores.milvus")
+    from llama_index.vector_stores.milvus import MilvusVectorStore
+
+    path = str(folder / f"{tag}.db")
+    return lambda space, dimension: MilvusVectorStore(
+        uri=path, collection_name=space, dim=dimension, similarity_metric="COSINE", consistency_level="Strong"
+    )
+
+
+def pgvector(tag: str, folder: Path) -> Factory:
+    pytest.importorskip("llama_index.vector_stores.postgres")
+    from llama_index.vector_stores.postgres import PGVectorStore
+    from sqlalchemy import create_engine
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
+
+    url = os.environ["PG_DSN"].split("://", 1)[1]
+    # Without a pool, so that no connection outlives the event loop that it was made on.
+    engines: dict[str, Any] = {
+        "engine": create_engine(f"postgresql+psycopg2://{url}", poolclass=NullPool),
+        "async_engine": create_async_engine(f"postgresql+asyncpg://{url}", poolclass=NullPool),
+    }
+    return lambda space, dimension: PGVectorStore(table_name=f"{space}_{tag}", embed_dim=dimension, **engines)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A database and a kind of vector store."""
+
+    name: str
+    factory: Callable[[str, Path], Factory]
+    on_server: bool = False
+
+
+PLACES = [
+    Kind("sqlite", in_memory),
+    Kind("sqlite-lancedb", lancedb),
+    Kind("sqlite-milvus", milvus),
+    Kind("postgres-pgvector", pgvector, on_server=True),
+]
+
+
+class Place:
+    """Where one test keeps its indexes."""
+
+    def __init__(self, kind: Kind, folder: Path, stack: ExitStack) -> None:
+        self.kind = kind
+        self.tag = f"t{uuid4().hex[:8]}"
+        self.folder = folder
+        self._stack = stack
+        self._url = f"sqlite:///{folder / 'index.db'}"
+        if kind.on_server:
+            if not os.environ.get("PG_DSN"):
+                pytest.skip("PG_DSN is not set")
+            self._url = stack.enter_context(_schema(self.tag))
+
+    def engine(self) -> Engine:
+        made = make_engine(self._url)
+        self._stack.callback(made.dispose)
+        return made
+
+    def open(self, tenant: str = "") -> SQLStorageContext:
+        """The context, as a process that has just started opens it."""
+        return storage_context(self.engine(), self.kind.factory(self.tag, self.folder), tenant=tenant)
+
+
+@contextmanager
+def _schema(name: str) -> Iterator[str]:
+    """The URL of a schema of its own in the database of PG_DSN."""
+    server = make_engine(os.environ["PG_DSN"])
+    with writing(server) as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name}"
+    with writing(server) as connection:
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+    server.dispose()
+
+
+def everything_in(engine: Engine) -> str:
+    """All rows of the database as text."""
+    return "\n".join(_rows(engine))
+
+
+def _rows(engine: Engine) -> Iterator[str]:
+    sqlite = engine.dialect.name == "sqlite"
+    names = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if sqlite
+        else "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+    )
+    with reading(engine) as connection:
+        for (name,) in connection.execute(text(names)).all():
+            for row in connection.execute(text(f"SELECT * FROM {name}")):
+                yield f"{name} {tuple(row)}"
