@@ -86,7 +86,6 @@ class HeadStores:
                 hits.rows[aspect, head], hits.cosines[aspect, head] = rows[best], exact[best]
         return hits
 
-
     def row_ids(self, queries: Floats, count: int) -> Steps[list[str]]:
         """The ids of the rows that all stores find for all queries, each once.
 

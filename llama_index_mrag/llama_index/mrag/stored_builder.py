@@ -81,7 +81,7 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         all vectors.
         """
         dimension = self.storage.struct.embedding.get("dimension")
-        if not dimension or not (change.added or change.removed):
+        if not dimension or not (change.added or change.removed or change.resumes):
             return state
         heads = self._heads.determine(dimension)
         if change.resumes or change.repeated:

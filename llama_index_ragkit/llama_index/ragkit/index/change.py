@@ -27,8 +27,8 @@ class Change:
         others
     repeated : ids of `added` that did not change: an earlier, incomplete write may have derived something from them
         already
-    resumes : whether the nodes are among those that an earlier write of theirs, which ended early, has left unfinished:
-        what was derived from them is not known
+    resumes : whether a write that ended early has left some of these nodes or documents unfinished, or has removed any
+        without a commit: what the committed data are derived from is not known then
     """
 
     added: Sequence[BaseNode] = ()

@@ -335,9 +335,11 @@ class IndexWriter(Generic[State]):
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
-            left = yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
-            touched = {node.node_id: node.ref_doc_id for node in added}
-            change = dataclasses.replace(change, resumes=_resumes(left, touched, plan.removed))
+            named = [document.id_ for document in documents]
+            left, gone = yield from storage.begin(named, () if documents else node_of)
+            of_nodes = [*(node.ref_doc_id for node in added), *(entry.ref_doc_id for entry in plan.removed.values())]
+            resumes = bool(gone) or left.concerns([*named, *of_nodes], [*node_of, *plan.removed])
+            change = dataclasses.replace(change, resumes=resumes)
             yield from storage.manifest.begin(documents)
             yield from storage.remove_chunks(plan.removed)
             yield from storage.manifest.add(both, {node.node_id: node.metadata for node in todo})
@@ -373,10 +375,12 @@ class IndexWriter(Generic[State]):
         """Carry out a delete, from begin to commit."""
         before = yield from self._before(entries)
         with self._committing():
-            left = yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
+            left, gone = yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
+            of_nodes = [entry.ref_doc_id for entry in entries.values()]
+            resumes = bool(gone) or left.concerns([*ref_doc_ids, *of_nodes], node_ids)
             yield from self._storage.remove_chunks(entries)
             yield from self._finish(
-                Change(removed=list(entries), before=before, resumes=_resumes(left, {}, entries)),
+                Change(removed=list(entries), before=before, resumes=resumes),
                 removed=entries,
                 nodes=node_ids,
                 whole=ref_doc_ids,
@@ -392,8 +396,8 @@ class IndexWriter(Generic[State]):
         node_ids = yield from self._storage.manifest.nodes_of(ref_doc_id)
         docstore = self._storage.context.docstore
         shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
-        unfinished = yield from self._storage.commits.unfinished()
-        if node_ids is None and (shared is None or not from_docstore) and ref_doc_id not in unfinished.documents:
+        begun = yield from self._storage.commits.begun()
+        if node_ids is None and (shared is None or not from_docstore) and ref_doc_id not in begun.documents:
             logger.warning("ref_doc_id %s not found, nothing deleted.", ref_doc_id)
         else:
             yield from self.delete(node_ids or [], from_docstore=from_docstore, ref_doc_ids=[ref_doc_id])
@@ -589,11 +593,6 @@ class IndexWriter(Generic[State]):
         """Release what builds that ended early have claimed in the cache."""
         if self._resources.cache_given:
             yield from self._resources.cache.sweep()
-
-
-def _resumes(left: Unfinished, added: Mapping[str, str | None], removed: Mapping[str, NodeEntry]) -> bool:
-    """Whether earlier writes have left nodes of this one unfinished."""
-    return left.concerns([*added.items(), *((node_id, entry.ref_doc_id) for node_id, entry in removed.items())])
 
 
 def _with_keys(entry: NodeEntry, old: NodeEntry | None) -> NodeEntry:

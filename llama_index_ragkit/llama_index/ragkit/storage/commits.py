@@ -43,10 +43,9 @@ class Unfinished:
     def __bool__(self) -> bool:
         return bool(self.documents or self.nodes)
 
-    def concerns(self, nodes: Iterable[tuple[str, str | None]]) -> bool:
-        """Whether it has one of some nodes, given with the ids of their documents."""
-        documents, alone = set(self.documents), set(self.nodes)
-        return bool(self) and any(ref_doc_id in documents or node_id in alone for node_id, ref_doc_id in nodes)
+    def concerns(self, documents: Iterable[str | None], nodes: Iterable[str]) -> bool:
+        """Whether it has one of some documents or nodes."""
+        return not {*self.documents}.isdisjoint(documents) or not {*self.nodes}.isdisjoint(nodes)
 
     def including(self, documents: Collection[str], nodes: Collection[str]) -> "Unfinished":
         """With more of both."""
@@ -129,12 +128,12 @@ class Commits:
                 "Nothing was changed."
             )
 
-    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[Unfinished]:
+    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[tuple[Unfinished, Unfinished]]:
         """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
 
         Returns
         -------
-        What earlier writes left.
+        What earlier writes left unfinished; and what they had begun, of which there is nothing.
 
         Raises
         ------
@@ -142,6 +141,7 @@ class Commits:
             If another process has begun one just before.
         """
         yield from self.check()
+        begun = yield from self.begun()
         left = yield from self.unfinished()
         self._token = uuid4().hex[:8]
         _writing.add(self._token)
@@ -153,14 +153,15 @@ class Commits:
             return mine
 
         yield from self._records.change(_META, _COMMIT, taken)
-        yield from self._put_unfinished(left.including(documents, nodes))
+        unfinished = left.including(documents, nodes)
+        yield from self._records.put(_META, [(_UNFINISHED, _unfinished_record(unfinished))])
         yield from self._check_own(
             "Another process began to write to index {index} at the same moment. Wait until that write has ended, "
             "open the index again with load_index_from_storage(), and repeat yours. Nothing was changed."
         )
         self._struct.building = True
         yield from self._store_struct()
-        return left
+        return left, begun.without(left.documents, left.nodes)
 
     def commit(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
         """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last.
@@ -176,8 +177,9 @@ class Commits:
         )
         left = (yield from _begun(self._records)).without(documents, nodes)
         generation = self._struct.generation + 1
-        yield from self._put_unfinished(left)
-        yield from self._put_commit(generation, self._token, None)
+        # Together, in one transaction where the store has transactions: what is finished is committed.
+        record = self._commit_record(generation, self._token, None)
+        yield from self._records.put(_META, [(_UNFINISHED, _unfinished_record(left)), (_COMMIT, record)])
         self._take_up(generation, self._token, left)
 
     def publish(self) -> Steps[None]:
@@ -222,6 +224,10 @@ class Commits:
         if stored.get("token", "") in (self._struct.token, self._token):
             self._take_up(stored["generation"], stored.get("token", ""), left)
 
+    def begun(self) -> Steps[Unfinished]:
+        """What incomplete writes have begun, whether or not there is anything of it."""
+        return (yield from _begun(self._records))
+
     def unfinished(self) -> Steps[Unfinished]:
         """What incomplete writes left."""
         return (yield from read_unfinished(self._records, self._manifest))
@@ -234,20 +240,17 @@ class Commits:
     def _take_up(self, generation: int, token: str, left: Unfinished) -> None:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
 
-    def _put_commit(self, generation: int, token: str, writer: Record | None) -> Steps[None]:
-        yield from self._records.put(_META, [(_COMMIT, self._commit_record(generation, token, writer))])
-
     def _commit_record(self, generation: int, token: str, writer: Record | None) -> Record:
         struct = {name: getattr(self._struct, name) for name in _DESCRIPTION}
         return {"generation": generation, "token": token, "writer": writer, "struct": struct}
 
-    def _put_unfinished(self, left: Unfinished) -> Steps[None]:
-        record = {"documents": list(left.documents), "nodes": list(left.nodes)}
-        yield from self._records.put(_META, [(_UNFINISHED, record)])
-
     def _store_struct(self) -> Steps[None]:
         store = self._context.index_store
         yield from call(store.add_index_struct, store.async_add_index_struct, self._struct)
+
+
+def _unfinished_record(left: Unfinished) -> Record:
+    return {"documents": list(left.documents), "nodes": list(left.nodes)}
 
 
 async def _asleep(seconds: float) -> None:

@@ -153,8 +153,15 @@ class IndexStorage:
 
     # -- a write from begin to commit -----------------------------------------------------------------
 
-    def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[Unfinished]:
-        """A write begins: documents and nodes count as unfinished until it is committed; returns what others left."""
+    def begin(
+        self, documents: Collection[str] = (), nodes: Collection[str] = ()
+    ) -> Steps[tuple[Unfinished, Unfinished]]:
+        """A write begins: documents and nodes count as unfinished until it is committed.
+
+        Returns
+        -------
+        See :meth:`~llama_index.ragkit.storage.commits.Commits.begin`.
+        """
         return (yield from self.commits.begin(documents, nodes))
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
