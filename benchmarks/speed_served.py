@@ -1,9 +1,9 @@
 """An index that is served from stores beside the same index in memory, each in a process of its own.
 
-The passages, names and questions are those of `benchmarks.made_up_names`; vectors follow from the words of a text, with
-the places as topics, so that passages of one place are near to each other. The stores are an SQLite file with vectors in
-LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_PASSAGES` sets the size of the corpus in stores, and
-`RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same.
+The passages, names and questions are those of `benchmarks.made_up_names`; vectors follow from the words of a text,
+with the places as topics, so that passages of one place are near to each other. The stores are an SQLite file with
+vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_PASSAGES` sets the size of the corpus in
+stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same.
 """
 
 import os

@@ -67,17 +67,6 @@ def test_a_missing_driver_is_an_error_that_names_the_extra(monkeypatch: pytest.M
         make_engine("postgresql://u@host/db")
 
 
-def test_a_missing_sqlalchemy_is_an_error_that_names_the_extra() -> None:
-    code = (
-        "import sys, llama_index.ragkit\n"
-        "for name in [n for n in sys.modules if n.split('.')[0] == 'sqlalchemy']: del sys.modules[name]\n"
-        "sys.modules['sqlalchemy'] = None\n"
-        "import llama_index.ragkit.sql\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert 'pip install "llama-index-ragkit[sql]"' in done.stderr.splitlines()[-1]
-
-
 def test_sqlite_is_set_up(tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path}/folder/x.db")
     with reading(engine) as connection:

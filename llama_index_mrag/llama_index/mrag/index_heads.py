@@ -57,7 +57,7 @@ class IndexHeads:
     def number(self, dimension: int | None) -> int:
         """The number of heads; 0 without vectors.
 
-        A build that was killed between its vectors and its end has stored none; it is that of the model.
+        A build in memory that was killed between its vectors and its end has stored none; it is that of the model.
         """
         if not dimension:
             return 0

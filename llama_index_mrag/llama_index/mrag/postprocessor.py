@@ -15,13 +15,13 @@ from llama_index.mrag.vote_search import search_votes
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
+    Query,
     RetryPolicy,
     Steps,
     complete,
     fresh,
     report_fallback,
 )
-from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
@@ -79,13 +79,11 @@ class MRAGPostprocessor(DerivedPostprocessor):
     ) -> Steps[list[NodeWithScore]]:
         if query_bundle is None:
             return _unchanged(nodes)
-        index: DerivedIndex[MRAGConfig, MRAGState] = self._index
-        return (yield from index.writer.in_one_generation(partial(self._ranked, nodes, query_bundle)))
+        return (yield from self._ask(nodes, query_bundle, partial(self._ranked, nodes)))
 
     def _ranked(
-        self, nodes: list[NodeWithScore], bundle: QueryBundle, unfinished: Unfinished
+        self, nodes: list[NodeWithScore], query: Query[MRAGState] | None, matched: list[str | None]
     ) -> Steps[list[NodeWithScore]]:
-        query, matched = yield from self._query(nodes, bundle, unfinished)
         if query is None:
             return _unchanged(nodes)
         config = SearchConfig(
@@ -97,7 +95,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
             num_queries=self.num_queries,
         )
         found = yield from search_votes(query, config, self._complete)
-        report_fallback(self.method, bundle.query_str, found.fallback)
+        report_fallback(self.method, query.text, found.fallback)
         return _reordered(nodes, matched, dict(found.ranking))
 
     def _complete(self, **kwargs: Any) -> Steps[Any]:

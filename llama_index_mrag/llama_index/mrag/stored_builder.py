@@ -1,7 +1,6 @@
 """`StoredMRAGBuilder`: the sums over the heads of all nodes, and the nodes near to one question."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -16,17 +15,16 @@ from llama_index.ragkit import Change, IndexStorage, Resources, Snapshot, Steps,
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.sql.stores import Stores
-from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["StoredMRAGBuilder"]
 
-_SUMS = "sums"  # where the struct has them
+_SUMS = "head_sums"
 
 
 class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
-    """Keeps the sums over the heads of all nodes in the struct, so that a commit replaces them with everything else.
+    """Keeps the sums over the heads of all nodes as a record, which a write changes with everything else or not at all.
 
     Heads vote among the nodes near to the question or to one of its aspects, by the whole vector or by words; with head
     stores also among those that these find.
@@ -56,8 +54,7 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
                 f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
                 f"dtype={config.dtype!r}."
             )
-        self._heads = IndexHeads(storage, resources, head_stores, storage.stored[CHUNKS].key)
-        self._committed: tuple[str, HeadSums] | None = None
+        self._heads = IndexHeads(storage, resources, head_stores, self.chunks.space.key)
 
     def check_embed_model(self) -> None:
         """Reject a model with another number of heads, or with other layers or pooling."""
@@ -75,39 +72,16 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         yield
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
-        """Bring the sums up to date, and the head stores.
-
-        What a write that ended early has removed is not known, so when it is repeated, the sums are computed anew from
-        all vectors.
-        """
+        """Bring the sums up to date, and the head stores."""
         dimension = self.storage.struct.embedding.get("dimension")
-        if not dimension or not (change.added or change.removed or change.resumes):
+        if not dimension or not (change.added or change.removed):
             return state
         heads = self._heads.determine(dimension)
-        if change.resumes or change.repeated:
-            sums = yield from self._sums_of_all(heads, dimension)
-        else:
-            sums = yield from offload(self._changed, change, heads, dimension)
-        self._heads.described[_SUMS] = sums.to_record()
+        sums = yield from offload(_changed, (yield from self._stored_sums(heads, dimension)), change, heads)
+        yield from self.storage.records.put(_SUMS, [(_SUMS, sums.to_record())])
         self.storage.struct.counters["heads"] = heads
         yield from self._heads.write(change)
         return state
-
-    def _changed(self, change: Change, heads: int, dimension: int) -> HeadSums:
-        gone = [node_id for node_id in change.removed if node_id in change.before]
-        sums = self._of_commit(heads, dimension)
-        sums = sums.remove(split_heads(change.before.vectors_of(gone), heads)) if gone else sums
-        return sums.add(split_heads(change.vectors, heads)) if change.added else sums
-
-    def _sums_of_all(self, heads: int, dimension: int) -> Steps[HeadSums]:
-        sums = HeadSums.empty(heads, dimension // heads)
-
-        def add(rows: Snapshot) -> None:
-            nonlocal sums
-            sums = sums.add(split_heads(rows.matrix, heads)) if len(rows) else sums
-
-        yield from self.storage.blocks(add)
-        return sums
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -115,23 +89,17 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         """The sums over all nodes, as last committed by any process."""
         yield from self.storage.commits.refresh()
         dimension = self.storage.struct.embedding.get("dimension", 0)
-        return self._of_commit(self._heads.number(dimension), dimension)
+        return (yield from self._stored_sums(self._heads.number(dimension), dimension))
 
-    def _of_commit(self, heads: int, dimension: int) -> HeadSums:
-        """The committed sums. While a write of this process goes on, the struct may have others."""
-        token = self.storage.struct.token
-        if self._committed is None or self._committed[0] != token:
-            record: dict[str, Any] | None = self._heads.described.get(_SUMS)
-            if record is None:
-                return HeadSums.empty(heads, dimension // heads if heads else 0)
-            self._committed = token, HeadSums.from_record(record)
-        return self._committed[1]
+    def _stored_sums(self, heads: int, dimension: int) -> Steps[HeadSums]:
+        record = yield from self.storage.records.get(_SUMS, _SUMS)
+        return HeadSums.empty(heads, dimension // max(1, heads)) if record is None else HeadSums.from_record(record)
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[MRAGState]:
         """The nodes near to a question, with the sums over all."""
         dimension = near.rows.dim or 0
         heads = self._heads.number(dimension)
-        sums = self._of_commit(heads, dimension)
+        sums = yield from self._stored_sums(heads, dimension)
         return (yield from offload(MRAGState.of, near.rows, heads, None, sums))
 
     def find_further(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Snapshot]:
@@ -139,4 +107,13 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         if self._heads.stores is None:
             return Snapshot.empty()
         keys = yield from self._heads.stores.row_ids(vectors, wanted)
-        return (yield from self.storage.stored[CHUNKS].keyed(keys, selection))
+        return (yield from self.chunks.space.keyed(keys, selection))
+
+
+def _changed(sums: HeadSums, change: Change, heads: int) -> HeadSums:
+    gone = [node_id for node_id in change.removed if node_id in change.before]
+    if gone:
+        sums = sums.remove(split_heads(change.before.vectors_of(gone), heads))
+    # What is repeated was counted by the write that stored it.
+    new = [place for place, node in enumerate(change.added) if node.node_id not in change.repeated]
+    return sums.add(split_heads(change.vectors[new], heads)) if new else sums

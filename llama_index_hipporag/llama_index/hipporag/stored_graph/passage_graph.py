@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.stored_graph.passage_edges import passage_number, passage_rows
-from llama_index.ragkit.sql.engine import writing
+from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.sql.graph_records import EdgeChange
-from llama_index.ragkit.sql.graph_rows import GraphReader
-from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.sql.graph_rows import GraphReader, GraphRows
 
 __all__ = ["PassageGraph"]
+
+_PASSAGES = "passages"
+_NUMBERS = "passage_numbers"
 
 
 class PassageGraph:
@@ -22,49 +24,46 @@ class PassageGraph:
 
     Parameters
     ----------
-    stores : of the index
+    rows : the graph
+    records : of the index, in the same database; they hold what each passage has added to the graph
     """
 
-    def __init__(self, stores: Stores) -> None:
-        self._engine = stores.engine
-        self._rows = stores.graph()
-        self._sources = stores.sources()
+    def __init__(self, rows: GraphRows, records: Records) -> None:
+        self._rows = rows
+        self._records = records
+        rows.create()
 
-    def replace(self, passages: Mapping[str, Passage | None]) -> None:
-        """Store what passages consist of now, in one transaction; None for one that is removed.
+    def replace(self, passages: Mapping[str, Passage | None]) -> Steps[None]:
+        """Store what passages consist of now; None for one that is removed. To be called within a transaction.
 
-        The graph changes by the difference to what the passages had added before, so that a write that was killed may
-        be repeated.
+        The graph changes by the difference to what the passages had added before.
         """
-        self._rows.create()
-        self._sources.create()
-        number_of = {node_id: passage_number(node_id) for node_id in passages}
-        with writing(self._engine) as connection:
-            stored = self._sources.read_in(connection, number_of.values())
-            before = {i: _passage(stored[number]) for i, number in number_of.items() if number in stored}
-            changed = {i: passage for i, passage in passages.items() if before.get(i) != passage}
-            gone = passage_rows({i: before[i] for i in changed if i in before}, -1)
-            new = passage_rows({i: passage for i, passage in changed.items() if passage is not None})
-            both = EdgeChange.together([gone.change, new.change])
-            self._rows.change_in(connection, both, {**gone.labels, **new.labels})
-            self._sources.replace_in(
-                connection,
-                {number_of[i]: (i, None if passage is None else _content(passage)) for i, passage in changed.items()},
-            )
+        before = yield from self.passages(passages)
+        changed = {i: passage for i, passage in passages.items() if before.get(i) != passage}
+        gone = passage_rows({i: before[i] for i in changed if i in before}, -1)
+        new = {i: passage for i, passage in changed.items() if passage is not None}
+        added = passage_rows(new)
+        both = EdgeChange.together([gone.change, added.change])
+        yield from offload(self._rows.change, both, {**gone.labels, **added.labels})
+        removed = [i for i, passage in changed.items() if passage is None]
+        yield from self._records.delete(_PASSAGES, removed)
+        yield from self._records.delete(_NUMBERS, [str(passage_number(i)) for i in removed])
+        yield from self._records.put(_PASSAGES, [(i, _content(passage)) for i, passage in new.items()])
+        yield from self._records.put(_NUMBERS, [(str(passage_number(i)), {"id": i}) for i in new])
 
-    def passages(self, node_ids: Collection[str]) -> dict[str, Passage]:
+    def passages(self, node_ids: Collection[str]) -> Steps[dict[str, Passage]]:
         """What those passages that are stored consist of."""
-        stored = self._sources.read([passage_number(node_id) for node_id in node_ids])
-        return {i: _passage(stored[number]) for i in node_ids if (number := passage_number(i)) in stored}
+        stored = yield from self._records.get_many(_PASSAGES, node_ids)
+        return {node_id: _passage(content) for node_id, content in stored.items()}
 
-    def node_ids(self, numbers: NDArray[np.int64]) -> dict[int, str]:
-        """The ids of passages by the numbers of their nodes."""
-        return self._sources.names(numbers.tolist())
+    def node_ids(self, numbers: NDArray[np.int64]) -> Steps[list[str]]:
+        """The ids of those passages that are stored, by the numbers of their nodes."""
+        stored = yield from self._records.get_many(_NUMBERS, map(str, numbers.tolist()))
+        return [record["id"] for record in stored.values()]
 
     @contextmanager
     def reader(self) -> Iterator[GraphReader]:
         """A reader that sees one state of the graph."""
-        self._rows.create()
         with self._rows.reader() as reader:
             yield reader
 

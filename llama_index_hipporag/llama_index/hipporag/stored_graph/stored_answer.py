@@ -16,7 +16,7 @@ from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.hipporag.stored_graph.stored_state import StoredGraphState
 from llama_index.hipporag.text.normalization import Normalizer
-from llama_index.ragkit import Query, Steps, offload
+from llama_index.ragkit import Query, Steps
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
@@ -71,7 +71,7 @@ class StoredAnswer:
         best = [node_id for node_id, _ in result.ranking[:_DRAWN]]
         walked = sorted(result.walked, key=lambda i: (-result.walked[i], i))[:_DRAWN]
         ids = list(dict.fromkeys([*best, *walked]))
-        contents = yield from offload(self.state.passage_graph.passages, ids)
+        contents = yield from self.state.passage_graph.passages(ids)
         passages = [contents[node_id] for node_id in ids if node_id in contents]
         rows = self.rows.rows_of([node_id for node_id in ids if node_id in contents])
         chunks = Snapshot.of(self.rows.matrix[rows], [self.rows.records[row] for row in rows])

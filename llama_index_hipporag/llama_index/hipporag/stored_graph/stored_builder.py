@@ -9,7 +9,7 @@ from llama_index.hipporag.graph.record_reader import RecordReader
 from llama_index.hipporag.state import HippoRAGState, extracts_terms
 from llama_index.hipporag.stored_graph.passage_graph import PassageGraph
 from llama_index.hipporag.stored_graph.stored_state import StoredGraphState
-from llama_index.ragkit import Change, IndexStorage, Resources, Steps, offload
+from llama_index.ragkit import Change, IndexStorage, Resources, Steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.sql.stores import Stores
@@ -18,7 +18,7 @@ from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["StoredGraphBuilder"]
 
-_AT_ONCE = 2_000  # passages in one transaction
+_AT_ONCE = 2_000  # passages in one statement
 
 
 class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
@@ -38,7 +38,7 @@ class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
                 "fact_vectors=."
             )
         self._reader = RecordReader(config)
-        self._graph = PassageGraph(stores)
+        self._graph = PassageGraph(stores.graph(), storage.records)
 
     def load(self) -> Steps[HippoRAGState]:
         """Nothing: the graph stays in the database."""
@@ -52,7 +52,7 @@ class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
         ids = list(passages)
         for start in range(0, len(ids), _AT_ONCE):
             some: Mapping[str, Passage | None] = {i: passages[i] for i in ids[start : start + _AT_ONCE]}
-            yield from offload(self._graph.replace, some)
+            yield from self._graph.replace(some)
         return state
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[HippoRAGState]:

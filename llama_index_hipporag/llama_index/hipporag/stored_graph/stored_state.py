@@ -39,11 +39,12 @@ class StoredGraphState(HippoRAGState):
         """Which passages may be returned, by the numbers of their nodes."""
         selection = self.selection
         if selection.filters is not None:
-            rows = run_steps(self.stored.space.described(self.passage_graph.node_ids(numbers).values()))
+            rows = run_steps(self.stored.space.described(run_steps(self.passage_graph.node_ids(numbers))))
             shown = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
             return np.isin(numbers, _numbers(shown))
-        found = ~np.isin(numbers, _numbers(selection.hidden))
-        return found if selection.only is None else found & np.isin(numbers, _numbers(selection.only))
+        if selection.only is None:
+            return np.ones(len(numbers), np.bool_)
+        return np.isin(numbers, _numbers(selection.only))
 
 
 def _numbers(node_ids: Iterable[str]) -> Ints:

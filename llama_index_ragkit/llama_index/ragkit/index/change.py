@@ -23,12 +23,9 @@ class Change:
     vectors : one row for each of `added`
     records : results of the extractor by node id; nodes for which it failed, or found nothing, are missing
     removed : ids of nodes whose rows were deleted from the space "chunks"; a node that changed is in both
-    before : a snapshot that has the rows of the removed nodes that were still there when the write began, and perhaps
-        others
+    before : a snapshot that has these rows, and perhaps others
     repeated : ids of `added` that did not change: an earlier, incomplete write may have derived something from them
         already
-    resumes : whether a write that ended early has left some of these nodes or documents unfinished, or has removed any
-        without a commit: what the committed data are derived from is not known then
     """
 
     added: Sequence[BaseNode] = ()
@@ -37,4 +34,3 @@ class Change:
     removed: Sequence[str] = ()
     before: Snapshot = field(default_factory=Snapshot.empty)
     repeated: Collection[str] = ()
-    resumes: bool = False

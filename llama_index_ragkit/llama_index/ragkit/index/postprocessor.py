@@ -1,8 +1,8 @@
 """`DerivedPostprocessor`: a method applied to the nodes of any retriever."""
 
 from abc import abstractmethod
-from collections.abc import Container, Iterator, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
@@ -11,6 +11,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import NDArray
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.description import changed
@@ -19,7 +20,6 @@ from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
-from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import count, refusal
 from llama_index.ragkit.vectors.filters import select
@@ -28,6 +28,7 @@ from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 __all__ = ["DerivedPostprocessor", "match_nodes"]
 
 dispatcher = get_dispatcher(__name__)
+T = TypeVar("T")
 
 
 class DerivedPostprocessor(BaseNodePostprocessor):
@@ -111,22 +112,33 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """Which chunks may be used, shape (n,); None for all."""
         return None if self.filters is None else select(chunks, self.filters)
 
-    def _query(
-        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle, unfinished: Unfinished
-    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
-        """The question among those of the nodes that the index contains and the filters pass.
+    def _ask(
+        self,
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
+    ) -> Steps[T]:
+        """Ask a question about those of the nodes that the index contains and the filters pass.
 
         Parameters
         ----------
-        unfinished : see :meth:`~llama_index.ragkit.index.writer.IndexWriter.in_one_generation`
-
-        Returns
-        -------
-        The question, None where there is no such node; and for each node its id in the index, None for others.
+        work : the question, None where there is no such node, and for each node its id in the index, None for others
+            -> the steps of the answer, which read one generation of the index
         """
         index: DerivedIndex[Any, Any] = self._index
-        if isinstance(index.builder, StoredBuilder):
-            return (yield from self._query_stores(index.builder, nodes, bundle, unfinished))
+        if not isinstance(index.builder, StoredBuilder):
+            return (yield from work(*(yield from self._among(nodes, bundle))))
+        vector = yield from index.writer.question_vector(bundle.query_str)
+
+        def answer() -> Steps[T]:
+            return (yield from work(*(yield from self._among_stored(index.builder, nodes, bundle, vector))))
+
+        return (yield from index.writer.in_one_generation(answer))
+
+    def _among(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle
+    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
+        index: DerivedIndex[Any, Any] = self._index
         contents = yield from index.writer.recovered()
         chunks = contents.state.chunks
         matched = match_nodes(nodes, chunks)
@@ -141,23 +153,20 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         among[chunks.rows_of(known)] = True
         return Query(bundle, contents, among, len(known), index.resources), matched
 
-    def _query_stores(
+    def _among_stored(
         self,
         builder: StoredBuilder[Any, Any],
         nodes: Sequence[NodeWithScore],
         bundle: QueryBundle,
-        unfinished: Unfinished,
+        vector: NDArray[np.float32] | None,
     ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
-        storage, resources = self._index.storage, self._index.resources
         given = [each.node.node_id for each in nodes]
-        if storage.is_empty:
+        if vector is None:
             return None, [None] * len(given)
-        yield from self._index.writer.check_embed_model()
-        selection = yield from select_stored(storage.manifest, unfinished, self.filters, given)
-        vector = yield from resources.embed_query(bundle.query_str, storage.struct.embedding["dimension"])
+        selection = yield from select_stored(self._index.storage.manifest, self.filters, given)
         contents = yield from builder.view(bundle.query_str, vector, len(given), selection)
         chunks = contents.state.chunks
-        query = Query(bundle, contents, None, len(chunks), resources, vector) if len(chunks) else None
+        query = Query(bundle, contents, None, len(chunks), self._index.resources, vector) if len(chunks) else None
         return query, [name if name in chunks else None for name in given]
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import resolve_llm
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
+from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
@@ -25,7 +27,6 @@ from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
-from llama_index.ragkit.storage.commits import Unfinished
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import check_choice, check_count
@@ -235,23 +236,21 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         allowed, resources = self._allowed(contents.state.chunks), self._index.resources
         return [Query(bundle, contents, allowed, self._wanted, resources) for bundle in bundles]
 
-    def _query(self, bundle: QueryBundle, unfinished: Unfinished) -> Steps[Query[State] | None]:
-        """A question to the current state, in memory or in stores; None where there is nothing to search.
+    def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
+        """The vector of a question to an index that is served from stores; None where there is nothing to search."""
+        index = self._index
+        return (yield from index.writer.question_vector(bundle.query_str)) if index.storage.stored else None
 
-        Parameters
-        ----------
-        unfinished : what writes of any process have not finished, where the index is served from stores
-        """
+    def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
+        """A question to the current state, in memory or in stores; None where there is nothing to search."""
         index, builder = self._index, self._index.builder
         if not isinstance(builder, StoredBuilder):
             queries = yield from self._queries([bundle])
             return queries[0] if queries else None
-        if index.storage.is_empty:
+        if index.storage.is_empty or vector is None:
             return None
-        yield from index.writer.check_embed_model()
         manifest = index.storage.manifest
-        selection = yield from select_stored(manifest, unfinished, self.filters, self.node_ids, self.doc_ids)
-        vector = yield from index.resources.embed_query(bundle.query_str, index.storage.struct.embedding["dimension"])
+        selection = yield from select_stored(manifest, self.filters, self.node_ids, self.doc_ids)
         contents = yield from builder.view(bundle.query_str, vector, self._wanted, selection)
         if not len(contents.state.chunks):
             return None
@@ -262,10 +261,11 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         report_fallback(self.method, query.text, found.fallback)
 
     def _retrieve_steps(self, bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        return (yield from self._index.writer.in_one_generation(partial(self._answer, bundle)))
+        vector = yield from self._vector(bundle)
+        return (yield from self._index.writer.in_one_generation(partial(self._answer, bundle, vector)))
 
-    def _answer(self, bundle: QueryBundle, unfinished: Unfinished) -> Steps[list[NodeWithScore]]:
-        query = yield from self._query(bundle, unfinished)
+    def _answer(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[NodeWithScore]]:
+        query = yield from self._query(bundle, vector)
         if query is None:
             return []
         found = yield from self._search(query)
@@ -296,10 +296,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return await arun_steps(self._explain_steps(query))
 
     def _explain_steps(self, question: QueryType) -> Steps[list[ExplanationType]]:
-        return (yield from self._index.writer.in_one_generation(partial(self._explain_answer, as_bundle(question))))
+        bundle = as_bundle(question)
+        vector = yield from self._vector(bundle)
+        return (yield from self._index.writer.in_one_generation(partial(self._explain_answer, bundle, vector)))
 
-    def _explain_answer(self, bundle: QueryBundle, unfinished: Unfinished) -> Steps[list[ExplanationType]]:
-        query = yield from self._query(bundle, unfinished)
+    def _explain_answer(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[ExplanationType]]:
+        query = yield from self._query(bundle, vector)
         if query is None:
             return []
         found = yield from self._search(query)

@@ -33,7 +33,6 @@ from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.commits import NOTHING, Unfinished
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
@@ -104,34 +103,32 @@ class IndexWriter(Generic[State]):
                 yield from self._recover()
         return self._contents
 
-    def in_one_generation(self, work: Callable[[Unfinished], Steps[T]]) -> Steps[T]:
-        """What a query reads, all of it from one generation of the index.
+    def question_vector(self, question: str) -> Steps[NDArray[np.float32] | None]:
+        """The vector of a question to an index that is served from stores; None where there is nothing to search."""
+        yield from self._storage.commits.refresh()
+        if self._storage.is_empty:
+            return None
+        yield from self.check_embed_model()
+        return (yield from self._resources.embed_query(question, self._storage.struct.embedding["dimension"]))
 
-        An index in memory has one state at a time. Where it is served from stores, the query is repeated if a write of
-        any process began or ended meanwhile, up to three times: what writes have begun and not finished, it leaves out.
+    def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
+        """The steps of a query, which read one generation of the index.
 
-        Parameters
-        ----------
-        work : what writes have not finished -> the steps of the query
+        An index in memory has one state at a time. Where it is served from stores, the query reads one state of the
+        database; it is repeated if vectors of that state were deleted meanwhile.
         """
         yield from self.recovered()
-        if not self._storage.stored:
-            return (yield from work(NOTHING))
-        commits = self._storage.commits
-        before = yield from commits.refresh()
-        for tries_left in reversed(range(_TRIES)):
+        storage = self._storage
+        for tries_left in reversed(range(_TRIES if storage.stored else 1)):
             try:
-                found = yield from work(before[1])
+                with storage.snapshot_of_database():
+                    if storage.stored:
+                        yield from storage.commits.refresh()
+                    return (yield from work())
             except HalfWrittenError:
-                after = yield from commits.refresh()
-                if after == before or not tries_left:
+                if not tries_left:
                     raise
-            else:
-                after = yield from commits.refresh()
-                if after == before or not tries_left:
-                    break
-            before = after
-        return found
+        raise AssertionError
 
     def _stored(self) -> Steps[IndexContents[State]]:
         state = yield from self._builder.load()
@@ -141,6 +138,7 @@ class IndexWriter(Generic[State]):
         if self._storage.stored:  # other processes may have written, or be writing
             yield from self._storage.commits.wait()
             yield from self._storage.commits.refresh(abandoned=self._interrupted)
+            yield from self._storage.settle()
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()
             self._contents = yield from self._stored()
@@ -335,25 +333,27 @@ class IndexWriter(Generic[State]):
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
-            named = [document.id_ for document in documents]
-            left, gone = yield from storage.begin(named, () if documents else node_of)
-            of_nodes = [*(node.ref_doc_id for node in added), *(entry.ref_doc_id for entry in plan.removed.values())]
-            resumes = bool(gone) or left.concerns([*named, *of_nodes], [*node_of, *plan.removed])
-            change = dataclasses.replace(change, resumes=resumes)
+            yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
             yield from storage.manifest.begin(documents)
-            yield from storage.remove_chunks(plan.removed)
-            yield from storage.manifest.add(both, {node.node_id: node.metadata for node in todo})
-            yield from storage.add_to_docstore(nodes)
-            yield from storage.put_chunks(new, _stacked(new, vectors))
-            yield from self._finish(
-                change,
-                removed=plan.obsolete,
-                replaced=plan.replaced,
-                entries=entries,
-                documents=documents,
-                nodes=list(node_of),
-                from_docstore=list(plan.obsolete),
-            )
+            metadata = {node.node_id: node.metadata for node in todo}
+            if storage.stored:  # what was extracted from new nodes outlives a transaction that is rolled back
+                known = {node_id: entry for node_id, entry in both.items() if node_id not in plan.changed}
+                yield from storage.manifest.add(known, metadata)
+            with storage.transaction():
+                yield from storage.remove_chunks(plan.removed)
+                yield from storage.manifest.add(both, metadata)
+                yield from storage.add_to_docstore(nodes)
+                yield from storage.put_chunks(new, _stacked(new, vectors))
+                yield from self._finish(
+                    change,
+                    removed=plan.obsolete,
+                    replaced=plan.replaced,
+                    entries=entries,
+                    documents=documents,
+                    nodes=list(node_of),
+                    from_docstore=list(plan.obsolete),
+                )
+            yield from storage.settle()
 
     def delete(self, node_ids: Sequence[str], *, from_docstore: bool, ref_doc_ids: Sequence[str] = ()) -> Steps[None]:
         """Delete nodes, and whole documents, with everything derived from them."""
@@ -373,19 +373,19 @@ class IndexWriter(Generic[State]):
         from_docstore: bool,
     ) -> Steps[None]:
         """Carry out a delete, from begin to commit."""
-        before = yield from self._before(entries)
+        change = Change(removed=list(entries), before=(yield from self._before(entries)))
         with self._committing():
-            left, gone = yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
-            of_nodes = [entry.ref_doc_id for entry in entries.values()]
-            resumes = bool(gone) or left.concerns([*ref_doc_ids, *of_nodes], node_ids)
-            yield from self._storage.remove_chunks(entries)
-            yield from self._finish(
-                Change(removed=list(entries), before=before, resumes=resumes),
-                removed=entries,
-                nodes=node_ids,
-                whole=ref_doc_ids,
-                from_docstore=list(node_ids) if from_docstore else None,
-            )
+            yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
+            with self._storage.transaction():
+                yield from self._storage.remove_chunks(entries)
+                yield from self._finish(
+                    change,
+                    removed=entries,
+                    nodes=node_ids,
+                    whole=ref_doc_ids,
+                    from_docstore=list(node_ids) if from_docstore else None,
+                )
+            yield from self._storage.settle()
 
     def _before(self, removed: Mapping[str, NodeEntry]) -> Steps[Snapshot]:
         """The rows of nodes that are about to be removed."""
@@ -396,8 +396,8 @@ class IndexWriter(Generic[State]):
         node_ids = yield from self._storage.manifest.nodes_of(ref_doc_id)
         docstore = self._storage.context.docstore
         shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
-        begun = yield from self._storage.commits.begun()
-        if node_ids is None and (shared is None or not from_docstore) and ref_doc_id not in begun.documents:
+        unfinished = yield from self._storage.commits.unfinished()
+        if node_ids is None and (shared is None or not from_docstore) and ref_doc_id not in unfinished.documents:
             logger.warning("ref_doc_id %s not found, nothing deleted.", ref_doc_id)
         else:
             yield from self.delete(node_ids or [], from_docstore=from_docstore, ref_doc_ids=[ref_doc_id])

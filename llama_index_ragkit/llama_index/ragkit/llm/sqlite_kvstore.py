@@ -168,20 +168,16 @@ class SQLiteKVStore(BulkKVStore):
         self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
     ) -> dict[str, CacheEntry | None]:
         """Read, change and write entries in one transaction."""
-        after: dict[str, CacheEntry | None] = {}
-        deleted = False
         with self._transaction() as connection:
-            stored = sqlite_layout.find_many(connection, list(changes), collection)
-            for key, change in changes.items():
-                old = json.loads(stored[key]) if key in stored else None
-                new = after[key] = change(old)
-                if new is None and old is not None:
-                    deleted = self._unclean = sqlite_layout.empty(connection, key, collection)
-                elif new is not None and new is not old:
-                    self._unclean |= sqlite_layout.put(connection, key, json.dumps(new), collection)
-        if deleted:
+            after, gone = sqlite_layout.update(connection, changes, collection)
+            self._unclean |= gone
+        if any(value is None for value in after.values()):
             self.clean()
         return after
+
+    def has_deleted(self) -> None:
+        """Values were deleted or replaced through another connection: :meth:`clean` has something to do."""
+        self._unclean = True
 
     def clean(self) -> bool:
         """Remove the bytes of deleted and replaced values from the files.

@@ -8,9 +8,12 @@ in a table of its own, in which copies are harmless. Once half of the file is em
 """
 
 import hashlib
+import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
 
 __all__ = [
     "BUSY_SECONDS",
@@ -23,6 +26,7 @@ __all__ = [
     "prepare",
     "put",
     "rewrite",
+    "update",
 ]
 
 BUSY_SECONDS = 60.0  # how long one process waits for another's write
@@ -143,6 +147,23 @@ def empty(connection: sqlite3.Connection, key: str, collection: str) -> bool:
     connection.execute("UPDATE data SET key = NULL, value = NULL WHERE id = ?", row)
     connection.execute("DELETE FROM names WHERE collection = ? AND hash = ?", where)
     return True
+
+
+def update(
+    connection: sqlite3.Connection, changes: Mapping[str, EntryChange], collection: str
+) -> tuple[dict[str, CacheEntry | None], bool]:
+    """Read, change and write values; returns the values after it, and whether any was deleted or replaced."""
+    after: dict[str, CacheEntry | None] = {}
+    gone = False
+    stored = find_many(connection, list(changes), collection)
+    for key, change in changes.items():
+        old = json.loads(stored[key]) if key in stored else None
+        new = after[key] = change(old)
+        if new is None and old is not None:
+            gone |= empty(connection, key, collection)
+        elif new is not None and new is not old:
+            gone |= put(connection, key, json.dumps(new), collection)
+    return after, gone
 
 
 def rewrite(connection: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.redaction import redact
 
-__all__ = ["make_engine", "reading", "writing"]
+__all__ = ["is_joined", "make_engine", "reading", "snapshot", "transaction", "writing"]
 
 _DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg", "psycopg2")}
 _SUPPORTED = (
@@ -24,6 +25,8 @@ _SUPPORTED = (
 _BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
 
 _engines: WeakSet[Engine] = WeakSet()
+# The connections that reads and writes join here: (engine, connection, whether it writes).
+_joined: ContextVar[tuple[tuple[Engine, Connection, bool], ...]] = ContextVar("ragkit_joined", default=())
 _inherited: list[Pool] = []
 
 
@@ -120,18 +123,25 @@ def _sqlite(url: URL) -> Engine:
 
 
 @contextmanager
-def reading(engine: Engine, *, single: bool = False) -> Iterator[Connection]:
-    """A connection for reads that all see the same state of the database.
+def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> Iterator[Connection]:
+    """A connection for reads that all see the same state of the database: that of a block of :func:`snapshot` or
+    :func:`transaction`, if it is within one.
 
     Parameters
     ----------
     single : for one statement alone, which needs no transaction: on PostgreSQL that saves two round trips
+    latest : whether the state is the latest, even within a block of :func:`snapshot`
 
     Raises
     ------
     StorageError
         From any error of the database.
     """
+    joined, writes = _connection(engine)
+    if joined is not None and (writes or not latest):
+        with _errors(engine):
+            yield joined
+        return
     if engine.dialect.name == "sqlite":
         # A single statement sees one state anyway; in a transaction, all do in the write-ahead log.
         options: dict[str, Any] = {_BEGIN: "" if single else "BEGIN"}
@@ -146,15 +156,54 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """A connection in a transaction, which is committed at the end, and rolled back if the block raises.
 
     On SQLite it is the only writer from the start; on PostgreSQL it sees what others commit meanwhile (READ
-    COMMITTED), and locks the rows that it writes.
+    COMMITTED), and locks the rows that it writes. Within a block of :func:`transaction` it is part of that one.
 
     Raises
     ------
     StorageError
         From any error of the database.
     """
-    with _errors(engine), engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
-        yield connection
+    joined, writes = _connection(engine)
+    with _errors(engine):
+        if joined is not None and writes:
+            yield joined
+        else:
+            with engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
+                yield connection
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[None]:
+    """All reads of the block, in this thread and the tasks that it starts, see the same state of the database."""
+    with reading(engine) as connection, _joining(engine, connection, writes=False):
+        yield
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[None]:
+    """All reads and writes of the block are one transaction, which is rolled back if the block raises."""
+    with writing(engine) as connection, _joining(engine, connection, writes=True):
+        yield
+
+
+@contextmanager
+def _joining(engine: Engine, connection: Connection, *, writes: bool) -> Iterator[None]:
+    before = _joined.get()
+    _joined.set((*before, (engine, connection, writes)))
+    try:
+        yield
+    finally:
+        _joined.set(before)
+
+
+def is_joined(engine: Engine) -> bool:
+    """Whether this is within a block of :func:`snapshot` or :func:`transaction`."""
+    return _connection(engine)[0] is not None
+
+
+def _connection(engine: Engine) -> tuple[Connection | None, bool]:
+    """The connection of the innermost block for an engine, and whether it writes."""
+    return next(((one, writes) for other, one, writes in reversed(_joined.get()) if other is engine), (None, False))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
-from llama_index.ragkit.sql.engine import make_engine
+from llama_index.ragkit.sql.engine import is_joined, make_engine
 from llama_index.ragkit.sql.postgres_records import PostgresRecords
 from llama_index.ragkit.sql.sqlite_records import SEPARATOR, SQLiteRecords
 
@@ -99,9 +99,12 @@ class SQLKVStore(BulkKVStore):
 
         Returns
         -------
-        Whether that is done. If not, a process has been reading the file for seconds; a thread waits until it ends.
+        Whether that is done. If not, a process has been reading the file for seconds, and a thread waits until it ends;
+        or this is within a transaction, after which it must be called again.
         """
-        return self._records.file.clean() if isinstance(self._records, SQLiteRecords) else True
+        if not isinstance(self._records, SQLiteRecords):
+            return True
+        return not is_joined(self.engine) and self._records.file.clean()
 
     def drop(self) -> int:
         """Delete everything of the tenant in one transaction; returns the number of values.

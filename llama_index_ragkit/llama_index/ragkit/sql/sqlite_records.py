@@ -1,13 +1,17 @@
 """The records of an `SQLKVStore` in an SQLite file, which is that of a `SQLiteKVStore`."""
 
+import json
+import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
+from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
+from llama_index.ragkit.sql.engine import reading, writing
 
 __all__ = ["SEPARATOR", "SQLiteRecords"]
 
@@ -34,27 +38,47 @@ class SQLiteRecords:
 
     def __init__(self, engine: Engine, tenant: str) -> None:
         self.file = _file_of(engine)
+        self._engine = engine
         self._prefix = tenant + SEPARATOR if tenant else ""
 
     def get_many(self, keys: Sequence[str], collection: str) -> dict[str, CacheEntry]:
         """The values of those keys that exist, in the order of `keys`."""
-        return self.file.get_many(keys, self._prefix + collection)
+        with reading(self._engine) as connection:
+            rows = sqlite_layout.find_many(_raw(connection), keys, self._prefix + collection)
+        return {key: json.loads(value) for key, value in rows.items()}
 
     def get_all(self, collection: str) -> dict[str, CacheEntry]:
         """All values of a collection by key, in the order of the keys."""
-        return self.file.get_all(self._prefix + collection)
+        with reading(self._engine) as connection:
+            rows = sqlite_layout.find_all(_raw(connection), self._prefix + collection)
+        return {key: json.loads(value) for key, value in rows}
 
     def put_all(self, pairs: Sequence[tuple[str, CacheEntry]], collection: str, batch_size: int) -> None:
         """Write many values in one transaction."""
-        self.file.put_all(list(pairs), self._prefix + collection, batch_size)
+        rows = [(key, json.dumps(value)) for key, value in pairs]
+        with writing(self._engine) as connection:
+            raw = _raw(connection)
+            for key, value in rows:
+                if sqlite_layout.put(raw, key, value, self._prefix + collection):
+                    self.file.has_deleted()
 
     def delete_all(self, keys: Sequence[str], collection: str) -> int:
         """Delete many keys in one transaction; returns how many of them existed."""
-        return self.file.delete_all(keys, self._prefix + collection, clean=False)
+        with writing(self._engine) as connection:
+            raw = _raw(connection)
+            found = sum(sqlite_layout.empty(raw, key, self._prefix + collection) for key in keys)
+        if found:
+            self.file.has_deleted()
+        return found
 
     def update(self, changes: Mapping[str, EntryChange], collection: str) -> dict[str, CacheEntry | None]:
         """Read, change and write entries in one transaction."""
-        return self.file.update(changes, self._prefix + collection)
+        name = self._prefix + collection
+        with writing(self._engine) as connection:
+            after, deleted = sqlite_layout.update(_raw(connection), changes, name)
+        if deleted:
+            self.file.has_deleted()
+        return after
 
     def drop(self) -> int:
         """Delete all collections of the tenant; returns the number of records."""
@@ -66,3 +90,9 @@ class SQLiteRecords:
 
     def _owns(self, name: str) -> bool:
         return name.startswith(self._prefix) if self._prefix else SEPARATOR not in name
+
+
+def _raw(connection: Connection) -> sqlite3.Connection:
+    """The connection of the driver."""
+    raw: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
+    return raw

@@ -11,7 +11,6 @@ from sqlalchemy import Engine
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.graph_rows import GraphRows
-from llama_index.ragkit.sql.graph_sources import GraphSources
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
 from llama_index.ragkit.sql.vector_store_on_demand import MakesStores
@@ -46,10 +45,6 @@ class Stores:
         """The graph of the index."""
         return GraphRows(self.engine, self.scope)
 
-    def sources(self) -> GraphSources:
-        """What each chunk has added to that graph."""
-        return GraphSources(self.engine, self.scope)
-
     def lexical(self, vocabulary: Callable[[], Iterable[str]] = tuple) -> SQLLexicalIndex:
         """The words of the index; see :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
         return SQLLexicalIndex(self.engine, self.scope, vocabulary)
@@ -60,8 +55,8 @@ class Stores:
 
     def drop(self) -> None:
         """Delete the graph and the words of the index."""
-        for part in (self.graph(), self.sources(), self.lexical()):
-            part.drop()
+        self.graph().drop()
+        self.lexical().drop()
 
 
 def find_stores(context: StorageContext, method: str, uid: str) -> Stores:

@@ -1,5 +1,6 @@
 """`Tables`: tables that are made when a database is first used, by however many processes at once."""
 
+import re
 import threading
 from weakref import WeakSet
 
@@ -7,9 +8,11 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql.engine import writing
+from llama_index.ragkit.sql.engine import reading, writing
 
 __all__ = ["Tables"]
+
+_NAME = re.compile(r"(?:TABLE|INDEX) IF NOT EXISTS (\w+)")
 
 
 class Tables:
@@ -30,6 +33,9 @@ class Tables:
         with self._lock:
             if engine in self._made:
                 return
+            if self._are_there(engine):
+                self._made.add(engine)
+                return
             for attempt in range(3):
                 try:
                     with writing(engine) as connection:
@@ -43,3 +49,14 @@ class Tables:
                     ):
                         raise
             self._made.add(engine)
+
+    def _are_there(self, engine: Engine) -> bool:
+        """Whether all of them exist: then nothing is to be written, which might wait for another writer."""
+        names = {name for statement in self._statements for name in _NAME.findall(statement)}
+        query = (
+            "SELECT name FROM sqlite_master"
+            if engine.dialect.name == "sqlite"
+            else "SELECT relname FROM pg_class WHERE pg_table_is_visible(oid)"
+        )
+        with reading(engine, single=True) as connection:
+            return names <= set(connection.execute(text(query)).scalars())

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["NOTHING", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+__all__ = ["Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
 
 _META = "meta"
 _COMMIT = "state"
@@ -43,10 +43,6 @@ class Unfinished:
     def __bool__(self) -> bool:
         return bool(self.documents or self.nodes)
 
-    def concerns(self, documents: Iterable[str | None], nodes: Iterable[str]) -> bool:
-        """Whether it has one of some documents or nodes."""
-        return not {*self.documents}.isdisjoint(documents) or not {*self.nodes}.isdisjoint(nodes)
-
     def including(self, documents: Collection[str], nodes: Collection[str]) -> "Unfinished":
         """With more of both."""
         return Unfinished(
@@ -57,9 +53,6 @@ class Unfinished:
         """Without those that were finished."""
         done, written = set(documents), set(nodes)
         return Unfinished([i for i in self.documents if i not in done], [i for i in self.nodes if i not in written])
-
-
-NOTHING = Unfinished()
 
 
 def read_commit(records: Records) -> Steps[Record]:
@@ -128,12 +121,8 @@ class Commits:
                 "Nothing was changed."
             )
 
-    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[tuple[Unfinished, Unfinished]]:
+    def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
         """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
-
-        Returns
-        -------
-        What earlier writes left unfinished; and what they had begun, of which there is nothing.
 
         Raises
         ------
@@ -141,7 +130,6 @@ class Commits:
             If another process has begun one just before.
         """
         yield from self.check()
-        begun = yield from self.begun()
         left = yield from self.unfinished()
         self._token = uuid4().hex[:8]
         _writing.add(self._token)
@@ -153,15 +141,13 @@ class Commits:
             return mine
 
         yield from self._records.change(_META, _COMMIT, taken)
-        unfinished = left.including(documents, nodes)
-        yield from self._records.put(_META, [(_UNFINISHED, _unfinished_record(unfinished))])
+        yield from self._put_unfinished(left.including(documents, nodes))
         yield from self._check_own(
             "Another process began to write to index {index} at the same moment. Wait until that write has ended, "
             "open the index again with load_index_from_storage(), and repeat yours. Nothing was changed."
         )
         self._struct.building = True
         yield from self._store_struct()
-        return left, begun.without(left.documents, left.nodes)
 
     def commit(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
         """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last.
@@ -177,9 +163,8 @@ class Commits:
         )
         left = (yield from _begun(self._records)).without(documents, nodes)
         generation = self._struct.generation + 1
-        # Together, in one transaction where the store has transactions: what is finished is committed.
-        record = self._commit_record(generation, self._token, None)
-        yield from self._records.put(_META, [(_UNFINISHED, _unfinished_record(left)), (_COMMIT, record)])
+        yield from self._put_unfinished(left)
+        yield from self._put_commit(generation, self._token, None)
         self._take_up(generation, self._token, left)
 
     def publish(self) -> Steps[None]:
@@ -190,24 +175,17 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self._token)
 
-    def refresh(self, *, abandoned: bool = False) -> Steps[tuple[str, Unfinished]]:
+    def refresh(self, *, abandoned: bool = False) -> Steps[None]:
         """Take up what other processes have committed, for an index that is served from stores.
 
         Parameters
         ----------
-        abandoned : whether a write ended early here, which may have changed the struct
-
-        Returns
-        -------
-        The token of the last commit, and what writes have begun and not finished, which queries leave out.
+        abandoned : whether a write of this object has ended early: its struct may be of what was rolled back then
         """
-        found = yield from self._records.get_many(_META, [_COMMIT, _UNFINISHED])
-        stored, begun = found.get(_COMMIT, {"generation": 0}), Unfinished(**found.get(_UNFINISHED, {}))
-        token = stored.get("token", "")
-        if abandoned or token != self._struct.token:
+        stored = yield from read_commit(self._records)
+        if abandoned or stored["generation"] > self._struct.generation:
             vars(self._struct).update(stored.get("struct", {}))
-            self._take_up(stored["generation"], token, begun)
-        return token, begun
+            self._take_up(stored["generation"], stored.get("token", ""), (yield from _begun(self._records)))
 
     def wait(self) -> Steps[None]:
         """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""
@@ -224,10 +202,6 @@ class Commits:
         if stored.get("token", "") in (self._struct.token, self._token):
             self._take_up(stored["generation"], stored.get("token", ""), left)
 
-    def begun(self) -> Steps[Unfinished]:
-        """What incomplete writes have begun, whether or not there is anything of it."""
-        return (yield from _begun(self._records))
-
     def unfinished(self) -> Steps[Unfinished]:
         """What incomplete writes left."""
         return (yield from read_unfinished(self._records, self._manifest))
@@ -240,17 +214,20 @@ class Commits:
     def _take_up(self, generation: int, token: str, left: Unfinished) -> None:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
 
+    def _put_commit(self, generation: int, token: str, writer: Record | None) -> Steps[None]:
+        yield from self._records.put(_META, [(_COMMIT, self._commit_record(generation, token, writer))])
+
     def _commit_record(self, generation: int, token: str, writer: Record | None) -> Record:
         struct = {name: getattr(self._struct, name) for name in _DESCRIPTION}
         return {"generation": generation, "token": token, "writer": writer, "struct": struct}
 
+    def _put_unfinished(self, left: Unfinished) -> Steps[None]:
+        record = {"documents": list(left.documents), "nodes": list(left.nodes)}
+        yield from self._records.put(_META, [(_UNFINISHED, record)])
+
     def _store_struct(self) -> Steps[None]:
         store = self._context.index_store
         yield from call(store.add_index_struct, store.async_add_index_struct, self._struct)
-
-
-def _unfinished_record(left: Unfinished) -> Record:
-    return {"documents": list(left.documents), "nodes": list(left.nodes)}
 
 
 async def _asleep(seconds: float) -> None:

@@ -1,6 +1,7 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.steps import Steps, call, offload
-from llama_index.ragkit.storage.commits import Commits, Unfinished, may_be_writing
+from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.storage.commits import Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
@@ -29,6 +30,9 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = ["IndexStorage"]
 
 
+Block = Callable[[], AbstractContextManager[None]]
+
+
 @dataclass(frozen=True)
 class IndexStorage:
     """Everything that one index stores.
@@ -43,6 +47,8 @@ class IndexStorage:
     spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
     external : the user's own vector store that chunks are written to as well, if there is one
     stored : the vector spaces of an index that is served from stores, which has no `spaces`
+    transaction : a block whose writes are all made or none, where the index is served from stores
+    snapshot_of_database : a block whose reads all see the same state, where the index is served from stores
     """
 
     context: StorageContext
@@ -53,6 +59,8 @@ class IndexStorage:
     spaces: dict[str, VectorSpace]
     external: ExternalVectorStore | None
     stored: dict[str, StoredSpace] = field(default_factory=dict)
+    transaction: Block = nullcontext
+    snapshot_of_database: Block = nullcontext
 
     @classmethod
     def create(
@@ -73,12 +81,18 @@ class IndexStorage:
 
     @classmethod
     def in_stores(
-        cls, context: StorageContext, struct: DerivedStruct, records: Records, stored: dict[str, StoredSpace]
+        cls,
+        context: StorageContext,
+        struct: DerivedStruct,
+        records: Records,
+        stored: dict[str, StoredSpace],
+        transaction: Block,
+        snapshot: Block,
     ) -> "IndexStorage":
         """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
         manifest = Manifest(records)
         commits = Commits(context, records, manifest, struct)
-        return cls(context, struct, records, manifest, commits, {}, None, stored)
+        return cls(context, struct, records, manifest, commits, {}, None, stored, transaction, snapshot)
 
     @classmethod
     def open(
@@ -130,22 +144,7 @@ class IndexStorage:
 
     def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
         """A snapshot that has the rows of those chunks that exist, and perhaps others."""
-        if not self.stored:
-            return self.snapshot()
-        # Those whose vector was not written or is gone, since a write ended early, count as missing: it is repeated.
-        return (yield from self.stored[CHUNKS].present(node_ids))
-
-    def blocks(self, work: Callable[[Snapshot], None], size: int = 1_000) -> Steps[None]:
-        """Read the rows of all chunks of an index that is served from stores, as many at once as `size`.
-
-        Parameters
-        ----------
-        work : is called with the rows of each block
-        """
-        node_ids = list((yield from self.manifest.entries()))
-        for start in range(0, len(node_ids), size):
-            rows = yield from self.stored[CHUNKS].present(node_ids[start : start + size])
-            yield from offload(work, rows)
+        return (yield from self.stored[CHUNKS].fetch(node_ids)) if self.stored else self.snapshot()
 
     def cache_user(self, name: str) -> str:
         """The user name of a node or summary of this index in an extraction cache."""
@@ -153,16 +152,11 @@ class IndexStorage:
 
     # -- a write from begin to commit -----------------------------------------------------------------
 
-    def begin(
-        self, documents: Collection[str] = (), nodes: Collection[str] = ()
-    ) -> Steps[tuple[Unfinished, Unfinished]]:
-        """A write begins: documents and nodes count as unfinished until it is committed.
-
-        Returns
-        -------
-        See :meth:`~llama_index.ragkit.storage.commits.Commits.begin`.
-        """
-        return (yield from self.commits.begin(documents, nodes))
+    def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
+        """A write begins: documents and nodes count as unfinished until it is committed."""
+        for space in self.stored.values():
+            space.repeats = self.struct.building  # what an earlier write left is written again
+        yield from self.commits.begin(documents, nodes)
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """The write has ended: store a new generation, with the documents and nodes that are finished."""
@@ -177,6 +171,11 @@ class IndexStorage:
         for space in self.spaces.values():
             yield from space.reload()
         self._tag()
+
+    def settle(self) -> Steps[None]:
+        """Delete the vectors of rows that committed writes have removed, where the index is served from stores."""
+        for space in self.stored.values():
+            yield from space.settle()
 
     def _tag(self) -> None:
         for space in self.spaces.values():

@@ -52,6 +52,14 @@ class StoredSpace:
     store makes of them. It also holds the vector, unless the store returns vectors by id exactly as they were written,
     which is tried at the first write.
 
+    Records are written in the transaction of a write, and decide which rows there are: a vector without a record is in
+    no answer. Vectors are added to the store before that transaction is committed, and deleted after it
+    (:meth:`settle`).
+
+    Attributes
+    ----------
+    repeats : whether a write before this one did not end, and may have left vectors without records
+
     Parameters
     ----------
     name : of the space
@@ -70,6 +78,7 @@ class StoredSpace:
         self._uid = uid
         self._external = ExternalVectorStore(store)
         self._records = records
+        self.repeats = False
         self._filters_work = True
         self._returns_vectors: bool | None = None
 
@@ -82,17 +91,29 @@ class StoredSpace:
     def _collection(self) -> str:
         return f"space/{self.name}"
 
+    @property
+    def _versions(self) -> str:
+        return f"versions/{self.name}"
+
+    @property
+    def _doomed(self) -> str:
+        return f"doomed/{self.name}"
+
     def key(self, row_id: str) -> str:
-        """The id of a row in the store, a UUID."""
+        """The id of a row in the database, a UUID."""
         return content_id("row", self._uid, self.name, row_id)
+
+    def _in_store(self, key: str, version: int) -> str:
+        """The id of a row in the store: its key, or another one where it has replaced an earlier row."""
+        return content_id("version", key, str(version)) if version else key
 
     # -- writing ------------------------------------------------------------------------------------------
 
     def put(self, rows: SpaceRows) -> Steps[None]:
         """Add rows, replacing those of the same id.
 
-        The record of a row is written before the row, so that a write that was killed can be repeated: the row, which
-        may be in the store, is deleted there first.
+        A row that replaces another has a new key in the store, where the old one stays until :meth:`settle`: whoever
+        reads the records as they were before this write finds its vector.
 
         Raises
         ------
@@ -100,14 +121,66 @@ class StoredSpace:
         """
         if not len(rows.ids):
             return
-        keys = [self.key(row_id) for row_id in rows.ids]
         if self._returns_vectors is None:
             yield from self._learn(rows.vectors.shape[1])
+        keys = [self.key(row_id) for row_id in rows.ids]
         known = yield from self._records.get_many(self._collection, keys)
-        yield from self._records.put(self._collection, list(zip(keys, self._to_records(rows), strict=True)))
-        if known:
-            yield from self._external.delete_vectors(list(known))
-        yield from self._external.add_vectors(keys, rows.vectors, list(self._metadatas(rows)))
+        versions = [known[key].get("version", 0) + 1 if key in known else 0 for key in keys]
+        in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
+        yield from self._forget(known)
+        records = [
+            {**record, "version": version} if version else record
+            for record, version in zip(self._to_records(rows), versions, strict=True)
+        ]
+        yield from self._records.put(self._collection, list(zip(keys, records, strict=True)))
+        again = [(one, {"key": key}) for one, key in zip(in_store, keys, strict=True) if one != key]
+        yield from self._records.put(self._versions, again)
+        if self.repeats:
+            yield from self._external.delete_vectors(in_store)
+            yield from self._records.delete(self._doomed, in_store)  # those that `remove` has noted just before
+        yield from self._external.add_vectors(in_store, rows.vectors, list(self._metadatas(rows)))
+
+    def remove(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete rows; unknown ids are ignored. Their vectors stay in the store until :meth:`settle`.
+
+        Raises
+        ------
+        StorageError
+        """
+        keys = [self.key(row_id) for row_id in ids]
+        known = yield from self._records.get_many(self._collection, keys)
+        yield from self._forget(known)
+        if self.repeats:  # a write that was killed may have stored vectors without records
+            yield from self._note_doomed([key for key in keys if key not in known])
+        yield from self._records.delete(self._collection, known)
+
+    def _forget(self, known: Mapping[str, Record]) -> Steps[None]:
+        """Note that the vectors of rows are to be deleted."""
+        old = [self._in_store(key, record.get("version", 0)) for key, record in known.items()]
+        yield from self._note_doomed(old)
+        yield from self._records.delete(self._versions, [one for one in old if one not in known])
+
+    def _note_doomed(self, in_store: Sequence[str]) -> Steps[None]:
+        yield from self._records.put(self._doomed, [(one, {}) for one in in_store])
+
+    def settle(self) -> Steps[None]:
+        """Delete the vectors of rows that were removed or replaced by writes that are committed.
+
+        Raises
+        ------
+        StorageError
+        """
+        doomed = list((yield from self._records.get_all(self._doomed)))
+        if doomed:
+            yield from self._external.delete_vectors(doomed)
+            yield from self._records.delete(self._doomed, doomed)
+
+    def clear(self) -> Steps[None]:
+        """Delete all rows of the space, and no other."""
+        stored = yield from self._records.get_all(self._collection)
+        yield from self.remove([record["id"] for record in stored.values()])
+        yield from self.settle()
+        yield from self._records.delete(_KINDS, [self.name])
 
     def _metadatas(self, rows: SpaceRows) -> Iterator[dict[str, Any]]:
         """The metadata of rows in the store. Stores of flat metadata often fix the keys by the first row."""
@@ -145,25 +218,6 @@ class StoredSpace:
             yield from self._records.put(_KINDS, [(self.name, kind)])
         self._returns_vectors = kind["vectors"] == "store"
 
-    def remove(self, ids: Iterable[str]) -> Steps[None]:
-        """Delete rows; unknown ids are ignored.
-
-        Raises
-        ------
-        StorageError
-        """
-        keys = [self.key(row_id) for row_id in ids]
-        known = yield from self._records.get_many(self._collection, keys)
-        if known:
-            yield from self._external.delete_vectors(list(known))
-            yield from self._records.delete(self._collection, known)
-
-    def clear(self) -> Steps[None]:
-        """Delete all rows of the space, and no other."""
-        stored = yield from self._records.get_all(self._collection)
-        yield from self.remove([record["id"] for record in stored.values()])
-        yield from self._records.delete(_KINDS, [self.name])
-
     # -- reading ------------------------------------------------------------------------------------------
 
     def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
@@ -177,28 +231,24 @@ class StoredSpace:
         return (yield from self.keyed([self.key(row_id) for row_id in ids], selection))
 
     def keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
-        """As :meth:`fetch`, by the ids of the rows in the store; unknown ones are left out."""
+        """As :meth:`fetch`, by the keys of rows; unknown ones are left out."""
         # Rows that do not count are left out before their vectors are read: a write may have begun to delete them.
         records = _counted((yield from self._records.get_many(self._collection, keys)), selection)
-        vectors = yield from self._vectors(records)
-        missing = [record["id"] for key, record in records.items() if key not in vectors]
+        if not records:
+            return Snapshot.empty()
+        bare = {
+            key: self._in_store(key, record.get("version", 0)) for key, record in records.items() if "v" not in record
+        }
+        found = (yield from self._external.fetch_vectors(list(bare.values()))) if bare else {}
+        vectors = {key: found[one] for key, one in bare.items() if one in found}
+        missing = [records[key]["id"] for key in bare if key not in vectors]
         if missing:
             raise HalfWrittenError(
                 f"The vector store of the space {self.name!r} lacks {len(missing)} rows that the index has, such as "
                 f"{missing[0]!r}: a write ended early, or the store was changed. Write their documents again."
             )
-        return _snapshot(records, vectors)
-
-    def present(self, ids: Iterable[str]) -> Steps[Snapshot]:
-        """The rows of those ids that exist with their vectors: writes that ended early may have left others."""
-        records = yield from self._records.get_many(self._collection, map(self.key, ids))
-        return _snapshot(records, (yield from self._vectors(records)))
-
-    def _vectors(self, records: Mapping[str, Record]) -> Steps[dict[str, NDArray[np.float32]]]:
-        """The vectors of rows by key, as far as there are any."""
-        bare = [key for key, record in records.items() if "v" not in record]
-        found = (yield from self._external.fetch_vectors(bare)) if bare else {}
-        return {**found, **{key: _vector(record) for key, record in records.items() if "v" in record}}
+        matrix = np.stack([_vector(record) if "v" in record else vectors[key] for key, record in records.items()])
+        return Snapshot.of(matrix, [_row(record) for record in records.values()])
 
     def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
         """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
@@ -227,10 +277,15 @@ class StoredSpace:
         count = max(_SPARE * wanted, _FEWEST)
         while True:
             found = yield from self._search(vector, count, selection.filters)
-            rows = yield from self.keyed(list(dict.fromkeys(found)), selection)
+            rows = yield from self.keyed((yield from self._keys_of(found)), selection)
             if len(rows) >= wanted or len(found) < count or count >= _MOST:
                 return rows
             count = min(_MORE * count, _MOST)
+
+    def _keys_of(self, in_store: Sequence[str]) -> Steps[list[str]]:
+        """The keys of rows by their ids in the store, each once; ids of others stay as they are."""
+        versions = yield from self._records.get_many(self._versions, in_store)
+        return list(dict.fromkeys(versions[one]["key"] if one in versions else one for one in in_store))
 
     def _search(self, vector: NDArray[np.float32], count: int, filters: MetadataFilters | None) -> Steps[list[str]]:
         if self._filters_work:
@@ -245,14 +300,6 @@ class StoredSpace:
                 self._filters_work = False
                 return found
         return (yield from self._external.search(vector, count))
-
-
-def _snapshot(records: Mapping[str, Record], vectors: Mapping[str, NDArray[np.float32]]) -> Snapshot:
-    """The rows of those records that have a vector."""
-    whole = {key: record for key, record in records.items() if key in vectors}
-    if not whole:
-        return Snapshot.empty()
-    return Snapshot.of(np.stack([vectors[key] for key in whole]), [_row(record) for record in whole.values()])
 
 
 def _counted(records: Mapping[str, Record], selection: Selection) -> Mapping[str, Record]:
