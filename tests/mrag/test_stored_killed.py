@@ -1,4 +1,4 @@
-"""A write to stores that was killed at any call: queries show what was committed, a repeated write restores the sums."""
+"""Writes to stores that were killed at any call: queries show what was committed, repeated writes restore the sums."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -11,12 +11,19 @@ from llama_index.mrag.heads.importance import HeadSums
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.index_heads import IndexHeads
 from llama_index.mrag.state import MRAGState
-from llama_index.ragkit import Change, IndexStorage, Resources, Snapshot, Steps, offload
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    IndexStorage,
+    Resources,
+    Selection,
+    Snapshot,
+    Steps,
+    StoredBuilder,
+    offload,
+)
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.sql.stores import Stores
-from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["StoredMRAGBuilder"]
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -126,14 +127,12 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             -> the steps of the answer, which read one generation of the index
         """
         index: DerivedIndex[Any, Any] = self._index
-        if not isinstance(index.builder, StoredBuilder):
+        builder = index.builder
+        if not isinstance(builder, StoredBuilder):
             return (yield from work(*(yield from self._among(nodes, bundle))))
         vector = yield from index.writer.question_vector(bundle.query_str)
-
-        def answer() -> Steps[T]:
-            return (yield from work(*(yield from self._among_stored(index.builder, nodes, bundle, vector))))
-
-        return (yield from index.writer.in_one_generation(answer))
+        among = partial(self._among_stored, builder, nodes, bundle, vector)
+        return (yield from index.writer.in_one_generation(partial(_worked, among, work)))
 
     def _among(
         self, nodes: Sequence[NodeWithScore], bundle: QueryBundle
@@ -191,6 +190,13 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return await arun_steps(self._steps(nodes, query_bundle))
+
+
+def _worked(
+    among: Callable[[], Steps[tuple[Query[Any] | None, list[str | None]]]],
+    work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
+) -> Steps[T]:
+    return (yield from work(*(yield from among())))
 
 
 def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot, derived: Container[str] = ()) -> list[str | None]:
