@@ -123,6 +123,18 @@ def answer(
 
 
 @each_store
+def test_a_row_that_a_repeated_write_removes_and_adds_stays(make: Callable[[], BasePydanticVectorStore]) -> None:
+    rows = space_rows(3)
+    space = StoredSpace("chunks", "u", make(), records_of("u"))
+    space.repeats = True  # a write before this one was killed
+    run_steps(space.remove(rows.ids))
+    run_steps(space.put(rows))
+    run_steps(space.settle())
+    assert sorted(run_steps(space.fetch(rows.ids)).ids) == rows.ids
+    assert sorted(answer(space, rows.vectors[0], 3)) == rows.ids
+
+
+@each_store
 def test_the_nearest_rows_are_those_of_the_whole_space(make: Callable[[], BasePydanticVectorStore]) -> None:
     rows = space_rows(300)
     space = StoredSpace("chunks", "u", make(), records_of("u"))
