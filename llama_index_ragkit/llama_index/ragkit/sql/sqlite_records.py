@@ -93,6 +93,8 @@ class SQLiteRecords:
 
 
 def _raw(connection: Connection) -> sqlite3.Connection:
-    """The connection of the driver."""
+    """The connection of the driver, in a transaction: SQLAlchemy would begin one with its own first statement."""
+    if not connection.in_transaction():
+        connection.begin()
     raw: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
     return raw
