@@ -1,5 +1,7 @@
 """Importance scores: the closed form against all pairs, and sums that follow every change."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,3 +60,13 @@ def test_any_way_of_adding_and_removing_gives_the_sums_of_what_is_left(data):
     np.testing.assert_allclose(sums.norms, fresh.norms, atol=1e-10)
     np.testing.assert_allclose(sums.units, fresh.units, atol=1e-12)
     np.testing.assert_allclose(importance(sums), importance(fresh), atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [vectors(5), vectors(1, heads=1), vectors(3)[:0]])
+def test_sums_come_back_from_their_record_to_the_last_bit(rows):
+    sums = sums_of(rows)
+    again = HeadSums.from_record(json.loads(json.dumps(sums.to_record())))
+    assert again.count == sums.count
+    np.testing.assert_array_equal(again.norms, sums.norms)
+    np.testing.assert_array_equal(again.units, sums.units)
+    assert again.add(vectors(2, heads=rows.shape[1])).count == sums.count + 2

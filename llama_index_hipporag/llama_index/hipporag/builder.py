@@ -96,7 +96,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     @property
     def _has_terms(self) -> bool:
         """Whether the graph has terms in lower case."""
-        return extracts_terms(self.storage.struct)
+        return extracts_terms(self.storage.struct.components)
 
     def _without_passages(self, state: HippoRAGState, passages: Ints) -> Steps[HippoRAGState]:
         """Remove passages, with the phrases and facts that no other passage has."""

@@ -208,7 +208,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
     def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult | StoredAnswer]:
         if not isinstance(query.state, StoredGraphState):
             return (yield from self._search_many([query]))[0]
-        found = yield from answer_stored(query, self.options, self._index.config.normalizer)
+        found = yield from answer_stored(query, query.state, self.options, self._index.config.normalizer)
         _send_linked(query, found.links)
         return found
 

@@ -1,7 +1,7 @@
 """`HippoRAGState`: the vectors and the knowledge graph that a query uses."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -13,7 +13,6 @@ from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normalise
-from llama_index.ragkit import DerivedStruct
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -54,9 +53,14 @@ def fact_text(fact: Fact) -> str:
     return " ".join(part for part in fact if part)
 
 
-def extracts_terms(struct: DerivedStruct) -> bool:
-    """Whether a graph has terms in lower case: not if its extractor is set to extract none."""
-    return struct.components.get("extractor", {}).get("terms") != "false"
+def extracts_terms(components: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether a graph has terms in lower case: not if its extractor is set to extract none.
+
+    Parameters
+    ----------
+    components : role -> fingerprint, of the struct
+    """
+    return components.get("extractor", {}).get("terms") != "false"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Search in the user's vector stores, one per head; the index keeps its own vectors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +14,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["HeadStores"]
+__all__ = ["HeadStores", "head_row_id"]
 
 Floats = NDArray[np.float32]
 
@@ -25,17 +25,23 @@ class HeadStores:
     Rows have UUIDs derived from the node's id, which also serve as their `ref_doc_id`, so that the `delete` of any
     store removes them. Stores only return candidates: cosines and order come from the index's vectors.
 
+    Parameters
+    ----------
+    stores : one per head
+    row_id : id of a node -> id of its rows, a UUID
+
     Raises
     ------
     ConfigurationError
         If a store is passed twice.
     """
 
-    def __init__(self, stores: Sequence[ExternalVectorStore]) -> None:
+    def __init__(self, stores: Sequence[ExternalVectorStore], row_id: Callable[[str], str]) -> None:
         if len({id(each.store) for each in stores}) < len(stores):
             raise ConfigurationError("head_stores must be different stores, one for each head.")
         self._stores = list(stores)
-        self._nodes = lru_cache(maxsize=1)(_nodes_by_row_id)
+        self._row_id = row_id
+        self._nodes = lru_cache(maxsize=1)(self._nodes_by_row_id)
 
     def check(self, heads: int) -> None:
         """Check that there are as many stores as heads."""
@@ -46,13 +52,13 @@ class HeadStores:
 
     def put(self, ids: Sequence[str], vectors: Floats) -> Steps[None]:
         """Add new nodes; `vectors` has the shape (n, heads, head_dim)."""
-        rows = [_row_id(node_id) for node_id in ids]
+        rows = [self._row_id(node_id) for node_id in ids]
         for head, store in enumerate(self._stores if rows else ()):
             yield from store.add_vectors(rows, vectors[:, head])
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
         """Delete nodes."""
-        rows = [_row_id(node_id) for node_id in ids]
+        rows = [self._row_id(node_id) for node_id in ids]
         for store in self._stores if rows else ():
             yield from store.delete_vectors(rows)
 
@@ -68,10 +74,10 @@ class HeadStores:
         hits = HeadHits.unfilled(len(queries), state.heads, found)
         nodes = self._nodes(state.chunks)
         size = parts.shape[2]
-        for head, store in enumerate(self._stores):
+        for head in range(state.heads):
             for aspect, part in enumerate(parts[:, head]):
-                ids = yield from store.search(part, found)
-                rows = state.chunks.rows_of([nodes[i] for i in dict.fromkeys(ids) if i in nodes])
+                ids = yield from self._search(head, part, found)
+                rows = state.chunks.rows_of([nodes[i] for i in ids if i in nodes])
                 if len(rows) < found:
                     return None
                 names = [state.chunks.ids[row] for row in rows]
@@ -80,10 +86,27 @@ class HeadStores:
                 hits.rows[aspect, head], hits.cosines[aspect, head] = rows[best], exact[best]
         return hits
 
+    def row_ids(self, queries: Floats, count: int) -> Steps[list[str]]:
+        """The ids of the rows that all stores find for all queries, each once.
 
-def _row_id(node_id: str) -> str:
+        Parameters
+        ----------
+        queries : shape (aspects, heads * head_dim)
+        """
+        found: dict[str, None] = {}
+        parts = split_heads(queries, len(self._stores))
+        for head in range(len(self._stores)):
+            for part in parts[:, head]:
+                found.update(dict.fromkeys((yield from self._search(head, part, count))))
+        return list(found)
+
+    def _search(self, head: int, part: Floats, count: int) -> Steps[list[str]]:
+        return list(dict.fromkeys((yield from self._stores[head].search(part, count))))
+
+    def _nodes_by_row_id(self, chunks: Snapshot) -> dict[str, str]:
+        return {self._row_id(node_id): node_id for node_id in chunks.ids}
+
+
+def head_row_id(node_id: str) -> str:
+    """The id of the rows of a node of an index in memory."""
     return content_id("head", node_id)
-
-
-def _nodes_by_row_id(chunks: Snapshot) -> dict[str, str]:
-    return {_row_id(node_id): node_id for node_id in chunks.ids}

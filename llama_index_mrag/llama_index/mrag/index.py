@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from llama_index.mrag.builder import MRAGBuilder
 from llama_index.mrag.config import MRAGConfig
 from llama_index.mrag.embedding import HeadEmbedding, with_heads
+from llama_index.mrag.heads.importance import importance
 from llama_index.mrag.keywords import MRAGKeywords, MRAGRetrieverKeywords
-from llama_index.mrag.page import page_of
+from llama_index.mrag.page import nodes_to_show, page_of
 from llama_index.mrag.retriever import MRAGRetriever
 from llama_index.mrag.state import MRAGState
+from llama_index.mrag.stored_builder import StoredMRAGBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
@@ -46,8 +48,10 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     embed_model : a :class:`MultiHeadEmbedding` or :class:`SplitEmbedding`. Any other model, including the default of
         `Settings`, is wrapped in a :class:`SplitEmbedding`, with a warning
     head_stores : vector stores, one per head, that are searched instead of the exact search, for questions without
-        filters. They only speed up the search; pass the same stores again when the index is loaded
-    dtype : "float32" keeps vectors unchanged; "float16" keeps about three significant digits in half the memory
+        filters. They only speed up the search; pass the same stores again when the index is loaded. With
+        `serve_from="stores"` they add the nodes that single heads find to those near to an aspect as a whole
+    dtype : "float32" keeps vectors unchanged; "float16" keeps about three significant digits in half the memory, and
+        not with `serve_from="stores"`
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
@@ -62,6 +66,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     config_cls = MRAGConfig
     config_is_fixed = True
     builder_cls = MRAGBuilder
+    stored_builder_cls = StoredMRAGBuilder
     retriever_cls = MRAGRetriever
     keywords = MRAGKeywords
 
@@ -135,12 +140,14 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     @property
     def importance(self) -> NDArray[np.float64]:
         """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
-        scores: NDArray[np.float64] = self.state.importance.copy()
-        return scores
+        builder = self.builder
+        sums = run_steps(builder.sums()) if isinstance(builder, StoredMRAGBuilder) else self.state.sums
+        return importance(sums)
 
     def _page(self) -> Page:
-        state = self.state
-        return page_of(state, run_steps(texts_of(state.chunks.ids, self.storage.get_node)), self.last_query)
+        last = self.last_query
+        state = self.state if last is None else last.found.state
+        return page_of(state, run_steps(texts_of(nodes_to_show(state, last), self.storage.get_node)), last)
 
 
 register_index(MRAGIndex)

@@ -12,10 +12,19 @@ from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results, passage_label
 from llama_index.ragkit.vectors.nearness import standardised
 
-__all__ = ["page_of"]
+__all__ = ["nodes_to_show", "page_of"]
 
 _MOST_NODES = 60
 _LABEL = 60
+
+
+def nodes_to_show(state: MRAGState, query: LastQuery | None) -> list[str]:
+    """Ids of the nodes whose texts the page may show."""
+    if query is None or not query.found.ranking:
+        return state.chunks.ids
+    result: VoteResult = query.found
+    chosen = [result.state.chunks.ids[result.tally.rows[place]] for place in _first_choices(result)]
+    return list(dict.fromkeys([*(name for name, _ in result.ranking), *chosen]))
 
 
 def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
@@ -26,7 +35,7 @@ def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None)
 
     Parameters
     ----------
-    texts : the text of every node that has one
+    texts : the text of every one of :func:`nodes_to_show` that has one
     query : the last question, if any, and its :class:`VoteResult`
     """
     if query is not None and query.found.ranking:
@@ -99,12 +108,16 @@ def _details(result: VoteResult, name: str) -> dict[str, str]:
 def _choices(result: VoteResult, texts: Mapping[str, str]) -> list[Result]:
     ids = result.state.chunks.ids
     found = []
-    for aspect, agreement in zip(result.aspects, result.tally.agreement, strict=True):
-        for best in np.argsort(-agreement, kind="stable")[:1]:
-            name = ids[int(result.tally.rows[best])]
-            if name in texts:
-                found.append(Result(aspect, snippet=texts[name][:_LABEL], score=float(agreement[best])))
+    for aspect, agreement, best in zip(result.aspects, result.tally.agreement, _first_choices(result), strict=False):
+        name = ids[int(result.tally.rows[best])]
+        if name in texts:
+            found.append(Result(aspect, snippet=texts[name][:_LABEL], score=float(agreement[best])))
     return found
+
+
+def _first_choices(result: VoteResult) -> list[int]:
+    """For each aspect the place in the tally of the node that its voters agree on most; none if nothing got a vote."""
+    return np.argmax(result.tally.agreement, axis=1).tolist() if len(result.tally.rows) else []
 
 
 def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
@@ -153,4 +166,4 @@ def _heads(state: MRAGState) -> list[Node]:
 
 def _facts(state: MRAGState) -> Facts:
     dim = (state.chunks.dim or 0) // max(1, state.heads)
-    return Facts("The index", {"nodes": len(state.chunks), "heads": state.heads, "numbers per head": dim})
+    return Facts("The index", {"nodes": state.sums.count, "heads": state.heads, "numbers per head": dim})

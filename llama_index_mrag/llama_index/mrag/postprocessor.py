@@ -1,9 +1,9 @@
 """`MRAGPostprocessor`: ranks the nodes of any retriever by nearness and by the votes of the heads."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
@@ -20,7 +20,6 @@ from llama_index.ragkit import (
     Steps,
     complete,
     fresh,
-    match_nodes,
     report_fallback,
 )
 from llama_index.ragkit.validation import choice, count, number
@@ -37,7 +36,8 @@ class MRAGPostprocessor(DerivedPostprocessor):
 
     Nodes that are not in the index keep their positions, and the others are ranked around them; the score of such a
     node is that of the preceding node (at the top, of the following one). Scores lie in [0, 1]. Without a question, or
-    if no node is in the index, the nodes are returned unchanged.
+    if no node is in the index, the nodes are returned unchanged. An index that is served from stores knows nodes by
+    their ids alone.
 
     Parameters
     ----------
@@ -77,34 +77,33 @@ class MRAGPostprocessor(DerivedPostprocessor):
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
-        index: DerivedIndex[MRAGConfig, MRAGState] = self._index
-        contents = yield from index.writer.recovered()
-        chunks = contents.state.chunks
-        matched = match_nodes(nodes, chunks)
-        allowed = self._allowed(chunks)
-        if allowed is not None:
-            matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
-        known = sorted({name for name in matched if name is not None})
-        if not known or query_bundle is None:
-            return [fresh(node.node, node.score or 0.0) for node in nodes]
-        yield from index.writer.check_embed_model()
+        if query_bundle is None:
+            return _unchanged(nodes)
+        return (yield from self._ask(nodes, query_bundle, partial(self._ranked, nodes)))
+
+    def _ranked(
+        self, nodes: list[NodeWithScore], query: Query[MRAGState] | None, matched: list[str | None]
+    ) -> Steps[list[NodeWithScore]]:
+        if query is None:
+            return _unchanged(nodes)
         config = SearchConfig(
             aspects=self.aspects,
             vote=self.vote,
-            num_candidates=len(known),
+            num_candidates=query.wanted,
             vote_weight=self.vote_weight,
             lexical_weight=self.lexical_weight,
             num_queries=self.num_queries,
         )
-        among = np.zeros(len(chunks), np.bool_)
-        among[chunks.rows_of(known)] = True
-        query = Query(query_bundle, contents, among, len(known), index.resources)
         found = yield from search_votes(query, config, self._complete)
-        report_fallback(self.method, query_bundle.query_str, found.fallback)
+        report_fallback(self.method, query.text, found.fallback)
         return _reordered(nodes, matched, dict(found.ranking))
 
     def _complete(self, **kwargs: Any) -> Steps[Any]:
         return (yield from complete(self._index.llm, ASPECTS_PROMPT, retry=RetryPolicy(), name="aspects", **kwargs))
+
+
+def _unchanged(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    return [fresh(node.node, node.score or 0.0) for node in nodes]
 
 
 def _reordered(

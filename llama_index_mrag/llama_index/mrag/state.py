@@ -34,9 +34,9 @@ class MRAGState:
 
     Attributes
     ----------
-    chunks : flat vectors of the nodes
+    chunks : flat vectors of the nodes; of an index that is served from stores, of those near to one question
     heads : number of heads in a flat vector; 0 while there are no vectors
-    sums : the sums that importance is computed from
+    sums : the sums over all nodes that importance is computed from
     inverse : shape (heads, n), 1 / length of each head of each vector, 0 for a head of zeros
     external : the external search over all nodes, if any
     """
@@ -48,8 +48,19 @@ class MRAGState:
     external: ExternalHeadSearch | None = None
 
     @classmethod
-    def of(cls, chunks: Snapshot, heads: int, external: ExternalHeadSearch | None = None) -> "MRAGState":
-        """Compute the state from the vectors, head by head: time O(n d), memory of one head."""
+    def of(
+        cls,
+        chunks: Snapshot,
+        heads: int,
+        external: ExternalHeadSearch | None = None,
+        sums: HeadSums | None = None,
+    ) -> "MRAGState":
+        """Compute the state from the vectors, head by head: time O(n d), memory of one head.
+
+        Parameters
+        ----------
+        sums : where there are more nodes than these; None to compute them
+        """
         if not len(chunks) or not heads:
             return cls(chunks, external=external)
         size = (chunks.dim or 0) // heads
@@ -58,9 +69,10 @@ class MRAGState:
         for head in range(heads):
             part = chunks.columns(head * size, (head + 1) * size)
             inverse[head] = inverse_norms(squared_norms(part))
-            sums = HeadSums.empty(1, size).add(part[:, None])
-            norms[head], units[head] = sums.norms[0], sums.units[0]
-        return cls(chunks, heads, HeadSums(len(chunks), norms, units), inverse, external)
+            if sums is None:
+                own = HeadSums.empty(1, size).add(part[:, None])
+                norms[head], units[head] = own.norms[0], own.units[0]
+        return cls(chunks, heads, sums or HeadSums(len(chunks), norms, units), inverse, external)
 
     def changed(self, chunks: Snapshot, touched: Iterable[str], heads: int) -> "MRAGState":
         """The state for new vectors, which may differ from the current ones only in rows with the `touched` ids."""

@@ -53,6 +53,8 @@ def search_votes(
     vectors = yield from embed_aspects(query.resources, texts, state.chunks.dim)
     votes = VoteResult.empty(state)
     if most > 0:
+        # An index that is served from stores has read the chunks near to the whole question so far.
+        query = yield from query.including(aspects, vectors[: len(aspects)], options.num_candidates)
         votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, ranked=most == 1)
     if most == 1:
         return FoundByVote(votes, fallback)

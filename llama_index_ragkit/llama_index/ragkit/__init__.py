@@ -32,6 +32,7 @@ from llama_index.ragkit.index.query import FallbackEvent, Found, Query, as_bundl
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import deepened, fit_tokens, fresh, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
+from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
@@ -56,6 +57,8 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text, sort_key, title_of
 from llama_index.ragkit.storage.persist import load_storage_context, persist
 from llama_index.ragkit.storage.records import Record, Records
+from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.storage.struct import DerivedStruct, register_index
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.text.tokens import count_tokens
@@ -65,6 +68,7 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = [
     "Builder",
     "Change",
+    "ChunkView",
     "DerivedIndex",
     "DerivedPostprocessor",
     "DerivedRetriever",
@@ -100,9 +104,12 @@ __all__ = [
     "RetrieverKeywords",
     "RetryPolicy",
     "SQLiteKVStore",
+    "Selection",
     "Snapshot",
     "SpaceRows",
     "Steps",
+    "StoredBuilder",
+    "StoredChunks",
     "StructuredExtractor",
     "Summarizer",
     "SummaryBuilder",

@@ -101,10 +101,10 @@ def _seeds(state: HippoRAGState, links: Sequence[Link], reason: str) -> QuerySee
     return QuerySeeds(here, {} if reason else weights, reason=reason)
 
 
-def answer_stored(query: Query[HippoRAGState], config: SearchConfig, normalizer: Normalizer) -> Steps[StoredAnswer]:
-    """Answer a question whose state is a :class:`StoredGraphState`."""
-    state = query.state
-    assert isinstance(state, StoredGraphState)
+def answer_stored(
+    query: Query[HippoRAGState], state: StoredGraphState, config: SearchConfig, normalizer: Normalizer
+) -> Steps[StoredAnswer]:
+    """Answer a question from its state."""
     near = _Near(state, query.text, (yield from query.vector()), config.lexical_weight, state.near)
     result = yield from search_stored(
         partial(_graph, state, config.subject_weight), query.text, near, config, normalizer, by_terms=state.has_terms

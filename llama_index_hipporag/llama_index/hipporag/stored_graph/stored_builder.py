@@ -58,6 +58,6 @@ class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[HippoRAGState]:
         """The passages near to a question, and where the graph is."""
         parts: dict[str, Any] = {"passage_graph": self._graph, "stored": self.chunks, "near": near}
-        terms = extracts_terms(self.storage.struct)
+        terms = extracts_terms(self.storage.struct.components)
         return StoredGraphState(chunks=near.rows, has_terms=terms, selection=selection, **parts)
         yield

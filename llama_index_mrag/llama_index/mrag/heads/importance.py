@@ -17,7 +17,10 @@ updated at every insert and delete; with several layers it uses the scores of th
 has its own here. The paper's "appropriately scaled" has no counterpart in the published code or here.
 """
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +65,27 @@ class HeadSums:
         units = np.divide(wide, norms[..., None], out=np.zeros_like(wide), where=norms[..., None] > 0)
         return HeadSums(count, self.norms + sign * norms.sum(axis=0), self.units + sign * units.sum(axis=0))
 
+    def to_record(self) -> dict[str, Any]:
+        """The sums as JSON values, to the last bit."""
+        return {"count": self.count, "norms": _encoded(self.norms), "units": _encoded(self.units)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "HeadSums":
+        """The sums of :meth:`to_record`."""
+        norms, units = _decoded(record["norms"]), _decoded(record["units"])
+        return cls(int(record["count"]), norms, units.reshape(len(norms), -1))
+
     def remove(self, vectors: NDArray[np.float32]) -> "HeadSums":
         """The sums without these vectors, which must have been added before."""
         return self.add(vectors, -1)
+
+
+def _encoded(numbers: NDArray[np.float64]) -> str:
+    return base64.b64encode(numbers.astype("<f8").tobytes()).decode("ascii")
+
+
+def _decoded(text: str) -> NDArray[np.float64]:
+    return np.frombuffer(base64.b64decode(text), "<f8").astype(np.float64)
 
 
 def importance(sums: HeadSums) -> NDArray[np.float64]:

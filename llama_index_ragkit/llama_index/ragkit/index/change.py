@@ -8,6 +8,7 @@ from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Change"]
 
@@ -22,6 +23,7 @@ class Change:
     vectors : one row for each of `added`
     records : results of the extractor by node id; nodes for which it failed, or found nothing, are missing
     removed : ids of nodes whose rows were deleted from the space "chunks"; a node that changed is in both
+    before : a snapshot that has these rows, and perhaps others
     repeated : ids of `added` that did not change: an earlier, incomplete write may have derived something from them
         already
     """
@@ -30,4 +32,5 @@ class Change:
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     records: dict[str, Record] = field(default_factory=dict)
     removed: Sequence[str] = ()
+    before: Snapshot = field(default_factory=Snapshot.empty)
     repeated: Collection[str] = ()

@@ -1,7 +1,7 @@
 """What a query reads: all of an index in memory, or the part that one question needs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic
 
@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
-from llama_index.ragkit.storage.stored_chunks import StoredTerms
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["IndexContents", "ViewContents"]
 
@@ -42,6 +45,13 @@ class IndexContents(Generic[State]):
         """
         return aligned_scores(self.lexical, question, self._rows, len(self.state.chunks), allowed)
 
+    def including(
+        self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int
+    ) -> Steps["IndexContents[State]"]:
+        """The same: all chunks are there."""
+        return self
+        yield
+
 
 @dataclass(frozen=True)
 class ViewContents(Generic[State]):
@@ -50,21 +60,53 @@ class ViewContents(Generic[State]):
     Attributes
     ----------
     state : the state of the method
-    terms : the words of all chunks of the index; None for an index without
-    known : question -> BM25 scores of the chunks of the state, shape (n,)
-    only : ids of the only chunks of the index that count; None for all
+    question : the question
+    near : the chunks of the state
+    stored : all chunks of the index
+    selection : which of them count
+    make_state : the state over some chunks
+    find_further : for each of some vectors, chunks that the method finds in stores of its own
     """
 
     state: State
-    terms: StoredTerms | None
-    known: Mapping[str, NDArray[np.float64]]
-    only: Sequence[str] | None = None
+    question: str
+    near: ChunkView
+    stored: StoredChunks
+    selection: Selection
+    make_state: Callable[[ChunkView, Selection], Steps[State]]
+    find_further: Callable[[NDArray[np.float32], int, Selection], Steps[Snapshot]]
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """As :meth:`IndexContents.lexical_scores`; how rare a word is, is counted over all chunks of the index."""
-        scores = self.known.get(question)
-        if scores is None:
-            ids = self.state.chunks.ids
-            found = {} if self.terms is None else self.terms.scores(question, 1, self.only, ids)
+        if question == self.question:
+            scores = self.near.lexical
+        else:
+            ids, terms = self.near.rows.ids, self.stored.terms
+            found = {} if terms is None else terms.scores(question, 1, self.selection.only, ids)
             scores = np.array([found.get(node_id, 0.0) for node_id in ids])
         return scores if allowed is None else np.where(allowed, scores, 0.0)
+
+    def including(
+        self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int
+    ) -> Steps["ViewContents[State]"]:
+        """With the chunks near to further texts, such as the aspects of the question.
+
+        Parameters
+        ----------
+        vectors : of the texts, shape (number of texts, dimension)
+        wanted : how many chunks count for each; at least 100 are looked for
+
+        Raises
+        ------
+        StorageError, ConfigurationError
+            See :meth:`~llama_index.ragkit.storage.stored_chunks.StoredChunks.view`.
+        """
+        if self.selection.only is not None:  # all that count are there
+            return self
+        found = []
+        for text, vector in zip(texts, vectors, strict=True):
+            if text != self.question:
+                found.append((yield from self.stored.view(text, vector, wanted, self.selection)).rows)
+        found.append((yield from self.find_further(vectors, wanted, self.selection)))
+        near = yield from self.stored.joined(self.near, self.question, found, self.selection)
+        return replace(self, state=(yield from self.make_state(near, self.selection)), near=near)

@@ -1,21 +1,27 @@
 """`DerivedPostprocessor`: a method applied to the nodes of any retriever."""
 
 from abc import abstractmethod
-from collections.abc import Container, Iterator, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, TypeVar
 
+import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import NDArray
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
+from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.results import fit_tokens
+from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import count, refusal
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -23,6 +29,7 @@ from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 __all__ = ["DerivedPostprocessor", "match_nodes"]
 
 dispatcher = get_dispatcher(__name__)
+T = TypeVar("T")
 
 
 class DerivedPostprocessor(BaseNodePostprocessor):
@@ -30,6 +37,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
 
     Nodes are matched with those of the index by id, then by hash (text and metadata). Nodes that the index does not
     contain are kept. The input nodes are not changed: results are new objects.
+
+    An index that is served from stores is asked for the given nodes alone, by their ids: finding a copy by its hash
+    would take all of the index. A postprocessor that needs all of it refuses such an index.
 
     Attributes
     ----------
@@ -102,6 +112,61 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """Which chunks may be used, shape (n,); None for all."""
         return None if self.filters is None else select(chunks, self.filters)
 
+    def _ask(
+        self,
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
+    ) -> Steps[T]:
+        """Ask a question about those of the nodes that the index contains and the filters pass.
+
+        Parameters
+        ----------
+        work : the question, None where there is no such node, and for each node its id in the index, None for others
+            -> the steps of the answer, which read one generation of the index
+        """
+        index: DerivedIndex[Any, Any] = self._index
+        builder = index.builder
+        if not isinstance(builder, StoredBuilder):
+            return (yield from work(*(yield from self._among(nodes, bundle))))
+        vector = yield from index.writer.question_vector(bundle.query_str)
+        among = partial(self._among_stored, builder, nodes, bundle, vector)
+        return (yield from index.writer.in_one_generation(partial(_worked, among, work)))
+
+    def _among(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle
+    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
+        index: DerivedIndex[Any, Any] = self._index
+        contents = yield from index.writer.recovered()
+        chunks = contents.state.chunks
+        matched = match_nodes(nodes, chunks)
+        allowed = self._allowed(chunks)
+        if allowed is not None:
+            matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
+        known = sorted({name for name in matched if name is not None})
+        if not known:
+            return None, matched
+        yield from index.writer.check_embed_model()
+        among = np.zeros(len(chunks), np.bool_)
+        among[chunks.rows_of(known)] = True
+        return Query(bundle, contents, among, len(known), index.resources), matched
+
+    def _among_stored(
+        self,
+        builder: StoredBuilder[Any, Any],
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        vector: NDArray[np.float32] | None,
+    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
+        given = [each.node.node_id for each in nodes]
+        if vector is None:
+            return None, [None] * len(given)
+        selection = yield from select_stored(self._index.storage.manifest, self.filters, given)
+        contents = yield from builder.view(bundle.query_str, vector, len(given), selection)
+        chunks = contents.state.chunks
+        query = Query(bundle, contents, None, len(chunks), self._index.resources, vector) if len(chunks) else None
+        return query, [name if name in chunks else None for name in given]
+
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]
 
@@ -124,6 +189,13 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return await arun_steps(self._steps(nodes, query_bundle))
+
+
+def _worked(
+    among: Callable[[], Steps[tuple[Query[Any] | None, list[str | None]]]],
+    work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
+) -> Steps[T]:
+    return (yield from work(*(yield from among())))
 
 
 def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot, derived: Container[str] = ()) -> list[str | None]:

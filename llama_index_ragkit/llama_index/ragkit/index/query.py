@@ -1,7 +1,7 @@
 """`Query` and `Found`: the input and output of a method's search."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol
 
 import numpy as np
@@ -105,6 +105,20 @@ class Query(Generic[State]):
     def text(self) -> str:
         """The question."""
         return self.bundle.query_str
+
+    def including(self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int) -> Steps["Query[State]"]:
+        """The question with a state that also has the chunks near to further texts, such as its aspects.
+
+        A state in memory has all chunks. One of an index that is served from stores has those near to the question, in
+        any sense that its builder knows.
+
+        Parameters
+        ----------
+        vectors : of the texts, shape (number of texts, dimension)
+        wanted : how many chunks count for each text
+        """
+        contents = yield from self.contents.including(texts, vectors, wanted)
+        return self if contents is self.contents else replace(self, contents=contents, _lexical=None)
 
     def vector(self) -> Steps[NDArray[np.float32]]:
         """The vector of the question, shape (dimension,); embedded once, at the first call."""

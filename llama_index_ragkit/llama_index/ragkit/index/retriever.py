@@ -28,7 +28,7 @@ from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
-from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import check_choice, check_count
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -239,14 +239,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
         """The vector of a question to an index that is served from stores; None where there is nothing to search."""
         index = self._index
-        if not index.storage.stored:
-            return None
-        yield from index.storage.commits.refresh()
-        if index.storage.is_empty:
-            return None
-        yield from index.writer.check_embed_model()
-        dimension = index.storage.struct.embedding["dimension"]
-        return (yield from index.resources.embed_query(bundle.query_str, dimension))
+        return (yield from index.writer.question_vector(bundle.query_str)) if index.storage.stored else None
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state, in memory or in stores; None where there is nothing to search."""
@@ -256,20 +249,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             return queries[0] if queries else None
         if index.storage.is_empty or vector is None:
             return None
-        selection = yield from self._selection()
+        manifest = index.storage.manifest
+        selection = yield from select_stored(manifest, self.filters, self.node_ids, self.doc_ids)
         contents = yield from builder.view(bundle.query_str, vector, self._wanted, selection)
         if not len(contents.state.chunks):
             return None
         return Query(bundle, contents, None, self._wanted, index.resources, vector)
-
-    def _selection(self) -> Steps[Selection]:
-        """Which chunks may be shown, where the index is served from stores."""
-        manifest = self._index.storage.manifest
-        only = None if self.node_ids is None else list(self.node_ids)
-        if self.doc_ids is not None:
-            of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(self.doc_ids)))
-            only = [node_id for node_id in (of_documents if only is None else only) if node_id in of_documents]
-        return Selection(self.filters, only)
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""

@@ -16,6 +16,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredBuilder"]
 
@@ -68,9 +69,19 @@ class StoredBuilder(Builder[Config, State]):
         """
         near = yield from self.chunks.view(question, vector, wanted, selection)
         state = yield from self.state_of(near, selection)
-        terms = self.terms.lexical if self.keeps_terms else None
-        return ViewContents(state, terms, {question: near.lexical}, selection.only)
+        return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further)
 
     @abstractmethod
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
         """The state for a question, from the chunks near to it."""
+
+    def find_further(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Snapshot]:
+        """Chunks near to parts of a question that the method finds in stores of its own; none unless it has some.
+
+        Parameters
+        ----------
+        vectors : of the parts, shape (n, dimension)
+        wanted : how many count for each
+        """
+        return Snapshot.empty()
+        yield

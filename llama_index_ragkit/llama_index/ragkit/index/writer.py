@@ -104,6 +104,14 @@ class IndexWriter(Generic[State]):
                 yield from self._recover()
         return self._contents
 
+    def question_vector(self, question: str) -> Steps[NDArray[np.float32] | None]:
+        """The vector of a question to an index that is served from stores; None where there is nothing to search."""
+        yield from self._storage.commits.refresh()
+        if self._storage.is_empty:
+            return None
+        yield from self.check_embed_model()
+        return (yield from self._resources.embed_query(question, self._storage.struct.embedding["dimension"]))
+
     def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
         """The steps of a query, which read one generation of the index.
 
@@ -135,7 +143,7 @@ class IndexWriter(Generic[State]):
     def _recover(self) -> Steps[None]:
         if self._storage.stored:  # other processes may have written, or be writing
             yield from self._storage.commits.wait()
-            yield from self._storage.commits.refresh()
+            yield from self._storage.commits.refresh(abandoned=self._interrupted)
             yield from self._storage.settle()
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()
@@ -325,6 +333,7 @@ class IndexWriter(Generic[State]):
             vectors=_stacked(added, vectors),
             records={node_id: entry.record for node_id, entry in entries.items() if entry.record},
             removed=list(plan.removed),
+            before=(yield from self._before(plan.removed)),
             repeated=plan.repeated,
         )
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
@@ -370,18 +379,23 @@ class IndexWriter(Generic[State]):
         from_docstore: bool,
     ) -> Steps[None]:
         """Carry out a delete, from begin to commit."""
+        change = Change(removed=list(entries), before=(yield from self._before(entries)))
         with self._committing():
             yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
             with self._storage.transaction():
                 yield from self._storage.remove_chunks(entries)
                 yield from self._finish(
-                    Change(removed=list(entries)),
+                    change,
                     removed=entries,
                     nodes=node_ids,
                     whole=ref_doc_ids,
                     from_docstore=list(node_ids) if from_docstore else None,
                 )
             yield from self._storage.settle()
+
+    def _before(self, removed: Mapping[str, NodeEntry]) -> Steps[Snapshot]:
+        """The rows of nodes that are about to be removed."""
+        return (yield from self._storage.rows_of(list(removed))) if removed else Snapshot.empty()
 
     def delete_document(self, ref_doc_id: str, *, from_docstore: bool) -> Steps[None]:
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""

@@ -176,17 +176,21 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self._token)
 
-    def refresh(self) -> Steps[int]:
+    def refresh(self, *, abandoned: bool = False) -> Steps[int]:
         """Take up what other processes have committed, for an index that is served from stores.
+
+        Parameters
+        ----------
+        abandoned : whether a write of this object has ended early: its struct may be of what was rolled back then
 
         Returns
         -------
         The number of writes that have removed something.
         """
         stored = yield from read_commit(self._records)
-        if stored["generation"] > self._struct.generation:
-            vars(self._struct).update(stored["struct"])
-            self._take_up(stored["generation"], stored["token"], (yield from _begun(self._records)))
+        if abandoned or stored["generation"] > self._struct.generation:
+            vars(self._struct).update(stored.get("struct", {}))
+            self._take_up(stored["generation"], stored.get("token", ""), (yield from _begun(self._records)))
         return int(stored.get("struct", {}).get("params", {}).get(REMOVALS, 0))
 
     def wait(self) -> Steps[None]:

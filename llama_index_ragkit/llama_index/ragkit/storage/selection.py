@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["EVERYTHING", "Selection"]
+__all__ = ["EVERYTHING", "Selection", "select_stored"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,22 @@ class Selection:
 
 
 EVERYTHING = Selection()
+
+
+def select_stored(
+    manifest: Manifest,
+    filters: MetadataFilters | None = None,
+    node_ids: Sequence[str] | None = None,
+    doc_ids: Sequence[str] | None = None,
+) -> Steps[Selection]:
+    """Which chunks of an index that is served from stores count.
+
+    Parameters
+    ----------
+    filters, node_ids, doc_ids : None for all
+    """
+    only = None if node_ids is None else list(dict.fromkeys(node_ids))
+    if doc_ids is not None:
+        of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(doc_ids)))
+        only = [node_id for node_id in (of_documents if only is None else only) if node_id in of_documents]
+    return Selection(filters, only)

@@ -104,6 +104,15 @@ class StoredChunks:
     ) -> Steps[ChunkView]:
         """A view with further chunks, of those that count."""
         others = yield from self.space.fetch([row_id for row_id in ids if row_id not in view.rows], selection)
+        return (yield from self.joined(view, question, [others], selection))
+
+    def joined(
+        self, view: ChunkView, question: str, found: Sequence[Snapshot], selection: Selection = EVERYTHING
+    ) -> Steps[ChunkView]:
+        """A view with the rows that were found for other texts than its question."""
+        others = Snapshot.empty()
+        for rows in found:
+            others = _together(others, _without(rows, view.rows, others))
         if not len(others):
             return view
         words = np.zeros(len(others))
@@ -117,6 +126,12 @@ def _together(rows: Snapshot, others: Snapshot) -> Snapshot:
     if not len(rows):
         return others
     return rows.append(others.matrix, others.records) if len(others) else rows
+
+
+def _without(rows: Snapshot, *known: Snapshot) -> Snapshot:
+    """The rows that are not in other snapshots."""
+    new = [row for row, row_id in enumerate(rows.ids) if not any(row_id in each for each in known)]
+    return Snapshot.of(rows.matrix[new], [rows.records[row] for row in new])
 
 
 def _aligned(scores: Mapping[str, float], ids: Sequence[str]) -> NDArray[np.float64]:

@@ -99,7 +99,8 @@ class StoredSpace:
     def _doomed(self) -> str:
         return f"doomed/{self.name}"
 
-    def _key(self, row_id: str) -> str:
+    def key(self, row_id: str) -> str:
+        """The id of a row in the database, a UUID."""
         return content_id("row", self._uid, self.name, row_id)
 
     def _in_store(self, key: str, version: int) -> str:
@@ -122,7 +123,7 @@ class StoredSpace:
             return
         if self._returns_vectors is None:
             yield from self._learn(rows.vectors.shape[1])
-        keys = [self._key(row_id) for row_id in rows.ids]
+        keys = [self.key(row_id) for row_id in rows.ids]
         known = yield from self._records.get_many(self._collection, keys)
         versions = [known[key].get("version", 0) + 1 if key in known else 0 for key in keys]
         in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
@@ -136,6 +137,7 @@ class StoredSpace:
         yield from self._records.put(self._versions, again)
         if self.repeats:
             yield from self._external.delete_vectors(in_store)
+            yield from self._records.delete(self._doomed, in_store)  # those that `remove` has noted just before
         yield from self._external.add_vectors(in_store, rows.vectors, list(self._metadatas(rows)))
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
@@ -145,7 +147,7 @@ class StoredSpace:
         ------
         StorageError
         """
-        keys = [self._key(row_id) for row_id in ids]
+        keys = [self.key(row_id) for row_id in ids]
         known = yield from self._records.get_many(self._collection, keys)
         yield from self._forget(known)
         if self.repeats:  # a write that was killed may have stored vectors without records
@@ -226,9 +228,10 @@ class StoredSpace:
         HalfWrittenError
             If the store lacks the vector of a row that has a record.
         """
-        return (yield from self._snapshot([self._key(row_id) for row_id in ids], selection))
+        return (yield from self.keyed([self.key(row_id) for row_id in ids], selection))
 
-    def _snapshot(self, keys: Sequence[str], selection: Selection) -> Steps[Snapshot]:
+    def keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """As :meth:`fetch`, by the keys of rows; unknown ones are left out."""
         # Rows that do not count are left out before their vectors are read: a write may have begun to delete them.
         records = _counted((yield from self._records.get_many(self._collection, keys)), selection)
         if not records:
@@ -249,7 +252,7 @@ class StoredSpace:
 
     def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
         """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
-        return _without_vectors((yield from self._records.get_many(self._collection, map(self._key, ids))))
+        return _without_vectors((yield from self._records.get_many(self._collection, map(self.key, ids))))
 
     def candidates(
         self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
@@ -274,7 +277,7 @@ class StoredSpace:
         count = max(_SPARE * wanted, _FEWEST)
         while True:
             found = yield from self._search(vector, count, selection.filters)
-            rows = yield from self._snapshot((yield from self._keys_of(found)), selection)
+            rows = yield from self.keyed((yield from self._keys_of(found)), selection)
             if len(rows) >= wanted or len(found) < count or count >= _MOST:
                 return rows
             count = min(_MORE * count, _MOST)

@@ -1,0 +1,113 @@
+"""`IndexHeads`: into how many heads the vectors of an index are split, by which model, and in which stores they lie."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from llama_index.mrag.embedding import with_heads
+from llama_index.mrag.head_stores import HeadStores
+from llama_index.mrag.heads.splitting import split_heads
+from llama_index.ragkit import Change, ExternalVectorStore, IndexStorage, Resources, Steps
+from llama_index.ragkit.errors import EmbeddingModelMismatchError, UnsupportedStoreError
+
+__all__ = ["IndexHeads"]
+
+
+class IndexHeads:
+    """The heads of an index, which its struct describes; determined from the first vector.
+
+    Parameters
+    ----------
+    storage, resources : of the index
+    head_stores : the user's vector stores, one per head, which receive the heads of all nodes; None for none
+    row_id : id of a node -> id of its rows in these stores, a UUID
+
+    Attributes
+    ----------
+    stores : the stores; None for none
+
+    Raises
+    ------
+    ConfigurationError
+        If a store is passed twice.
+    UnsupportedStoreError
+        If a store cannot delete.
+    """
+
+    def __init__(
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        head_stores: Sequence[BasePydanticVectorStore] | None,
+        row_id: Callable[[str], str],
+    ) -> None:
+        self._storage = storage
+        self._resources = resources
+        self.stores: HeadStores | None = None
+        if head_stores is not None:
+            self.stores = HeadStores([ExternalVectorStore(store) for store in head_stores], row_id)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the struct says of the heads."""
+        described: dict[str, Any] = self._storage.struct.params["mrag"]
+        return described
+
+    def number(self, dimension: int | None) -> int:
+        """The number of heads; 0 without vectors.
+
+        A build in memory that was killed between its vectors and its end has stored none; it is that of the model.
+        """
+        if not dimension:
+            return 0
+        known = int(self.described["heads"])
+        return known or with_heads(self._resources.embed_model).heads_of(dimension)
+
+    def determine(self, dimension: int | None) -> int:
+        """The number of heads, which the struct gets with the first vectors."""
+        described = self.described
+        if not described["heads"] and dimension:
+            model = with_heads(self._resources.embed_model)
+            described["heads"] = model.heads_of(dimension)
+            described["model"] = model.fingerprint
+        return int(described["heads"])
+
+    def check_embed_model(self) -> None:
+        """Reject a model with another number of heads, or with other layers or pooling."""
+        described = self.described
+        if not described["heads"]:
+            return
+        model = with_heads(self._resources.embed_model, described["heads"])
+        heads = model.heads_of(self._storage.struct.embedding["dimension"])
+        if heads != described["heads"]:
+            raise EmbeddingModelMismatchError(
+                f"The index was built with vectors of {described['heads']} heads; the embedding model splits them into "
+                f"{heads}. Pass the same embed_model= as for the build."
+            )
+        given, built = model.fingerprint, described["model"]
+        if given and built and given != built:
+            raise EmbeddingModelMismatchError(
+                f"The index was built with an embedding model of {built}; this one has {given}. Pass the same "
+                "embed_model= as for the build."
+            )
+
+    def check_write(self) -> None:
+        """Reject a write that would leave the head stores out of date."""
+        if self.described["stores"] != (self.stores is not None):
+            raise UnsupportedStoreError(
+                "The index also keeps its heads in head stores: pass the same head_stores= as for the build."
+                if self.described["stores"]
+                else "The index was built without head_stores=; the stores passed lack its nodes. Build a new index."
+            )
+
+    def write(self, change: Change) -> Steps[None]:
+        """Update the head stores, if there are any."""
+        if self.stores is None:
+            return
+        heads = int(self.described["heads"])
+        self.stores.check(heads)
+        added = [node.node_id for node in change.added]
+        yield from self.stores.remove(dict.fromkeys([*change.removed, *added]))
+        if added:
+            yield from self.stores.put(added, split_heads(change.vectors, heads))

@@ -1,0 +1,126 @@
+"""`StoredMRAGBuilder`: the sums over the heads of all nodes, and the nodes near to one question."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from numpy.typing import NDArray
+
+from llama_index.mrag.config import MRAGConfig
+from llama_index.mrag.heads.importance import HeadSums
+from llama_index.mrag.heads.splitting import split_heads
+from llama_index.mrag.index_heads import IndexHeads
+from llama_index.mrag.state import MRAGState
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    IndexStorage,
+    Resources,
+    Selection,
+    Snapshot,
+    Steps,
+    StoredBuilder,
+    offload,
+)
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.stores import Stores
+
+__all__ = ["StoredMRAGBuilder"]
+
+_SUMS = "head_sums"
+
+
+class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
+    """Keeps the sums over the heads of all nodes as a record, which a write changes with everything else or not at all.
+
+    Heads vote among the nodes near to the question or to one of its aspects, by the whole vector or by words; with head
+    stores also among those that these find.
+
+    Parameters
+    ----------
+    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    head_stores : see :class:`~llama_index.mrag.index_heads.IndexHeads`
+
+    Raises
+    ------
+    ConfigurationError
+        If vectors are to be stored as float16, which is for the vector stores to decide.
+    """
+
+    def __init__(
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        config: MRAGConfig,
+        stores: Stores,
+        head_stores: Sequence[BasePydanticVectorStore] | None = None,
+    ) -> None:
+        super().__init__(storage, resources, config, stores)
+        if config.dtype != "float32":
+            raise ConfigurationError(
+                f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
+                f"dtype={config.dtype!r}."
+            )
+        self._heads = IndexHeads(storage, resources, head_stores, self.chunks.space.key)
+
+    def check_embed_model(self) -> None:
+        """Reject a model with another number of heads, or with other layers or pooling."""
+        self._heads.check_embed_model()
+
+    def check_write(self) -> None:
+        """Reject a write that would leave the head stores out of date."""
+        self._heads.check_write()
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def load(self) -> Steps[MRAGState]:
+        """Nothing: the nodes stay in their stores."""
+        return MRAGState()
+        yield
+
+    def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
+        """Bring the sums up to date, and the head stores."""
+        dimension = self.storage.struct.embedding.get("dimension")
+        if not dimension or not (change.added or change.removed):
+            return state
+        heads = self._heads.determine(dimension)
+        sums = yield from offload(_changed, (yield from self._stored_sums(heads, dimension)), change, heads)
+        yield from self.storage.records.put(_SUMS, [(_SUMS, sums.to_record())])
+        self.storage.struct.counters["heads"] = heads
+        yield from self._heads.write(change)
+        return state
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def sums(self) -> Steps[HeadSums]:
+        """The sums over all nodes, as last committed by any process."""
+        yield from self.storage.commits.refresh()
+        dimension = self.storage.struct.embedding.get("dimension", 0)
+        return (yield from self._stored_sums(self._heads.number(dimension), dimension))
+
+    def _stored_sums(self, heads: int, dimension: int) -> Steps[HeadSums]:
+        record = yield from self.storage.records.get(_SUMS, _SUMS)
+        return HeadSums.empty(heads, dimension // max(1, heads)) if record is None else HeadSums.from_record(record)
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[MRAGState]:
+        """The nodes near to a question, with the sums over all."""
+        dimension = near.rows.dim or 0
+        heads = self._heads.number(dimension)
+        sums = yield from self._stored_sums(heads, dimension)
+        return (yield from offload(MRAGState.of, near.rows, heads, None, sums))
+
+    def find_further(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Snapshot]:
+        """The nodes that the head stores find for the aspects of a question."""
+        if self._heads.stores is None:
+            return Snapshot.empty()
+        keys = yield from self._heads.stores.row_ids(vectors, wanted)
+        return (yield from self.chunks.space.keyed(keys, selection))
+
+
+def _changed(sums: HeadSums, change: Change, heads: int) -> HeadSums:
+    gone = [node_id for node_id in change.removed if node_id in change.before]
+    if gone:
+        sums = sums.remove(split_heads(change.before.vectors_of(gone), heads))
+    # What is repeated was counted by the write that stored it.
+    new = [place for place, node in enumerate(change.added) if node.node_id not in change.repeated]
+    return sums.add(split_heads(change.vectors[new], heads)) if new else sums
