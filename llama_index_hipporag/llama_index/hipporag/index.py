@@ -14,8 +14,8 @@ from llama_index.hipporag.keywords import HippoRAGKeywords, HippoRAGRetrieverKey
 from llama_index.hipporag.page import page_of, rows_to_show
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.stored_answer import StoredAnswer
-from llama_index.hipporag.stored_graph.stored_builder import StoredGraphBuilder
+from llama_index.hipporag.stored_answer import StoredAnswer
+from llama_index.hipporag.stored_builder import StoredGraphBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.validation import chosen

@@ -21,8 +21,8 @@ from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.stored_answer import StoredAnswer, answer_stored
-from llama_index.hipporag.stored_graph.stored_state import StoredGraphState
+from llama_index.hipporag.stored_answer import StoredAnswer, answer_stored
+from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,

@@ -21,8 +21,8 @@ from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, passage_se
 from llama_index.hipporag.stored_graph.passage_edges import is_passage, passage_number
 from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.text.normalization import Normalizer
-from llama_index.ragkit import Steps, offload
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.question_scores import squashed
 
 __all__ = ["NearPassages", "StoredResult", "search_stored"]

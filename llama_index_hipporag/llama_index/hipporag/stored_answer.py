@@ -14,10 +14,9 @@ from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
-from llama_index.hipporag.stored_graph.stored_state import StoredGraphState
+from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.hipporag.text.normalization import Normalizer
-from llama_index.ragkit import Query, Steps
-from llama_index.ragkit.storage.stored_chunks import ChunkView
+from llama_index.ragkit import ChunkView, Query, Steps
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot

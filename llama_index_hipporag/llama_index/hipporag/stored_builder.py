@@ -6,15 +6,12 @@ from typing import Any
 from llama_index.hipporag.config import GraphConfig
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.graph.record_reader import RecordReader
+from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.state import HippoRAGState, extracts_terms
-from llama_index.hipporag.stored_graph.passage_graph import PassageGraph
-from llama_index.hipporag.stored_graph.stored_state import StoredGraphState
-from llama_index.ragkit import Change, IndexStorage, Resources, Steps
+from llama_index.hipporag.stored_state import StoredGraphState
+from llama_index.ragkit import Change, ChunkView, IndexStorage, Resources, Selection, Steps, StoredBuilder
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.sql.stores import Stores
-from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["StoredGraphBuilder"]
 

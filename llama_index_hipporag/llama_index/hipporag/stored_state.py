@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_graph.passage_edges import passage_number
-from llama_index.hipporag.stored_graph.passage_graph import PassageGraph
-from llama_index.ragkit import run_steps
-from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
+from llama_index.ragkit import ChunkView, Selection, StoredChunks, run_steps
 
 __all__ = ["StoredGraphState"]
 
