@@ -4,6 +4,7 @@
 #   make test [ARGS=...]      all tests (ARGS go to pytest, such as ARGS="-k raptor" or ARGS="-m 'not slow'"), one process
 #                             a core; JOBS=0 for none beside pytest's own
 #   make check                lint, format, types, also of the examples in the documentation
+#   make snippets [PAGES=...] the examples of each page in an environment with just what it has one install; takes long
 #   make docs                 the documentation, into site/
 #   make wheels               one wheel a package, into dist/
 #   make release              wheels and sdists of all packages into dist/, checked; everything but the upload
@@ -19,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 
-.PHONY: demo test check format docs wheels release oldest constraints clean
+.PHONY: demo test check snippets format docs wheels release oldest constraints clean
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -46,6 +47,9 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(NAMES:%=-p llama_index.%)
 	$(BIN)/python -m tests.page_types
+
+snippets: $(VENV)/.installed
+	$(BIN)/python -m tests.clean_pages $(PAGES)
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .

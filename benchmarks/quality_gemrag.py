@@ -120,7 +120,8 @@ def curves(task: Task, embed_model: BaseEmbedding, extractor: NodeExtractor) -> 
     def scored(rule: Rule) -> list[float]:
         ranks = []
         for prompt, rows in zip(prompts, gold, strict=True):
-            scores, _ = layer.scores(prompt, rule)
+            cosines = layer.cosines(prompt, rule)
+            scores = rule.scores(cosines, cosines)
             ranks.append(1 + int((scores > scores[rows].max()).sum()))
         found = np.array(ranks)
         return [float((found <= 1).mean()), float((found <= 4).mean()), float((1 / found).mean())]
@@ -128,10 +129,10 @@ def curves(task: Task, embed_model: BaseEmbedding, extractor: NodeExtractor) -> 
     rows = {"text alone (dense)": scored(Rule(0, 0)), "default": scored(Rule())}
     for blend in (0.1, 0.2, 0.3, 0.5, 0.7, 1.0):
         rows[f"blended, question {blend:g}"] = scored(Rule(blend=blend))
-    for weight in (0.0, 0.3, 0.5, 0.7, 1.0):
+    for weight in (0.0, 0.3, 0.6, 1.0):
         rows[f"fused, w = {weight:g}, c = 0.2"] = scored(Rule(question_weight=weight))
     for penalty in (0.0, 0.1, 0.3, 0.4):
-        rows[f"fused, w = 0.5, c = {penalty:g}"] = scored(Rule(hub_penalty=penalty))
+        rows[f"fused, w = 0.6, c = {penalty:g}"] = scored(Rule(hub_penalty=penalty))
     return rows
 
 

@@ -26,7 +26,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "ragkit": ("benchmarks.speed_lexical",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),
     "sprag": ("benchmarks.speed_sprag", "benchmarks.speed_sprag_index"),
-    "stores": ("benchmarks.speed_sql_graph", "benchmarks.speed_served"),
+    "stores": ("benchmarks.speed_sql_graph", "benchmarks.speed_sql_lexical", "benchmarks.speed_served"),
 }
 
 

@@ -8,6 +8,7 @@ from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import QueryBundle, TextNode
 
 from benchmarks.apart import ONE_THREAD, apart
+from benchmarks.made_up_texts import zipf_words
 from benchmarks.measuring import in_turns, resident_mb, timed
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
@@ -15,7 +16,7 @@ from llama_index.raptor.builder import TreeBuilder
 
 __all__ = ["measurements", "with_words"]
 
-CHUNKS, WORDS, VOCABULARY, DIMENSION = 100_000, 60, 60_000, 384
+CHUNKS, WORDS, DIMENSION = 100_000, 60, 384
 QUESTIONS, QUESTION_WORDS = 100, 10
 
 
@@ -63,18 +64,13 @@ def with_words(kept: bool) -> dict[str, float]:
     return found
 
 
-def _words(rng: np.random.Generator, count: int) -> str:
-    """Words with the frequencies of a natural language (Zipf's law)."""
-    ranks = np.minimum((VOCABULARY + 1) ** rng.random(count), VOCABULARY).astype(int)
-    return " ".join(f"w{rank:x}q" for rank in ranks)
-
-
 def _nodes(rng: np.random.Generator) -> list[TextNode]:
     vectors = rng.normal(size=(CHUNKS, DIMENSION)).astype(np.float32)
     return [
-        TextNode(id_=f"n{i}", text=_words(rng, WORDS), embedding=vector.tolist()) for i, vector in enumerate(vectors)
+        TextNode(id_=f"n{i}", text=zipf_words(rng, WORDS), embedding=vector.tolist())
+        for i, vector in enumerate(vectors)
     ]
 
 
 def _question(rng: np.random.Generator) -> QueryBundle:
-    return QueryBundle(_words(rng, QUESTION_WORDS), embedding=rng.normal(size=DIMENSION).tolist())
+    return QueryBundle(zipf_words(rng, QUESTION_WORDS), embedding=rng.normal(size=DIMENSION).tolist())

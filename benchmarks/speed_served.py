@@ -130,6 +130,8 @@ def build(kind: str, place: str, total: int) -> dict[str, Any]:
         part = RecordedExtractor(records)
         index.resources.extractor = part
         times.run(partial(index.insert_nodes, nodes))
+        if kind == "postgresql" and not first:  # the adapter finds rows by this column, and makes no index of it
+            _run(f"CREATE INDEX ON {place}.data_chunks (node_id)")
     return {"build_s": round(sum(times.wall_s), 1), "build_ms_a_passage": round(sum(times.wall_s) / total * 1000, 2),
             "build_peak_mb": round(peak_mb())}  # fmt: skip
 
@@ -192,7 +194,7 @@ def measurements() -> Iterator[dict[str, Any]]:
     twin = apart(embedded, in_memory, _asked(in_memory))
     wanted = twin.pop("lists")
     yield {"name": f"hipporag: {in_memory} passages in memory", **twin}
-    kinds = ["sqlite", *(["postgresql"] if os.environ.get("PG_DSN") else [])]
+    kinds = [*(["postgresql"] if os.environ.get("PG_DSN") else []), "sqlite"]
     for kind in kinds:
         place = f"bench_{uuid4().hex[:12]}"
         if kind == "sqlite":

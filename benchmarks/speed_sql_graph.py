@@ -8,15 +8,13 @@ made-up graph; beyond `EMBEDDED` passages it is not built in memory.
 
 import os
 import statistics
-import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 from llama_index.core.schema import QueryBundle
@@ -27,6 +25,7 @@ from benchmarks.embedding import minilm
 from benchmarks.made_up_names import nearness_of, passages, questions
 from benchmarks.measuring import Times, timed
 from benchmarks.quality_hipporag import make_index
+from benchmarks.sql_databases import databases
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.graph.record_reader import RecordReader
@@ -37,7 +36,7 @@ from llama_index.hipporag.stored_graph.passage_edges import passage_rows
 from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.ragkit import Steps, run_steps
-from llama_index.ragkit.sql import make_engine, reading, writing
+from llama_index.ragkit.sql import reading
 from llama_index.ragkit.sql.graph_rows import GraphRows
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
@@ -87,28 +86,6 @@ class Asked(NamedTuple):
     text: str
     near: Near
     wanted: Sequence[str]
-
-
-@contextmanager
-def databases() -> Iterator[dict[str, Engine]]:
-    """An empty database of each kind."""
-    schema, dsn = f"bench_{uuid4().hex[:12]}", os.environ.get("PG_DSN")
-    with tempfile.TemporaryDirectory() as folder:
-        engines = {"sqlite": make_engine(f"sqlite:///{folder}/graph.db")}
-        if dsn:
-            server = make_engine(dsn)
-            with writing(server) as connection:
-                connection.execute(text(f"CREATE SCHEMA {schema}"))
-            engines["postgresql"] = make_engine(f"{dsn}?options=-csearch_path%3D{schema}")
-        try:
-            yield engines
-        finally:
-            for engine in engines.values():
-                engine.dispose()
-            if dsn:
-                with writing(server) as connection:
-                    connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
-                server.dispose()
 
 
 def measurements() -> Iterator[dict[str, Any]]:

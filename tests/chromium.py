@@ -105,7 +105,9 @@ class Browser:
         self.wait(0.4)
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.command("Page.captureScreenshot")["data"]))
+        """A picture of the window, of the kind that the ending of the path says: .png, .jpeg or .webp."""
+        taken = self.command("Page.captureScreenshot", format=path.suffix[1:])
+        path.write_bytes(base64.b64decode(taken["data"]))
 
     def command(self, method: str, **params: Any) -> dict[str, Any]:
         self._last += 1

@@ -59,6 +59,27 @@ def test_the_table_says_quality_and_cost() -> None:
     assert texts > int(rows[0][head.index("embedded texts")]) > 0
 
 
+def test_every_question_is_embedded_once_for_all_systems() -> None:
+    model = HashEmbedding(dim=256)
+    compared(embed_model=model, methods=["HippoRAG", "spRAG", "MRAG"])
+    assert [model.texts.count(question.text) for question in QUESTIONS] == [1, 1]
+    assert model.embeddings_cache is None
+
+
+def test_a_long_page_shows_the_questions_on_which_systems_differ() -> None:
+    def hits(documents: list[str]) -> list[list[Hit]]:
+        return [[Hit(name, (name,), "text", 1.0)] for name in documents]
+
+    questions = [Question(f"Question number {i}?", ("right",)) for i in range(300)]
+    runs = [Run("dense", True, hits(["right"] * 300)), Run("BM25", True, hits(["right"] * 299 + ["wrong"]))]
+    page = Comparison(questions, "yours", [*runs, Run("hybrid", True, hits(["right"] * 300))], 1, {}).html()
+    assert page.count("<details") == 100
+    assert page.index("Question number 299?") < page.index("Question number 0?")
+    assert "100 questions on which the systems differ most" in page
+    assert "300 questions: yours" in page
+    assert "found by 2 of 3" in page
+
+
 def test_questions_without_labels_give_agreement_and_no_quality() -> None:
     found = compared(questions=["What burned?", "Who rings the bells?"], methods=["HippoRAG"])
     assert found.evaluations == {}

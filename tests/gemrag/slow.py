@@ -33,13 +33,20 @@ def normalised(s, shift=False):
     return w / np.sqrt(np.outer(d, d))
 
 
-def score(prompt, text, questions, hub, asked, w=0.5, c=0.2):
-    """The fused score; `asked` are all questions of the memory, at most a hundred."""
-    t = unit(text) @ unit(prompt)
-    near = [unit(q) @ unit(prompt) for q in asked]
-    s = max((unit(q) @ unit(prompt) for q in questions), default=-np.inf)
-    r = min(1.0, max(0.0, (s - np.mean(near)) / (max(near) - np.mean(near)))) if np.ptp(near or [0]) > 1e-9 else 0.0
-    return t + (1 - (1 - w) ** len(questions)) * r * (max(s - t, 0) if questions else 0) - c * hub
+def fused_scores(prompt, vectors, questions, hubs, chunks, w=0.6, c=0.2):
+    """The fused score of each name of `vectors`, by the means and deviations of `chunks`, at most a hundred."""
+    near = {name: unit(vectors[name]) @ unit(prompt) for name in vectors}
+    asked = {name: [unit(q) @ unit(prompt) for q in questions[name]] for name in vectors}
+    own = {name: near[name] - c * hubs[name] for name in vectors}
+    best = {name: max(asked[name], default=near[name]) for name in vectors}
+    scores = {}
+    for name in vectors:
+        text = standardised(own[name], [own[x] for x in chunks])
+        others = [best[x] for x in chunks]
+        lift = standardised(best[name], others) - text
+        tells = asked[name] and np.std(others) > 1e-9
+        scores[name] = text + (w * max(0, lift) if tells else 0)
+    return scores
 
 
 def standardised(value, values):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.gemrag.slow import blended_score, score, standardised, unit
+from tests.gemrag.slow import blended_score, fused_scores, standardised, unit
 
-from llama_index.gemrag.graph.similarity import QuestionScale, Rule
+from llama_index.gemrag.graph.similarity import NodeCosines, Rule
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
 from llama_index.gemrag.search.argmax import rank_nodes
 from llama_index.gemrag.search.memory_scores import MemoryScores
@@ -62,19 +62,18 @@ def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
     for allowed in (None, mask):
         chunks = [c for c, ok in zip(state.chunks.ids, mask, strict=True) if ok or allowed is None]
         themes = [name for name, theme in state.themes.items() if set(theme.members) <= set(chunks)]
-        questions = [q for c in chunks for q in asked[c]]
-        dense = {
-            name: score(prompt, vectors[name], asked[name], hub(vectors, asked, name), questions)
-            if blend is None
-            else blended_score(prompt, vectors[name], asked[name], blend)
-            for name in [*chunks, *themes]
-        }
-        usual = [dense[c] for c in chunks]
+        names = [*chunks, *themes]
+        if blend is None:
+            hubs = {name: hub(vectors, asked, name) for name in names}
+            dense = fused_scores(prompt, {name: vectors[name] for name in names}, asked, hubs, chunks)
+        else:
+            near = {name: blended_score(prompt, vectors[name], asked[name], blend) for name in names}
+            dense = {name: standardised(near[name], [near[c] for c in chunks]) for name in names}
         word = {c: words[state.chunks.row_of(c)] for c in chunks}
         all_words = list(word.values())
         wanted = {
-            **{c: 0.4 * standardised(dense[c], usual) + 0.6 * standardised(word[c], all_words) for c in chunks},
-            **{name: standardised(dense[name], usual) - 0.3 for name in themes},
+            **{c: 0.4 * dense[c] + 0.6 * standardised(word[c], all_words) for c in chunks},
+            **{name: dense[name] - 0.3 for name in themes},
         }
         found = rank_nodes(scores_of(state, prompt, Rule(blend=blend), allowed, words, 0.6, 0.3), k)
         best = sorted(wanted, key=lambda name: -wanted[name])[:k]
@@ -100,27 +99,29 @@ def test_themes_give_way_and_are_limited(seed, quota, keep):
 
 
 def test_a_question_lifts_its_chunk_and_never_sinks_it():
-    rule, scale = Rule(hub_penalty=0), QuestionScale(0.2, 1.0)
-    text = np.full(5, 0.5)
-    asked = np.array([-1.0, 0.2, 0.5, 0.8, 1.0])
-    found = rule.combined(text, asked, np.zeros(5), np.ones(5, int), scale)
-    assert found[:3] == pytest.approx(0.5)
-    assert found[3] == pytest.approx(0.5 + 0.5 * 0.75 * 0.3)
-    assert (np.diff(found) >= 0).all()
-    alone = rule.combined(text[:1], np.array([-np.inf]), np.zeros(1), np.zeros(1, int), scale)
-    assert alone == pytest.approx(0.5)
-    more = rule.combined(text, np.ones(5), np.zeros(5), np.arange(5), scale)
-    assert more - 0.5 == pytest.approx(0.5 * (1 - 0.5 ** np.arange(5)))
+    text = np.array([0.2, 0.6, 0.4, 0.4, 0.4])
+    asked = np.array([0.9, 0.1, -np.inf, 0.5, 0.5])
+    nodes = NodeCosines(text, asked, np.zeros(5))
+    plain, found = (Rule(weight, hub_penalty=0).scores(nodes, nodes) for weight in (0, 1))
+    assert plain == pytest.approx([standardised(t, text) for t in text])
+    filled = [0.9, 0.1, 0.4, 0.5, 0.5]
+    wanted = [max(t, standardised(s, filled)) for t, s in zip(plain, filled, strict=True)]
+    wanted[2] = plain[2]  # it has no question
+    assert found == pytest.approx(wanted)
+    assert Rule(0.5, hub_penalty=0).scores(nodes, nodes) == pytest.approx((plain + found) / 2)
+
+
+def test_questions_that_are_all_alike_tell_nothing():
+    nodes = NodeCosines(np.array([0.2, 0.6, 0.4]), np.full(3, 0.9), np.zeros(3))
+    assert Rule(hub_penalty=0).scores(nodes, nodes) == pytest.approx(Rule(0, 0).scores(nodes, nodes))
 
 
 @given(st.floats(0.05, 5), st.floats(-2, 2), st.integers(0, 10**6))
-def test_stretched_and_shifted_cosines_stretch_and_shift_the_score(stretch, shift, seed):
+def test_stretched_and_shifted_cosines_change_no_score(stretch, shift, seed):
     rng = np.random.default_rng(seed)
-    text, asked, hub, counts = rng.random(9), rng.random(9), rng.random(9), rng.integers(1, 5, 9)
-    plain = Rule().combined(text, asked, hub, counts, QuestionScale.of(asked))
-    moved = [stretch * x + shift for x in (text, asked, hub)]
-    found = Rule().combined(*moved, counts, QuestionScale.of(moved[1]))
-    assert found == pytest.approx(stretch * plain + shift * (1 - 0.2), abs=1e-6)
+    cosines = NodeCosines(rng.random(9), np.where(rng.random(9) < 0.3, -np.inf, rng.random(9)), rng.random(9))
+    moved = NodeCosines(*(stretch * x + shift for x in cosines))
+    assert Rule().scores(moved, moved) == pytest.approx(Rule().scores(cosines, cosines), abs=1e-6)
 
 
 def test_without_any_question_it_is_the_cosine():

@@ -73,7 +73,7 @@ def test_many_rows_are_searched_in_threads_with_the_same_result(monkeypatch):
 
     state, flat = random_state(300)
     alone = state.search_heads(flat[:3], 20)
-    monkeypatch.setattr(search, "_MIN_ROWS_FOR_THREADS", 100)
+    monkeypatch.setattr(search, "_MIN_NUMBERS_FOR_THREADS", 1000)
     together = state.search_heads(flat[:3], 20)
     np.testing.assert_array_equal(together.rows, alone.rows)
     np.testing.assert_array_equal(together.cosines, alone.cosines)

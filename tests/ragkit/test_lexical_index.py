@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text import lexical_index
+from llama_index.ragkit.text.lexical_index import MOST_COUNTED, LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 
@@ -61,6 +62,34 @@ def test_growth_in_any_steps_gives_the_scores_of_the_formula(steps, question):
     wanted = slow_bm25(texts, question) if texts else {}
     assert len(index) == len(texts)
     assert scores_by_id(index, question) == pytest.approx({n: s for n, s in wanted.items() if s})
+
+
+@pytest.mark.parametrize("largest", [1, 3, 1000])
+def test_the_size_of_blocks_changes_no_score(monkeypatch, largest):
+    monkeypatch.setattr(lexical_index, "_LARGEST_BLOCK", largest)
+    texts = {f"t{i}": f"loom {'silk ' * (i % 4)} number{i}" for i in range(40)}
+    index = LexicalIndex()
+    for name, text in texts.items():
+        index = index.changed((), {name: lexical_terms(text)})
+    gone = [f"t{i}" for i in range(0, 40, 3)]
+    index = index.changed([*gone, "unknown"], {})
+    left = {name: text for name, text in texts.items() if name not in gone}
+    assert max(map(len, index.ids)) <= max(largest, 1)
+    assert len(index) == len(left)
+    for question in ("silk looms", "number7", "number9"):
+        wanted = slow_bm25(left, question)
+        assert scores_by_id(index, question) == pytest.approx({n: s for n, s in wanted.items() if s})
+
+
+@pytest.mark.parametrize("times", [255, 256, MOST_COUNTED, MOST_COUNTED + 1])
+def test_a_word_counts_as_often_as_a_text_has_it(times):
+    index = LexicalIndex().changed((), {"a": Counter(loom=times), "b": Counter(silk=1)})
+    index = index.changed((), {"c": Counter(loom=1)})
+    mean = (times + 2) / 3
+    idf, counted = math.log(1 + 1.5 / 2.5), min(times, MOST_COUNTED)
+    found = scores_by_id(index, "loom")
+    # lengths and what follows from them are in single precision
+    assert found["a"] == pytest.approx(idf * counted * 2.2 / (counted + 1.2 * (0.25 + 0.75 * times / mean)), rel=1e-5)
 
 
 def test_an_index_is_not_changed_by_what_follows_it():

@@ -141,6 +141,23 @@ def test_the_next_insert_writes_what_a_delete_left_out():
     check(index)
 
 
+def test_inserts_write_no_summaries_until_they_are_requested():
+    summarizer, model = FirstWords(), HashEmbedding()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer, embed_model=model, summaries="on_request")
+    check(index)
+    for text in ("engine gears", "engine pistons and valves", "number3 of the looms"):
+        summarizer.calls.clear()
+        model.texts.clear()
+        index.insert(Document(text=text))
+        assert (model.texts, summarizer.calls) == ([text], [])
+        assert index.as_retriever(similarity_top_k=1).retrieve(text)[0].text == text
+    index.delete_ref_doc("doc1-1")
+    assert index.state.unwritten
+    assert index.write_summaries() == 0
+    assert 0 < len(summarizer.calls) <= len(index.tree.summaries)
+    check(index)
+
+
 def test_a_rebuild_of_what_did_not_change_is_free():
     summarizer = FirstWords()
     index = RaptorIndex(nodes=corpus(), summarizer=summarizer)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -32,6 +33,7 @@ _stores: dict[str, dict[str, BasePydanticVectorStore]] = {}
 
 def lancedb(tag: str, folder: Path) -> Factory:
     pytest.importorskip("llama_index.vector_stores.lancedb")
+    from lancedb import connect
     from llama_index.vector_stores.lancedb import LanceDBVectorStore
 
     class QuotedLanceDB(LanceDBVectorStore):
@@ -43,7 +45,9 @@ def lancedb(tag: str, folder: Path) -> Factory:
         def delete_nodes(self, node_ids: list[str] | None = None, filters: Any = None, **kwargs: Any) -> None:
             self.table.delete(f"id in ({', '.join(map(quoted, node_ids or []))})")
 
-    return lambda space, dimension: QuotedLanceDB(uri=str(folder / tag), table_name=space)
+    # Without the interval, a table shows what was in it when it was opened, whatever other processes write.
+    connection = connect(str(folder / tag), read_consistency_interval=timedelta(0))
+    return lambda space, dimension: QuotedLanceDB(connection=connection, table_name=space)
 
 
 def milvus(tag: str, folder: Path) -> Factory:
@@ -93,16 +97,17 @@ PLACES = [
 class Place:
     """Where one test keeps its indexes."""
 
-    def __init__(self, kind: Kind, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, kind: Kind, folder: Path, stack: ExitStack, tag: str = "") -> None:
         self.kind = kind
-        self.tag = f"t{uuid4().hex[:8]}"
+        self.tag = tag or f"t{uuid4().hex[:8]}"
         self.folder = folder
         self._stack = stack
         self._url = f"sqlite:///{folder / 'index.db'}"
         if kind.on_server:
             if not os.environ.get("PG_DSN"):
                 pytest.skip("PG_DSN is not set")
-            self._url = stack.enter_context(_schema(self.tag))
+            schema = f"{os.environ['PG_DSN']}?options=-csearch_path%3D{self.tag}"
+            self._url = schema if tag else stack.enter_context(_schema(self.tag))
 
     def engine(self) -> Engine:
         made = make_engine(self._url)

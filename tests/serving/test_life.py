@@ -120,6 +120,15 @@ def test_a_page_is_drawn_of_an_answer(case: Case, here: Place):
         again.visualize(here.folder / "other.html")
 
 
+def test_what_needs_the_whole_index_says_so(case: Case, here: Place):
+    index = case.build(chunks("d", 3), storage_context=here.open(), **STORES)
+    with pytest.raises(ConfigurationError, match="served from stores"):
+        index.state  # noqa: B018
+    if hasattr(index, "to_networkx"):
+        with pytest.raises(ConfigurationError, match="served from stores"):
+            index.to_networkx()
+
+
 def test_an_empty_index_and_one_node_are_ordinary(case: Case, here: Place):
     index = case.build([], storage_context=here.open(), **STORES)
     assert ask(index) == []

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from llama_index.ragkit.sql import SQLLexicalIndex, reading
+from llama_index.ragkit.sql import SQLLexicalIndex, lexical_records, lexical_rows, lexical_search, reading
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
@@ -29,22 +30,22 @@ QUESTIONS = [
 ]
 
 
+TABLES = ["texts", "words", "postings", "stems", "shared"]
+
+
 class Texts:
     """Texts in both indexes."""
 
     def __init__(self, engine: Engine, name: str = "a") -> None:
         self.texts: dict[str, Counter[str]] = {}
-        self.stored = SQLLexicalIndex(engine, name, self.words)
+        self.stored = SQLLexicalIndex(engine, name)
         self.memory = LexicalIndex()
 
-    def words(self) -> Iterable[str]:
-        return (word for counts in self.texts.values() for word in counts)
-
-    def change(self, removed: Iterable[str], added: dict[str, str], languages: Iterable[str] = ()) -> None:
+    def change(self, removed: Iterable[str], added: dict[str, str]) -> None:
         counts = {name: lexical_terms(given) for name, given in added.items()}
         gone = list(removed)
         self.memory = self.memory.changed(gone, counts)
-        self.stored.changed(gone, counts, list(languages))
+        self.stored.changed(gone, counts)
         self.texts = {name: each for name, each in self.texts.items() if name not in gone} | counts
 
     def expected(self, question: str, only: set[str] | None = None) -> dict[str, float]:
@@ -60,21 +61,40 @@ def sentence(random: Random) -> str:
     return " ".join(random.choices(WORDS.split(), k=random.randrange(0, 12)))
 
 
+def rows_of(engine: Engine) -> dict[str, list[str]]:
+    """The rows of each table, as texts."""
+    with reading(engine) as connection:
+        found = {table: connection.execute(text(f"SELECT * FROM ragkit_lexical_{table}")).all() for table in TABLES}
+    return {table: sorted(map(str, rows)) for table, rows in found.items()}
+
+
+@pytest.fixture(params=["ordinary", "tiny"])
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and spans as they are, and so small that few texts fill many of them."""
+    if request.param == "tiny":
+        monkeypatch.setattr(lexical_records, "BLOCK", 3)
+        monkeypatch.setattr(lexical_records, "SPAN", 8)
+        monkeypatch.setattr(lexical_search, "SPAN", 8)
+        monkeypatch.setattr(lexical_rows, "_TEXTS_AT_ONCE", 7)
+        monkeypatch.setattr(lexical_rows, "_KEYS_AT_ONCE", 5)
+
+
+@pytest.mark.usefixtures("sizes")
 def test_scores_are_those_of_the_index_in_memory_to_the_last_bit(engine: Engine) -> None:
     random = Random(3)
     texts = Texts(engine)
-    for step in range(6):
+    for _ in range(6):
         removed = random.sample(sorted(texts.texts), min(len(texts.texts), 4))
-        texts.change(removed, {f"t{random.randrange(60)}": sentence(random) for _ in range(15)}, ["en"] * (step > 1))
+        texts.change(removed, {f"t{random.randrange(60)}": sentence(random) for _ in range(15)})
         for question in QUESTIONS:
             expected = texts.expected(question)
             assert list(texts.stored.scores(question, 1000).items()) == list(expected.items())
             few = texts.stored.scores(question, 5)
-            assert list(few.values()) == list(expected.values())[:5]
-            assert few.items() <= expected.items()
+            assert list(few.items()) == list(expected.items())[:5]
     assert len(texts.stored) == len(texts.texts) == len(texts.memory)
 
 
+@pytest.mark.usefixtures("sizes")
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -123,20 +143,53 @@ def test_scores_of_certain_texts_come_beside_the_best(engine: Engine) -> None:
 
 def test_a_text_that_is_removed_leaves_no_row(engine: Engine) -> None:
     texts = Texts(engine)
-    texts.change([], {"a": "Xylocopa violacea flies to Lyon", "b": "Lyon lies on the Rhone"}, ["en"])
+    texts.change([], {"a": "Xylocopa violacea flies to Lyon", "b": "Lyon lies on the Rhone"})
     assert texts.stored.scores("Where does Xylocopa fly?", 10)
     texts.change(["a"], {})
-    left = {"texts": 1, "postings": 5, "stems": 5}
-    with reading(engine) as connection:
-        for table, count in left.items():
-            rows = connection.execute(text(f"SELECT * FROM ragkit_lexical_{table}")).all()
-            assert len(rows) == count, table
-            assert "ylocopa" not in str(rows)
+    left = rows_of(engine)
+    assert len(left["texts"]) == 1
+    assert len(left["words"]) == len(left["postings"]) == 5  # Lyon lies on the Rhone
+    assert "ylocopa" not in str(left)
+    again = SQLLexicalIndex(engine, "b")
+    again.changed((), {"b": lexical_terms("Lyon lies on the Rhone")})
+    assert len(rows_of(engine)["stems"]) == 2 * len(left["stems"])
     texts.change(["b"], {})
-    with reading(engine) as connection:
-        for table in left:
-            assert connection.execute(text(f"SELECT count(*) FROM ragkit_lexical_{table}")).scalar_one() == 0
+    again.drop()
+    assert not any(rows_of(engine).values())
     assert texts.stored.scores("Lyon", 10) == {}
+
+
+@pytest.mark.usefixtures("sizes")
+def test_changes_that_are_undone_leave_the_rows_as_they_were(engine: Engine) -> None:
+    random = Random(9)
+    texts = Texts(engine)
+    kept = {f"t{i}": sentence(random) for i in range(30)}
+    texts.change([], kept)
+    before = rows_of(engine)
+    texts.change([], {f"u{i}": sentence(random) + " tax taxes taxing" for i in range(30)})
+    assert rows_of(engine)["shared"] != before["shared"]
+    texts.change([f"u{i}" for i in range(30)], {})
+    assert {table: rows_of(engine)[table] for table in ("words", "stems", "shared")} == {
+        table: before[table] for table in ("words", "stems", "shared")
+    }
+    texts.change(list(kept), {})
+    assert not any(rows_of(engine).values())
+
+
+def test_a_write_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = Texts(engine)
+    texts.change([], {"a": "net income", "b": "income taxes"})
+    before = rows_of(engine)
+    with monkeypatch.context() as patched:
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("killed")
+
+        patched.setattr(lexical_rows.LexicalRows, "_grow", fail)
+        with pytest.raises(RuntimeError, match="killed"):
+            texts.stored.changed(["a"], {"c": {"net": 1, "losses": 2}})
+    assert rows_of(engine) == before
+    assert texts.stored.scores("net income", 10) == texts.expected("net income")
 
 
 def test_indexes_of_other_names_are_apart(engine: Engine) -> None:
@@ -168,8 +221,8 @@ def test_threads_that_write_lose_nothing(engine: Engine) -> None:
 def test_a_process_sees_what_another_wrote(engine: Engine, url: str) -> None:
     code = (
         "import sys\nfrom llama_index.ragkit.sql import SQLLexicalIndex, make_engine\n"
-        "index = SQLLexicalIndex(make_engine(sys.argv[1]), 'a', list)\n"
-        "index.changed(['gone'], {'new': {'income': 2, 'of': 1}}, ['en'])\n"
+        "index = SQLLexicalIndex(make_engine(sys.argv[1]), 'a')\n"
+        "index.changed(['gone'], {'new': {'income': 2, 'of': 1}})\n"
     )
     texts = Texts(engine)
     texts.change([], {"gone": "income", "t": "net income"})
@@ -178,12 +231,68 @@ def test_a_process_sees_what_another_wrote(engine: Engine, url: str) -> None:
     assert set(texts.stored.scores("incomes", 10)) == {"new", "t"}
 
 
-def test_of_equal_texts_the_same_are_found_again(engine: Engine) -> None:
+@pytest.mark.usefixtures("sizes")
+def test_equal_texts_come_by_their_ids(engine: Engine) -> None:
     texts = Texts(engine)
-    texts.change([], {f"t{i}": "net income " * (1 + i % 5) for i in range(300)})
-    found = texts.stored.scores("net income", 7)
-    assert list(found.values()) == list(texts.expected("net income").values())[:7]
-    assert texts.stored.scores("net income", 7) == found
+    texts.change([], {f"t{(i * 7) % 300:03d}": "net income " * (1 + i % 5) for i in range(300)})
+    for limit in (7, 70, 299):
+        found = texts.stored.scores("net income", limit)
+        assert list(found.items()) == list(texts.expected("net income").items())[:limit]
+
+
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("question", ["net income", "rare"])
+def test_of_very_many_equal_texts_those_written_first_are_considered(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    monkeypatch.setattr(lexical_search, "TIED", 4)
+    monkeypatch.setattr(lexical_search, "_FEWEST", 2)
+    texts = Texts(engine)
+    texts.change([], {f"t{99 - i:02d}": "net income" for i in range(60)} | {f"r{99 - i}": "rare" for i in range(20)})
+    first = {"net income": "t", "rare": "r"}[question]
+    assert list(texts.stored.scores(question, 3)) == [f"{first}{i}" for i in (93, 94, 95)]
+
+
+@pytest.mark.parametrize("cost", [0, 5, 10**9])
+@pytest.mark.parametrize("at_once", [1, 50])
+def test_the_best_are_exact_whatever_is_read_for_them(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, cost: int, at_once: int
+) -> None:
+    for name, value in {"_POSTINGS_A_TEXT": cost, "_AT_ONCE": at_once, "_FEWEST": 3, "SPAN": 128}.items():
+        monkeypatch.setattr(lexical_search, name, value)
+    monkeypatch.setattr(lexical_records, "SPAN", 128)
+    monkeypatch.setattr(lexical_records, "BLOCK", 8)
+    random, texts = Random(13), Texts(engine)
+    words = [f"w{i}" for i in range(200)]
+    often = [1 / (i + 1) for i in range(200)]
+    texts.change(
+        [], {f"t{i:03d}": " ".join(random.choices(words, often, k=random.randrange(1, 40))) for i in range(400)}
+    )
+    texts.change([f"t{i:03d}" for i in range(0, 400, 7)], {})
+    for _ in range(15):
+        question = " ".join(random.choices(words, often, k=random.randrange(1, 9)))
+        for limit in (1, 10, 50):
+            found, expected = texts.stored.scores(question, limit), texts.expected(question)
+            assert list(found.items()) == list(expected.items())[:limit]
+
+
+def test_postings_of_common_words_are_not_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexical_search, "_AT_ONCE", 50)
+    monkeypatch.setattr(lexical_search, "_POSTINGS_A_TEXT", 10)
+    texts, read = Texts(engine), []
+    texts.change([], {f"t{i:04d}": f"net income word{i % 40} of ship{i}" for i in range(2000)})
+    plain = lexical_rows.LexicalRows.blocks
+
+    def blocks(*arguments: Any) -> Any:
+        found = plain(*arguments)
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(lexical_rows.LexicalRows, "blocks", blocks)
+    found = texts.stored.scores("What net income had word7?", 10, also=["t0001"])
+    assert list(found.items())[:10] == list(texts.expected("What net income had word7?").items())[:10]
+    assert "t0001" in found
+    assert sum(len(block.packed) for block in read) == 50 * lexical_records.POSTING.itemsize
 
 
 @pytest.mark.parametrize("question", ["", "   ", "the of and"])

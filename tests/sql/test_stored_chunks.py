@@ -46,8 +46,8 @@ class Both:
         self.terms = {name: lexical_terms(each) for name, each in given.items()}
         space = StoredSpace("chunks", "u", MatrixVectorStore(), Records(context.docstore, "method_u"))
         run_steps(space.put(self.rows))
-        lexical = SQLLexicalIndex(engine, "u", lambda: WORDS)
-        lexical.changed((), self.terms, ["en"])
+        lexical = SQLLexicalIndex(engine, "u")
+        lexical.changed((), self.terms)
         self.stored = StoredChunks(space, lexical)
         memory = MatrixVectorStore(stores_text=False)
         memory.put(self.rows.ids, vectors, keys=self.rows.keys, metadatas=self.rows.metadatas)
@@ -129,8 +129,6 @@ def test_without_words_vectors_alone_choose(engine: Engine) -> None:
 
 def test_an_empty_store_gives_an_empty_view(engine: Engine) -> None:
     records = Records(storage_context(engine).docstore, "method_e")
-    empty = StoredChunks(
-        StoredSpace("chunks", "e", MatrixVectorStore(), records), SQLLexicalIndex(engine, "e", lambda: [])
-    )
+    empty = StoredChunks(StoredSpace("chunks", "e", MatrixVectorStore(), records), SQLLexicalIndex(engine, "e"))
     question, vector = questions()[0]
     assert len(run_steps(empty.view(question, vector, 10)).rows) == 0

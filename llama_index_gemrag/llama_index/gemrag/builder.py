@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from llama_index.core.schema import BaseNode
+
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, QuestionWriter, questions_in
 from llama_index.gemrag.state import GEMRAGState, Theme
@@ -43,6 +45,8 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     when more than `refresh_share` of its chunks have changed; until then its themes are kept.
     """
 
+    lexical_source = "text and questions"
+
     def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig) -> None:
         super().__init__(storage, resources, config)
         self._groups: dict[str, GroupChanges] = {}
@@ -55,6 +59,10 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         """Load the state from storage; an interrupted write is repaired."""
         self._groups = yield from load_groups(self.storage)
         return self._state(*(yield from load_themes(self.storage)))
+
+    def lexical_text(self, node: BaseNode, record: Record | None) -> str:
+        """The text of a chunk and the questions that it answers."""
+        return "\n".join([super().lexical_text(node, record), *questions_in(record)])
 
     def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
         """Return the state after a write.

@@ -79,7 +79,7 @@ class MemorySearchConfig:
     """
 
     mode: Mode = "argmax"
-    question_weight: float = 0.5
+    question_weight: float = 0.6
     hub_penalty: float = 0.2
     blend: float | None = None
     edge_weight: float = 0.2
@@ -123,5 +123,5 @@ PAPER_RANKING: Mapping[str, Any] = MappingProxyType(
 """Parameters of the paper's ranking, the defaults for an index with `paper=True`."""
 
 _OUR_RANKING: Mapping[str, Any] = MappingProxyType(
-    {"blend": None, "summary_margin": 0.6, "keep_covered": False, "lexical_weight": LEXICAL_WEIGHT}
+    {"blend": None, "summary_margin": 1.0, "keep_covered": False, "lexical_weight": LEXICAL_WEIGHT}
 )

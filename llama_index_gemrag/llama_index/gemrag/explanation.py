@@ -21,7 +21,7 @@ class GEMRAGExplanation:
     node_id, text : the node
     score : the retriever's score
     nearness : dense and lexical score in standard deviations, less the margin of a theme
-    lexical : BM25 score of prompt and node; 0 for a theme, or with `lexical_weight=0`
+    lexical : BM25 score of the prompt and the node with its questions; 0 for a theme, or with `lexical_weight=0`
     is_theme : whether it is a theme, a summary of chunks
     text_similarity : cosine of the prompt and the node's text
     question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.graph.memory_graph import BLOCK, question_means, unit_rows
-from llama_index.gemrag.graph.similarity import QuestionScale, Rule
+from llama_index.gemrag.graph.similarity import NodeCosines, Rule
 from llama_index.ragkit.vectors.kernels import cosines, pair_cosines
 from llama_index.ragkit.vectors.question_scores import question_cosines
-from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["OWNER_KEY", "TEXT_KEY", "Centre", "Layer", "Match"]
 
@@ -118,56 +118,33 @@ class Layer:
         """Weights of the edges from the node with this mean of blended questions to each text, shape (n,)."""
         return self._near(direction)
 
-    def scores(
-        self, vector: Floats, rule: Rule, scale: QuestionScale | None = None, allowed: Mask | None = None
-    ) -> tuple[Doubles, QuestionScale]:
-        """The score of each node, shape (n,), and the scale of the questions.
-
-        Parameters
-        ----------
-        scale : None for that of the layer's own questions
-        allowed : shape (n,), the nodes whose questions make the scale; None for all
-        """
+    def cosines(self, vector: Floats, rule: Rule) -> NodeCosines:
+        """What the scores of the nodes are made of."""
         text = question_cosines(self.texts, vector)
         best = np.full(len(text), -np.inf)
-        question, rows = np.zeros(0), np.zeros(0, np.intp)
         if len(self.questions):
             known = self.owners >= 0
             rows, question = self.owners[known], question_cosines(self.questions, vector)[known]
             agreement = np.zeros(0) if rule.blend is None else self.agreement[known].astype(np.float64)
             np.maximum.at(best, rows, rule.question_scores(text[rows], question, agreement))
-        if scale is None:
-            scale = QuestionScale.of(question if allowed is None else question[allowed[rows]])
-        hubs = self.hubs.astype(np.float64).round(6)
-        return rule.combined(text, best, hubs, np.diff(self._by_owner[1]), scale), scale
+        return NodeCosines(text, best, self.hubs.astype(np.float64).round(6))
 
-    def exact(
-        self, rows: NDArray[np.intp], vector: Floats, rule: Rule, scale: QuestionScale
-    ) -> tuple[Doubles, list[Match]]:
-        """Scores of some rows in float64 with their parts, computed per row and so independent of the others."""
-        ids = [self.texts.ids[row] for row in rows]
-        texts = self.texts.vectors_of(ids)
+    def match(self, row: int, vector: Floats, rule: Rule) -> Match:
+        """The parts of the score of a row, in float64."""
+        texts = self.texts.vectors_of([self.texts.ids[row]])
         text = cosines(texts, vector)
-        question_rows, positions = self.questions_of(rows)
-        names = [self.questions.ids[row] for row in question_rows]
-        questions = self.questions.vectors_of(names) if names else texts[:0]
-        question = cosines(questions, vector)
-        agreement = np.zeros(len(names))
-        if rule.blend is not None:
-            agreement = pair_cosines(questions, texts[positions])
-        found = rule.question_scores(text[positions], question, agreement)
-        best = np.full(len(rows), -np.inf)
-        np.maximum.at(best, positions, found)
-        hub = np.zeros(len(rows))
+        hub = 0.0
         if self.centre.direction is not None:
-            hub = np.einsum("ij,j->i", unit_rows(texts.astype(np.float64)), self.centre.direction)
-        matches = [Match(float(text[i]), None, 0.0, float(hub[i])) for i in range(len(rows))]
-        for j in sorted(range(len(names)), key=lambda j: (found[j], names[j])):
-            i = int(positions[j])
-            matches[i] = matches[i]._replace(question_id=names[j], question=float(question[j]))
-        counts = np.bincount(positions, minlength=len(rows))
-        scores: Doubles = np.round(rule.combined(text, best, hub, counts, scale), _DECIMALS)
-        return scores, matches
+            hub = float((unit_rows(texts.astype(np.float64)) @ self.centre.direction)[0])
+        names = [self.questions.ids[i] for i in self.questions_of(np.array([row], np.intp))[0]]
+        if not names:
+            return Match(float(text[0]), None, 0.0, hub)
+        questions = self.questions.vectors_of(names)
+        question, owner = cosines(questions, vector), np.zeros(len(names), np.intp)
+        agreement = np.zeros(len(names)) if rule.blend is None else pair_cosines(questions, texts[owner])
+        found = rule.question_scores(text[owner], question, agreement)
+        best = max(range(len(names)), key=lambda i: (found[i], names[i]))
+        return Match(float(text[0]), names[best], float(question[best]), hub)
 
     def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:
         """Mean of the blended questions of each row, shape (len(rows), d); the unit text of a row without questions."""

@@ -53,30 +53,30 @@ class _FoundInMemory:
 class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplanation]):
     """Retrieves chunks and themes from a :class:`~llama_index.gemrag.GEMRAGIndex`.
 
-    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, r how far it stands
-    out from all questions, from 0 to 1, m the number of its questions, and h the mean cosine of the text with all
-    questions of the index, the dense score is `t + (1 - (1 - question_weight)^m) * r * max(0, s - t) - hub_penalty *
-    h`. Dense and BM25 scores are combined in standard deviations (:mod:`llama_index.gemrag.search.memory_scores`) to s,
-    and the score is (1 + s / (1 + |s|)) / 2, in [0, 1], comparable within one prompt. In a best-first search s is the
-    priority at which the node was selected, capped at that of the node before it.
+    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, h the mean cosine of
+    the text with all questions of the index, and z a value in standard deviations of the hundred best chunks, the dense
+    score is `d + question_weight * max(0, z(s) - d)` with `d = z(t - hub_penalty * h)`. It is combined with z(BM25) of
+    the words of the chunk and of its questions (:mod:`llama_index.gemrag.search.memory_scores`) to S, and the score is
+    (1 + S / (1 + |S|)) / 2, in [0, 1], comparable within one prompt. In a best-first search S is the priority at which
+    the node was selected, capped at that of the node before it.
 
     Parameters
     ----------
     mode : "argmax" selects the nodes with the best scores (the paper's Algorithm 1); "best_first" also uses the edges
         of the nodes selected so far, with `edge_weight` ["argmax"]
-    question_weight : in [0, 1], how much a single question that is nearer than the text raises the score of its node
-        [0.5]
+    question_weight : in [0, 1], how much a question that is nearer than the text, each among its kind, raises the score
+        of its node [0.6]
     hub_penalty : in [0, 2], penalty for the mean similarity of a node to all questions [0.2]
     blend : in [0, 1], replaces both by the paper's ranking: the cosine with the average of question (with this weight)
         and text [None; for an index with `paper=True` 0.5]
     edge_weight : in [0, 1], in a best-first search the weight of edges relative to the score [0.2]
     max_summaries : largest number of themes in a result; None for no limit, 0 for none [None]
     summary_margin : at least 0, by how many standard deviations the score of a theme must exceed that of a chunk to
-        rank above it [0.6; for an index with `paper=True` 0]
+        rank above it [1.0; for an index with `paper=True` 0]
     keep_covered : whether a theme is kept if one of its members ranks higher [False; for an index with `paper=True`
         True]
-    lexical_weight : in [0, 1], weight of BM25 in the score of a chunk; the rest is that of the dense score. A theme is
-        ranked by its dense score [0.6; for an index with `paper=True` 0]
+    lexical_weight : in [0, 1], weight of BM25 in the score of a chunk, by its words and those of its questions; the
+        rest is that of the dense score. A theme is ranked by its dense score [0.5; for an index with `paper=True` 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Attributes

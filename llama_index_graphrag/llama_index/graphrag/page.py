@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.graphrag.found import GraphRAGFound
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import LastQuery
-from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
+from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
 
 __all__ = ["Shown", "page_of", "rows_to_show"]
 
@@ -111,10 +111,11 @@ def page_of(
     ]
     nodes += [_entity(view, key, key in linked, key in way, found) for key in shown.entities]
     scores = dict(query.answer) if query else {}
+    names = {node_id: passage_label(text, state.chunks.metadata_of(node_id)) for node_id, text in texts.items()}
     nodes += [
         Node(
             id=f"chunk {node_id}",
-            label=shorten(texts[node_id], _LABEL, placeholder="…"),
+            label=names[node_id],
             text=texts[node_id],
             group="chunk",
             score=scores.get(node_id),
@@ -126,7 +127,7 @@ def page_of(
     ]
     panels: list[Facts | Results] = []
     if query is not None and found is not None:
-        panels.append(Results("Retrieved", _results(query, found, view, texts)))
+        panels.append(Results("Retrieved", _results(query, found, view, texts, names)))
         panels.append(Facts("The search", _facts(view, found)))
     counts = {"chunks": len(state.chunks), "entities": len(view.entities), "relations": len(view.entities.indices) // 2}
     panels.append(Facts("The graph", {**counts, "communities": len(hierarchy), "written reports": len(state.reports)}))
@@ -212,7 +213,9 @@ def _edges(
     return edges
 
 
-def _results(query: LastQuery, found: GraphRAGFound, view: GraphView, texts: Mapping[str, str]) -> list[Result]:
+def _results(
+    query: LastQuery, found: GraphRAGFound, view: GraphView, texts: Mapping[str, str], names: Mapping[str, str]
+) -> list[Result]:
     read = {} if found.cut is None else {view.planner.title(c): f"community {c}" for c in found.cut.communities}
     items = []
     for node_id, score in query.answer:
@@ -225,7 +228,7 @@ def _results(query: LastQuery, found: GraphRAGFound, view: GraphView, texts: Map
             )
         elif node_id in texts:
             snippet = shorten(texts[node_id], _SNIPPET, placeholder="…")
-            items.append(Result(snippet=snippet, score=score, node=f"chunk {node_id}"))
+            items.append(Result(names[node_id], snippet=snippet, score=score, node=f"chunk {node_id}"))
     return items
 
 

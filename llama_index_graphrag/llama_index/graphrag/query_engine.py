@@ -11,6 +11,7 @@ from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS, ReportM
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.ragkit import DerivedIndex
+from llama_index.ragkit.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphRAGQueryEngine"]
 
 
-class GraphRAGQueryEngine(RetrieverQueryEngine):
+class GraphRAGQueryEngine(ShortRepr, RetrieverQueryEngine):
     """A :class:`GraphRAGRetriever` with :class:`ReportMapReduce`.
 
     It is a `RetrieverQueryEngine`; :meth:`over` makes one for an index.

@@ -177,8 +177,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         last = self.last_query
         if last is not None and isinstance(last.found, StoredAnswer):
             last = replace(last, found=run_steps(last.found.drawn()))
-        elif last is None:
-            self.storage.snapshot()  # refuses where the index is served from stores
         state = self.state if last is None else last.found.state
         phrases, passages = rows_to_show(state, last)
         return page_of(state, run_steps(texts_of(passages, self.storage.get_node)), last, phrases, passages)

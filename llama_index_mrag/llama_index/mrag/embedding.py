@@ -6,7 +6,7 @@ A *flat* vector is the concatenation of the heads' vectors. `HeadEmbedding.split
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
 
 from llama_index.mrag.heads.splitting import natural_heads, split_heads
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.short_repr import ReprText, changed_fields
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["HeadEmbedding", "SplitEmbedding", "with_heads"]
@@ -26,6 +27,10 @@ logger = logging.getLogger(__name__)
 
 class HeadEmbedding(BaseEmbedding):
     """An embedding model whose vectors consist of parts of equal length, each its own embedding space."""
+
+    def __repr_args__(self) -> Iterator[tuple[str, ReprText]]:
+        """What pydantic shows: the parameters that differ from their defaults."""
+        return changed_fields(self)
 
     @abstractmethod
     def heads_of(self, dim: int) -> int:

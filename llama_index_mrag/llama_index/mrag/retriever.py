@@ -50,7 +50,7 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     vote_weight : weight of votes beside nearness, in [0, 1]; None to decide for each question, 0 for one of a single
         aspect [None; paper: 1]
     lexical_weight : weight of BM25 in nearness, and of its votes for each aspect, in [0, 1]; cosines and heads have the
-        rest [0.6; paper: 0]
+        rest [0.5; paper: 0]
     num_queries : queries requested from the LLM, at least 1 [4, as published]
     llm, prompts, retry : for "llm" and "queries"; the prompt "aspects" has the variables `question` and `num_queries`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`

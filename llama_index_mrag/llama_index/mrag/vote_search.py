@@ -55,7 +55,7 @@ def search_votes(
     if most > 0:
         # An index that is served from stores has read the chunks near to the whole question so far.
         query = yield from query.including(aspects, vectors[: len(aspects)], options.num_candidates)
-        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows)
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, ranked=most == 1)
     if most == 1:
         return FoundByVote(votes, fallback)
     nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
@@ -69,6 +69,7 @@ def _vote(
     aspects: Sequence[str],
     vectors: NDArray[np.float32],
     rows: NDArray[np.intp] | None,
+    ranked: bool,
 ) -> Steps[VoteResult]:
     state = query.state
     lexical = None
@@ -91,6 +92,7 @@ def _vote(
             lexical=lexical,
             lexical_weight=options.lexical_weight,
             hits=hits,
+            ranked=ranked,
         )
     )
 

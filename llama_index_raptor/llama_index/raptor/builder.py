@@ -60,7 +60,8 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         """Return the state after a write.
 
         New chunks are added to the tree, and every missing summary is written. After a delete without inserts the
-        summaries above the deleted chunks are removed, and are only rewritten at once with `summaries="eager"`.
+        summaries above the deleted chunks are removed, and are only rewritten at once with `summaries="eager"`. With
+        "on_request" an insert into a tree leaves the summaries above the new chunks unwritten.
         """
         tree = state.tree.replace({leaf: () for leaf in change.removed if leaf in state.tree.parents})
         writer = self._writer(state)
@@ -69,8 +70,12 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             rows = [i for i, node in enumerate(change.added) if node.node_id not in tree.parents]
             ids = [change.added[i].node_id for i in rows]
             tree = insert_chunks(tree, self.storage.snapshot(), ids, change.vectors[rows])
-        if change.added or self.config.summaries == "eager":
+        # A tree without summaries is a new one, or one to be clustered again.
+        waits = self.config.summaries == "on_request" and tree.summaries
+        if (change.added and not waits) or self.config.summaries == "eager":
             tree = yield from self._write(writer, tree)
+        elif change.added:
+            yield from writer.save(tree)
         return self._state(tree, writer.written)
 
     def _state(self, tree: Tree, written: Mapping[str, Record]) -> RaptorState:

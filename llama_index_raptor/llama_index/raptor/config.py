@@ -11,7 +11,7 @@ from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = ["PAPER_SEARCHES", "PAPER_TREE", "Mode", "Summaries", "TreeConfig", "TreeSearchConfig", "Version"]
 
-Summaries = Literal["deferred", "eager"]
+Summaries = Literal["on_request", "deferred", "eager"]
 Mode = Literal["collapsed", "tree_traversal"]
 Version = Literal["collapsed", "code", "tree_traversal", "threshold"]
 

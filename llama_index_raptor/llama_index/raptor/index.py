@@ -69,9 +69,10 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     summary_tokens : requested length of a summary [200; published 100, cut in mid-sentence]
     max_root_children : a layer with at most this many nodes gets one root and is not clustered [12; published: such a
         layer ends the tree without a root]
-    summaries : when summaries are rewritten after a delete; those of deleted chunks are always removed at once.
-        "deferred": at the next insert or by :meth:`write_summaries`, so that a delete needs no LLM; "eager": as part of
-        the delete ["deferred"]
+    summaries : when summaries are rewritten; those of deleted and of joined chunks are always removed at once.
+        "deferred": by an insert, which also writes those that a delete removed, or by :meth:`write_summaries`, so that
+        a delete needs no LLM; "eager": as part of a delete too; "on_request": by :meth:`write_summaries` alone, and at
+        the first build, so that an insert embeds its own chunks and no more ["deferred"]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises

@@ -1,11 +1,13 @@
 """The scores of chunks and themes for one prompt, on one scale.
 
-    chunk    (1 - w) * z(dense) + w * z(BM25)
-    theme    z(dense) - margin, by the mean and deviation of the dense scores of chunks
+    chunk    (1 - w) * dense + w * z(BM25)
+    theme    dense - margin, by the means and deviations of chunks
 
-with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`) and z a score less the mean of
-the hundred best chunks, divided by their standard deviation. Shifting or stretching all cosines of an embedding model
-changes no ranking. Themes have no BM25 score: an index of words holds the chunks, whose words a theme repeats.
+with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
+a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
+its text and of its questions, as if they had been appended to it (Nogueira et al., Document Expansion by Query
+Prediction, 2019, arXiv 1904.08375). Shifting or stretching all cosines of an embedding model changes no ranking. Themes
+have no BM25 score: an index of words holds the chunks, whose words a theme repeats.
 """
 
 from dataclasses import dataclass
@@ -13,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.graph.similarity import QuestionScale, Rule
+from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.layer import Layer, Match
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+from llama_index.ragkit.vectors.nearness import with_words
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["MemoryScores"]
@@ -33,7 +35,6 @@ class MemoryScores:
     state : the memory
     vector : of the prompt, shape (d,)
     rule : the weights of the dense score
-    scale : the cosines of the prompt and the questions of the memory
     chunks, themes : shapes (n,) and (m,)
     lexical : shape (n,), BM25 scores
     """
@@ -41,7 +42,6 @@ class MemoryScores:
     state: GEMRAGState
     vector: NDArray[np.float32]
     rule: Rule
-    scale: QuestionScale
     chunks: Doubles
     themes: Doubles
     lexical: Doubles
@@ -66,13 +66,13 @@ class MemoryScores:
         allowed : shape (n,), mask of the chunks that pass the filter; a theme passes if all its members do
         margin : subtracted from the scores of themes, in standard deviations
         """
-        dense, scale = state.chunk_layer.scores(vector, rule, allowed=allowed)
-        own, _ = state.theme_layer.scores(vector, rule, scale)
-        themes = standardised(own, dense if allowed is None else dense[allowed]) - margin
+        cosines = state.chunk_layer.cosines(vector, rule)
+        usual = cosines.only(allowed)
+        themes = rule.scores(state.theme_layer.cosines(vector, rule), usual) - margin
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
-        near = hybrid_nearness(dense, lexical, lexical_weight, allowed)
-        return cls(state, vector, rule, scale, near, themes, lexical)
+        near = with_words(rule.scores(cosines, usual), lexical, lexical_weight, allowed)
+        return cls(state, vector, rule, near, themes, lexical)
 
     @property
     def all_nodes(self) -> Doubles:
@@ -86,8 +86,7 @@ class MemoryScores:
     def match(self, node_id: str) -> Match:
         """The parts of the dense score of a node."""
         layer, row = self._place(node_id)
-        _, (match,) = layer.exact(np.array([row], np.intp), self.vector, self.rule, self.scale)
-        return match
+        return layer.match(row, self.vector, self.rule)
 
     def score(self, node_id: str) -> float:
         """The score of a node."""

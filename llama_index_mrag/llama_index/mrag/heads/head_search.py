@@ -22,9 +22,9 @@ __all__ = ["HeadHits", "search_heads"]
 
 Rows = NDArray[np.intp]
 
-# NumPy releases the interpreter lock while it converts, multiplies and partitions; with fewer rows threads do not pay
-# off.
-_MIN_ROWS_FOR_THREADS = 10_000
+# NumPy releases the interpreter lock while it converts, multiplies and partitions; with fewer numbers in one head of
+# all vectors threads do not pay off.
+_MIN_NUMBERS_FOR_THREADS = 1 << 21
 _MAX_THREADS = 4  # each holds one head of all vectors in float32
 
 
@@ -78,7 +78,7 @@ def search_heads(
         for aspect, (nearest, cosines) in enumerate(top_k(space, inverse[head], head_queries, count, rows, order)):
             hits.rows[aspect, head], hits.cosines[aspect, head] = nearest, cosines
 
-    if len(vectors) < _MIN_ROWS_FOR_THREADS:
+    if len(vectors) * size < _MIN_NUMBERS_FOR_THREADS:
         for head in range(heads):
             search(head)
     else:

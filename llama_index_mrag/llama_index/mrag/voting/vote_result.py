@@ -99,6 +99,7 @@ def run_vote(
     lexical: Sequence[Mapping[int, float]] | None = None,
     lexical_weight: float = 0.0,
     hits: HeadHits | None = None,
+    ranked: bool = True,
 ) -> VoteResult:
     """Run the vote of every head for every aspect.
 
@@ -112,6 +113,7 @@ def run_vote(
     lexical : for each aspect, the BM25 scores, above 0, of its best rows, best first; None for none
     lexical_weight : weight of its votes, in [0, 1]
     hits : the results of the heads, if already known
+    ranked : whether to rank by votes alone; a ranking by nearness and votes does not need that one
     """
     hits = state.search_heads(queries, count, rows) if hits is None else hits
     most = len(state.chunks) if rows is None else len(rows)
@@ -129,10 +131,22 @@ def run_vote(
             {row: lexical_weight * float(shares[column[row]]) for row in found}
             for shares, found in zip(of_lexical.agreement, lexical, strict=True)
         ]
-    scores = combine(tally.agreement, fusion)
-    order = sorted(range(len(scores)), key=lambda i: (-scores[i], state.key(int(tally.rows[i]))))
-    ranking = [(state.chunks.ids[tally.rows[i]], float(scores[i])) for i in order]
+    ranking: list[tuple[str, float]] = []
+    if ranked:
+        scores, ids = combine(tally.agreement, fusion), state.chunks.ids
+        ranking = [(ids[tally.rows[i]], float(scores[i])) for i in _best_first(scores, tally.rows, state)]
     return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking, fusion=fusion)
+
+
+def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> list[int]:
+    """Positions by score, of equal ones by the canonical order of their rows, which is looked up for these alone."""
+    order = np.argsort(-scores, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True)) + 1
+    placed: list[int] = []
+    for end in ends.tolist():
+        equal = order[len(placed) : end].tolist()
+        placed += equal if len(equal) == 1 else sorted(equal, key=lambda i: state.key(int(rows[i])))
+    return placed
 
 
 def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float | None, wanted: int) -> VoteResult:

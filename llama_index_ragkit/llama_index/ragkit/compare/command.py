@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, work in estimates.items():
             about = "" if work.embedding_is_exact else "about "
             _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls")
+        _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")
         if options.estimate:
             raise _OnlyEstimatedError
         _say("")

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,12 @@ from llama_index.core.schema import (
     TransformComponent,
 )
 from llama_index.core.settings import Settings
+from tqdm.auto import tqdm
 
 from llama_index.ragkit.compare.baselines import BASELINES
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, installed
+from llama_index.ragkit.compare.question_vectors import knowing_questions
 from llama_index.ragkit.compare.questions import Question, held_out, with_documents, written
 from llama_index.ragkit.compare.system import Hit, Run, load_run, save_run
 from llama_index.ragkit.errors import ConfigurationError
@@ -45,7 +48,8 @@ __all__ = ["compare"]
 
 logger = logging.getLogger(__name__)
 
-_VERSION = "1"  # of what a stored run depends on
+_KEPT = 400  # characters of a passage that a run keeps, which its page shows
+_VERSION = "2"  # of what a stored run depends on
 
 
 def compare(
@@ -103,10 +107,9 @@ def compare(
     nodes = [node for node in nodes if embed_text(node).strip()]
     if not nodes or not asked:
         raise ConfigurationError("There is nothing to compare: no text to search, or no question to ask.")
-    estimates = {name: Estimate(embedded_texts=len(nodes)) for name in BASELINES}
+    # Words alone need no vectors.
+    estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in BASELINES.items()}
     estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})
-    for name, work in estimates.items():
-        logger.info("%s: %d LLM calls, %d embedded texts.", name, work.calls, work.embedded_texts)
     if before is not None:
         before(estimates)
     session = _Session(nodes, [question.text for question in asked], model, llm, cache, top_k, show_progress)
@@ -131,7 +134,7 @@ def _asked(
     """The texts to search, the questions, and where these come from."""
     if questions is not None:
         given = [Question(question) if isinstance(question, str) else question for question in questions]
-        return list(documents), with_documents(given, documents), "given"
+        return list(documents), with_documents(given, documents), "yours"
     if llm is not None:
         made = written(documents, llm, cache, count, seed)
         return list(documents), made, "written by the LLM, each about one passage"
@@ -182,7 +185,7 @@ class _Session:
     ) -> None:
         self._nodes = nodes
         self._questions = questions
-        self._model = model
+        self._plain_model = model
         self._llm = llm
         self._cache = cache
         self._top_k = top_k
@@ -194,12 +197,12 @@ class _Session:
         """What a finished run depends on."""
         llm = "" if self._llm is None else model_identity(self._llm)
         texts = [[node.ref_doc_id, embed_text(node)] for node in self._nodes]
-        parts = [_VERSION, texts, list(self._questions), self._model.model_name, llm, self._top_k]
+        parts = [_VERSION, texts, list(self._questions), self._plain_model.model_name, llm, self._top_k]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def plain(self, baseline: str, work: Estimate) -> Run:
         """A baseline on all questions."""
-        self._embed()
+        self._prepare()
         began = time.perf_counter()
         search = HybridRetriever(
             self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=BASELINES[baseline]
@@ -208,7 +211,7 @@ class _Session:
 
     def run(self, method: Method, work: Estimate) -> Run:
         """A method on all questions."""
-        self._embed()
+        self._prepare()
         began = time.perf_counter()
         run = Run(method.name, False, estimate=work)
         try:
@@ -222,13 +225,19 @@ class _Session:
 
     def _asked(self, run: Run, retriever: BaseRetriever, began: float, index: Any = None) -> Run:
         built = time.perf_counter()
-        found = [retriever.retrieve(question) for question in self._questions]
+        bar = tqdm(self._questions, desc=f"Asking {run.name}", disable=not self._show_progress)
+        found = [retriever.retrieve(question) for question in bar]
         each = 1000 * (time.perf_counter() - built) / len(self._questions)
         hits = [[self._hit(result, index) for result in results] for results in found]
+        logger.info("%s: built in %.1f s, %.0f ms a question.", run.name, built - began, each)
         return replace(run, hits=hits, seconds=built - began, milliseconds=each)
 
-    def _embed(self) -> None:
-        """Give the chunks their vectors, which every system then uses."""
+    @cached_property
+    def _model(self) -> BaseEmbedding:
+        return knowing_questions(self._plain_model, self._questions, self._show_progress)
+
+    def _prepare(self) -> None:
+        """Embed the questions, and give the chunks their vectors, which every system then uses."""
         bare = [node for node in self._nodes if node.embedding is None]
         texts = [embed_text(node) for node in bare]
         vectors = run_steps(embed_texts(self._model, texts, self._show_progress, "chunks"))
@@ -238,7 +247,7 @@ class _Session:
     def _hit(self, result: NodeWithScore, index: Any) -> Hit:
         node = result.node
         documents = tuple(dict.fromkeys(self._documents(node, index)))
-        return Hit(node.node_id, documents, plain_text(node), float(result.score or 0.0))
+        return Hit(node.node_id, documents, plain_text(node)[:_KEPT], float(result.score or 0.0))
 
     def _documents(self, node: BaseNode, index: Any) -> Iterator[str]:
         """The document of a chunk, or those of the chunks that a derived node was made from."""

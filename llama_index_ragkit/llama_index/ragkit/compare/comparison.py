@@ -19,6 +19,7 @@ __all__ = ["Comparison"]
 
 _FRAME_HEIGHT = 640
 _COMMON = "hybrid"  # the baseline that the results of others are compared with
+_MOST_SHOWN = 100  # questions on a page: those of a benchmark would fill tens of megabytes
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,14 @@ class Comparison:
         head, rows = self.rows()
         lines = [head, ["---"] * len(head), *rows]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return f"{len(self.questions)} questions: {self.source}\n\n{table}\n\nRecommended: {self.recommendation}"
+        return f"{len(self.questions):,} questions: {self.source}\n\n{table}\n\nRecommended: {self.recommendation}"
 
     def html(self) -> str:
         """The page: the table, the recommendation, and the answers side by side. Self-contained, without scripts."""
         head, rows = self.rows()
         answers = []
-        for i, question in enumerate(self.questions):
+        for i in self._shown():
+            question = self.questions[i]
             columns = {
                 run.name: [
                     Cell(
@@ -118,7 +120,25 @@ class Comparison:
             }
             wanted = [self.titles.get(document, document) for document in question.documents]
             answers.append((question.text, wanted, columns))
-        return comparison_page(self.source, str(self.recommendation), head, rows, answers)
+        counted = f"{len(self.questions):,} questions: {self.source}"
+        best = self.recommendation
+        return comparison_page(counted, best.name, best.reason, head, rows, self._heading, answers)
+
+    def _shown(self) -> list[int]:
+        """The questions of the page: all, or of many those on which the systems differ most."""
+        every = range(len(self.questions))
+        if len(self.questions) <= _MOST_SHOWN:
+            return list(every)
+        found = [[frozenset(hit.document for hit in run.hits[i]) for run in self._answered] for i in every]
+        right = [[len(documents & set(self.questions[i].documents)) for documents in found[i]] for i in every]
+        # A spread of what is right counts before one of what is found: answers differ in many ways that are all fine.
+        return sorted(every, key=lambda i: (min(right[i]) - max(right[i]), -len(set(found[i]))))[:_MOST_SHOWN]
+
+    @property
+    def _heading(self) -> str:
+        if len(self.questions) <= _MOST_SHOWN:
+            return "Answers side by side"
+        return f"Answers side by side: {_MOST_SHOWN} questions on which the systems differ most"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the page in a frame."""

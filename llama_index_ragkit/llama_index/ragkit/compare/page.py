@@ -17,10 +17,13 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1400px; 
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem; text-align: left; white-space: nowrap; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem; text-align: right; white-space: nowrap; }
+th:first-child { background: Canvas; left: 0; position: sticky; text-align: left; }
+td { font-variant-numeric: tabular-nums; }
+.chosen th, .chosen td { background: color-mix(in srgb, #4e79a7 20%, Canvas); }
 .advice { border-left: 4px solid #4e79a7; background: var(--soft); padding: .75rem 1rem; }
 details { border-top: 1px solid var(--line); padding: .5rem 0; }
-summary { cursor: pointer; font-weight: 600; }
+summary { cursor: pointer; font-weight: 600; } summary .note { font-weight: 400; white-space: nowrap; }
 .answers { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr)); }
 .answers h3 { font-size: 1rem; margin: .75rem 0 .25rem; }
 ol { margin: 0; padding-left: 1.5rem; }
@@ -41,26 +44,27 @@ class Cell(NamedTuple):
 
 def comparison_page(
     source: str,
+    chosen: str,
     advice: str,
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
+    heading: str,
     answers: Sequence[tuple[str, Sequence[str], Mapping[str, Sequence[Cell]]]],
 ) -> str:
     """The HTML file.
 
     Parameters
     ----------
-    source : where the questions come from
+    source : how many questions there are, and where they come from
+    chosen, advice : the system that is recommended, and why
     head, rows : of the table
+    heading : above the answers
     answers : for each question its text, the documents that answer it, and what each system found
     """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     columns = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in head)
-    body = "".join(
-        f'<tr><th scope="row">{_text(row[0])}</th>{"".join(f"<td>{_text(cell)}</td>" for cell in row[1:])}</tr>'
-        for row in rows
-    )
+    body = "".join(_row(row, row[0] == chosen) for row in rows)
     asked = "\n".join(_answers(i, *answer) for i, answer in enumerate(answers))
     return f"""<!doctype html>
 <html lang="en">
@@ -75,11 +79,13 @@ def comparison_page(
 <body>
 <main>
 <h1>Comparison of retrieval methods</h1>
-<p class="advice"><strong>Recommended:</strong> {_text(advice)}</p>
-<p>{len(answers)} questions: {_text(source)}</p>
+<p class="advice"><strong>Recommended: {_text(chosen)}.</strong> {_text(advice)}</p>
+<p>{_text(source)}</p>
 <div class="wide"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>
-<p class="note">Brackets are 95 % bootstrap intervals. Embedded texts and LLM calls are those of a build.</p>
-<h2>Answers side by side</h2>
+<p class="note">dense, BM25 and hybrid (both together) are plain search over the same chunks. Brackets are 95 %
+bootstrap intervals. "Shared with hybrid" is the share of the passages of both that both found. A question's time is
+without the time to embed it. Embedded texts and LLM calls are those of a build.</p>
+<h2>{_text(heading)}</h2>
 {asked}
 </main>
 </body>
@@ -87,11 +93,20 @@ def comparison_page(
 """
 
 
+def _row(cells: Sequence[str], is_chosen: bool) -> str:
+    mark = ' class="chosen"' if is_chosen else ""
+    rest = "".join(f"<td>{_text(cell)}</td>" for cell in cells[1:])
+    return f'<tr{mark}><th scope="row">{_text(cells[0])}</th>{rest}</tr>'
+
+
 def _answers(number: int, question: str, wanted: Sequence[str], found: Mapping[str, Sequence[Cell]]) -> str:
     columns = "".join(_column(name, cells) for name, cells in found.items())
     known = f'<p class="note">Answered by: {_text(", ".join(wanted))}</p>' if wanted else ""
     state = " open" if number == 0 else ""
-    return f'<details{state}><summary>{_text(question)}</summary>{known}<div class="answers">{columns}</div></details>'
+    right = sum(any(cell.is_right for cell in cells) for cells in found.values())
+    share = f' <span class="note">found by {right} of {len(found)}</span>' if wanted else ""
+    head = f"<summary>{_text(question)}{share}</summary>{known}"
+    return f'<details{state}>{head}<div class="answers">{columns}</div></details>'
 
 
 def _column(name: str, cells: Sequence[Cell]) -> str:

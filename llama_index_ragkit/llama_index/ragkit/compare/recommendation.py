@@ -44,12 +44,11 @@ def recommend(methods: Sequence[Evaluation], baselines: Sequence[Evaluation], me
     gap = best.difference(plain, metric, level=1 - 0.05 / len(methods))
     shown = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] {metric}"
     if gap.low > 0:
-        text = (
-            f"It finds more than {plain.name}, the best of plain search: {shown} over {len(plain.ids)} questions.{few}"
-        )
+        than = f"{plain.name}, the best of plain search"
+        text = f"It finds more than {than}: {shown} over {len(plain.ids):,} questions.{few}"
         return Recommendation(best.name, text, not few)
     text = (
-        f"No method is significantly above it. The best of them, {best.name}, is at {shown} over {len(plain.ids)} "
+        f"No method is significantly above it. The best of them, {best.name}, is at {shown} over {len(plain.ids):,} "
         f"questions: plain search is enough for these, or more questions are needed to tell.{few}"
     )
     return Recommendation(plain.name, text, False)

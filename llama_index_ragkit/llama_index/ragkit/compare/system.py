@@ -18,6 +18,7 @@ class Hit:
     Attributes
     ----------
     documents : the document of a chunk; those below it for a summary
+    text : its beginning
     """
 
     node_id: str
@@ -41,7 +42,7 @@ class Run:
     is_baseline : whether it is plain search
     hits : for each question, in their order, what was found, best first
     seconds : that the build took
-    milliseconds : that a question took, on average
+    milliseconds : that a question took, on average, once it was embedded
     estimate : the LLM and embedding work of the build, as estimated before it
     error : why the system could not be built or asked; then it has no hits
     """

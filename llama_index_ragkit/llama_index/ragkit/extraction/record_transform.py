@@ -1,12 +1,13 @@
 """`RecordTransform`: records in the metadata of nodes, from an ingestion pipeline to an index."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, TransformComponent
 
 from llama_index.ragkit.extraction.context import Extraction, Record
+from llama_index.ragkit.short_repr import ReprText, changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 
 __all__ = ["RecordTransform"]
@@ -14,6 +15,10 @@ __all__ = ["RecordTransform"]
 
 class RecordTransform(TransformComponent):
     """A transformation that stores the record of a node in its metadata, from which an index takes it."""
+
+    def __repr_args__(self) -> Iterator[tuple[str, ReprText]]:
+        """What pydantic shows: the parameters that differ from their defaults."""
+        return changed_fields(self)
 
     @abstractmethod
     def extract(self, nodes: Sequence[BaseNode], *, show_progress: bool | None = None) -> Steps[list[Extraction]]:

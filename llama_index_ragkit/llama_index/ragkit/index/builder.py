@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+from llama_index.core.schema import BaseNode
+
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
@@ -11,6 +13,8 @@ from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import embed_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Builder", "Config", "IndexState", "State", "SummaryBuilder"]
@@ -47,12 +51,15 @@ class Builder(ABC, Generic[Config, State]):
 
     Attributes
     ----------
-    keeps_terms : whether chunks are found by their words as they are; not for a method that searches other texts
+    keeps_terms : whether the index keeps the words of :meth:`lexical_text`; not for a method that searches other texts
+    lexical_source : what :meth:`lexical_text` is made of, stored with the words: those made of something else, by
+        another version, are made again when an index is loaded
     embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
         builder puts others. A vector store of the user's gets complete chunks: with one, they are embedded all the same
     """
 
     keeps_terms: ClassVar[bool] = True
+    lexical_source: ClassVar[str] = "text"
     embeds_chunks: ClassVar[bool] = True
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config) -> None:
@@ -68,10 +75,19 @@ class Builder(ABC, Generic[Config, State]):
     def apply(self, state: State, change: Change) -> Steps[State]:
         """Store what is derived from a change, and return the new state."""
 
+    def lexical_text(self, node: BaseNode, record: Record | None) -> str:
+        """The text by whose words a chunk is found: that which is embedded.
+
+        Parameters
+        ----------
+        record : what the extractor read from the node; None if it failed, or there is none
+        """
+        return embed_text(node)
+
     @property
     def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
         """Keeps the words of the chunks."""
-        return ChunkTerms(self.storage)
+        return ChunkTerms(self.storage, self.lexical_source, self.lexical_text)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:

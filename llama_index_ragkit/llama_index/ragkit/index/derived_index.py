@@ -270,7 +270,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         Raises
         ------
         ConfigurationError
-            If the index is served from stores, where no state holds all of it.
+            If the index is served from stores: what needs all of it in memory does not work then.
         """
         self._storage.check_in_memory()
         return self._writer.state

@@ -11,8 +11,9 @@ from reprlib import Repr
 from typing import Any
 
 from llama_index.ragkit.index.parameters import field_defaults
+from llama_index.ragkit.short_repr import changed
 
-__all__ = ["ObjectDescription", "changed", "describe_index", "describe_retriever"]
+__all__ = ["ObjectDescription", "describe_index", "describe_retriever"]
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 120
@@ -92,12 +93,6 @@ def describe_retriever(retriever: Any, index: Any) -> ObjectDescription:
     if "prompts" in values:
         values["prompts"] = sorted(values["prompts"] or ()) or None
     return ObjectDescription(type(retriever).__name__, {"index": describe_index(index), **changed(values, defaults)})
-
-
-def changed(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that differ from their defaults."""
-    missing = object()
-    return {name: value for name, value in values.items() if repr(defaults.get(name, missing)) != repr(value)}
 
 
 def _shown(value: Any) -> str:

@@ -87,7 +87,7 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int) -
     if run is None or components is None:
         return replace(of_chunks, embedding_is_exact=run is None)
     sampled = sample_of(nodes, sample)
-    model = _CountingModel(model_name="dry run")
+    model = _CountingModel(model_name="no model (estimate)")
     copies = [node.model_copy(update={"embedding": None}) for node in sampled]
     run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
     of_sample = [text for node in sampled if (text := embed_text(node))]

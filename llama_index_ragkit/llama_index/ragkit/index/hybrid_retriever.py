@@ -1,7 +1,7 @@
 """`HybridRetriever`: dense and lexical search together, over any nodes."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_texts
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.text.lexical_index import LexicalIndex
@@ -37,7 +38,7 @@ class _Chunks:
     chunks: Snapshot = field(default_factory=Snapshot.empty)
 
 
-class HybridRetriever(BaseRetriever):
+class HybridRetriever(ShortRepr, BaseRetriever):
     """Retrieves the nodes nearest to a question by vectors and words together, from memory.
 
     The score of a node is ``(1 + n / (1 + |n|)) / 2``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both
@@ -98,6 +99,11 @@ class HybridRetriever(BaseRetriever):
             return Settings.embed_model
         self._embed_model = resolve_embed_model(self._embed_model)
         return self._embed_model
+
+    def _described(self) -> Mapping[str, Any]:
+        held = {name: value for name, value in super()._described().items() if name not in ("nodes", "embed_model")}
+        model = self._embed_model  # not that of `Settings`, which would be loaded
+        return {"chunks": len(self), **({} if model is None else {"embed_model": model}), **held}
 
     def __len__(self) -> int:
         return len(self._contents.state.chunks)

@@ -15,11 +15,11 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
-from llama_index.ragkit.index.description import changed
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
 from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import count, refusal
@@ -100,8 +100,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """What Pydantic shows: the index, and the parameters that differ from their defaults."""
         if self._index is not None:
             yield "index", self._index
-        fields = {name: field.default for name, field in type(self).model_fields.items() if name != "callback_manager"}
-        yield from changed({name: getattr(self, name) for name in fields}, fields).items()
+        yield from changed_fields(self)
 
     @abstractmethod
     def _postprocess_steps(

@@ -22,6 +22,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import Claims, ExtractionCache
 from llama_index.ragkit.llm.embeddings import embed_query, embed_texts
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
 
@@ -39,7 +40,7 @@ class Component(Protocol):
         """The properties that later writes must share."""
 
 
-class Resources:
+class Resources(ShortRepr):
     """The models and components of an index; those from `Settings` are resolved when first needed.
 
     Parameters

@@ -33,6 +33,7 @@ from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
+from llama_index.ragkit.storage.commits import REMOVALS
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Vectors = Mapping[str, NDArray[np.float32]]
 
-_TRIES = 3  # of a query beside which other processes write
+_TRIES = 5  # of a query beside which other processes write
 
 
 class IndexWriter(Generic[State]):
@@ -115,20 +116,25 @@ class IndexWriter(Generic[State]):
         """The steps of a query, which read one generation of the index.
 
         An index in memory has one state at a time. Where it is served from stores, the query reads one state of the
-        database; it is repeated if vectors of that state were deleted meanwhile.
+        database. Vector stores have no such states: the query is repeated, a few times at most, if a write has removed
+        rows meanwhile, whose vectors may be gone there.
         """
         yield from self.recovered()
         storage = self._storage
-        for tries_left in reversed(range(_TRIES if storage.stored else 1)):
+        if not storage.stored:
+            return (yield from work())
+        for tries_left in reversed(range(_TRIES)):
             try:
                 with storage.snapshot_of_database():
-                    if storage.stored:
-                        yield from storage.commits.refresh()
-                    return (yield from work())
+                    before = yield from storage.commits.refresh()
+                    found = yield from work()
             except HalfWrittenError:
                 if not tries_left:
                     raise
-        raise AssertionError
+            else:
+                if not tries_left or (yield from storage.commits.refresh()) == before:
+                    break
+        return found
 
     def _stored(self) -> Steps[IndexContents[State]]:
         state = yield from self._builder.load()
@@ -563,7 +569,7 @@ class IndexWriter(Generic[State]):
         try:
             lexical = self._contents.lexical
             if self._builder.keeps_terms:  # before the builder, which may call models
-                lexical = yield from self._terms.changed(lexical, change.removed, change.added)
+                lexical = yield from self._terms.changed(lexical, change.removed, change.added, change.records)
             state = yield from self._builder.apply(self._contents.state, change)
             self._contents = IndexContents(state, lexical)
         except Exception as error:
@@ -571,6 +577,8 @@ class IndexWriter(Generic[State]):
             self._contents = yield from self._stored()
         if change.removed:
             self.last_query = None
+            if storage.stored:
+                struct.params[REMOVALS] = struct.params.get(REMOVALS, 0) + 1
         entries = dict(entries or {})
         unused = {}
         for node_id, entry in {**removed, **(replaced or {})}.items():

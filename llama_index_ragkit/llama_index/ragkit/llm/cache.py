@@ -18,6 +18,7 @@ from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryCh
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.processes import is_running, this_process
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call
 
 __all__ = ["Claims", "ExtractionCache", "SQLiteKVStore", "cache_key"]
@@ -38,7 +39,7 @@ def cache_key(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-class ExtractionCache:
+class ExtractionCache(ShortRepr):
     """A cache whose entries record their users and are deleted with the last user.
 
     A user is any string, such as an index with one of its nodes. The same text in two documents, or in two indexes

@@ -9,6 +9,7 @@ from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, Pro
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.short_repr import ShortRepr
 
 __all__ = ["SUMMARY_PROMPT", "PromptHolder", "fence", "prompt_version", "with_example"]
 
@@ -74,7 +75,7 @@ def prompt_version(prompt: BasePromptTemplate) -> str:
     return hashlib.sha256(wording.encode()).hexdigest()[:12]
 
 
-class PromptHolder(PromptMixin):
+class PromptHolder(ShortRepr, PromptMixin):
     """Default prompts of a class, some of which an instance may replace in its dictionary `prompts`.
 
     `get_prompts` and `update_prompts` work as everywhere in LlamaIndex, but reject what core silently accepts: an

@@ -15,6 +15,7 @@ from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_C
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
+from llama_index.ragkit.short_repr import ShortRepr
 
 __all__ = ["SQLiteKVStore"]
 
@@ -24,7 +25,7 @@ _READER_SECONDS = 5.0  # how long a delete waits for readers of the log; after t
 _RETRY_SECONDS = 0.2
 
 
-class SQLiteKVStore(BulkKVStore):
+class SQLiteKVStore(ShortRepr, BulkKVStore):
     """A key-value store in one SQLite file, for many threads and several processes at once.
 
     Every write is one transaction, on disk when the method returns; a killed process leaves the file readable. A

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-__all__ = ["insert", "integer_id", "parameters", "rows_as_table"]
+__all__ = ["integer_id", "parameters", "rows_as_table", "store"]
 
 _ROWS_AT_ONCE = 20_000
 
@@ -44,13 +44,29 @@ def parameters(
     return {f"{name}_{column}": [row[i] for row in rows] for i, column in enumerate(columns)}
 
 
-def insert(connection: Connection, table: str, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows in few statements; those whose primary key exists are left as they are."""
+def store(
+    connection: Connection,
+    table: str,
+    columns: Mapping[str, str],
+    rows: Sequence[tuple[Any, ...]],
+    key: str,
+    update: str,
+) -> None:
+    """Insert rows, which may have binary columns; those whose primary key exists are updated.
+
+    Parameters
+    ----------
+    key : the columns of the primary key, separated by commas
+    update : the assignments, where `excluded` is the new row
+    """
     names = ", ".join(columns)
-    # Without WHERE, SQLite takes ON for a condition of a join.
-    statement = text(
-        f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows_as_table(connection, 'new', columns)} "
-        "WHERE true ON CONFLICT DO NOTHING"
-    )
+    end = f"ON CONFLICT ({key}) DO UPDATE SET {update}"
+    if connection.dialect.name == "sqlite":  # JSON has no binary values
+        if rows:
+            marks = ", ".join("?" * len(columns))
+            connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks}) {end}", list(rows))
+        return
+    given = rows_as_table(connection, "new", columns)
+    statement = text(f"INSERT INTO {table} ({names}) SELECT {names} FROM {given} {end}")
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         connection.execute(statement, parameters(connection, "new", columns, rows[start : start + _ROWS_AT_ONCE]))

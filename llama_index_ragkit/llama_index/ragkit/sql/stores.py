@@ -45,9 +45,9 @@ class Stores:
         """The graph of the index."""
         return GraphRows(self.engine, self.scope)
 
-    def lexical(self, vocabulary: Callable[[], Iterable[str]] = tuple) -> SQLLexicalIndex:
-        """The words of the index; see :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
-        return SQLLexicalIndex(self.engine, self.scope, vocabulary)
+    def lexical(self) -> SQLLexicalIndex:
+        """The words of the index."""
+        return SQLLexicalIndex(self.engine, self.scope)
 
     def spaces(self, names: Iterable[str], records: Records) -> dict[str, StoredSpace]:
         """The vector spaces of the index."""

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql.engine import reading, writing
+from llama_index.ragkit.sql.engine import is_joined, reading, writing
 
 __all__ = ["Tables"]
 
@@ -48,7 +48,8 @@ class Tables:
                         error.__cause__, IntegrityError | OperationalError | ProgrammingError
                     ):
                         raise
-            self._made.add(engine)
+            if not is_joined(engine):  # otherwise they may be rolled back with what is around
+                self._made.add(engine)
 
     def _are_there(self, engine: Engine) -> bool:
         """Whether all of them exist: then nothing is to be written, which might wait for another writer."""

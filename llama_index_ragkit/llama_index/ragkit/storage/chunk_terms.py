@@ -1,45 +1,59 @@
 """The words of chunks, in the records of the index: loading it reads no text again."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.nodes import embed_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["ChunkTerms"]
 
 _TERMS = "terms"
+_PLAIN = "text"  # the source that records do not name
 _READ_AT_ONCE = 1_000  # chunks whose words are dictionaries at the same time, which takes many times their memory
 
 
 class ChunkTerms:
     """Keeps the words of chunks, and the lexical index of them.
 
-    A record holds the words of one chunk, each as often as it occurs, in alphabetical order.
+    A record holds the words of one chunk, each as often as it occurs, in alphabetical order, and what they were read
+    from, if that is more than the text of the chunk.
+
+    Parameters
+    ----------
+    source : what `text_of` is made of
+    text_of : the text whose words are kept, from a node and its record
     """
 
-    def __init__(self, storage: IndexStorage) -> None:
+    def __init__(self, storage: IndexStorage, source: str, text_of: Callable[[BaseNode, Record | None], str]) -> None:
         self._storage = storage
+        self._source = source
+        self._text_of = text_of
 
     def load(self) -> Steps[LexicalIndex]:
         """The lexical index of the stored chunks; records of others, left by an interrupted write, are removed.
 
-        Chunks without a record, which such a write has not reached, are read from the docstore.
+        Chunks without a record, which such a write has not reached, or with one of another source are read from the
+        docstore, and their words are stored.
         """
-        chunks = self._storage.snapshot()
-        stored = yield from self._storage.records.get_all(_TERMS)
-        yield from self._storage.records.delete(_TERMS, [node_id for node_id in stored if node_id not in chunks])
+        storage = self._storage
+        chunks = storage.snapshot()
+        stored = yield from storage.records.get_all(_TERMS)
+        yield from storage.records.delete(_TERMS, [node_id for node_id in stored if node_id not in chunks])
+        words = {i: str(stored[i]["words"]) for i in chunks.ids if i in stored and self._is_current(stored[i])}
         missing = []
-        for node_id in chunks.ids:
-            node = None if node_id in stored else (yield from self._storage.get_node(node_id))
+        for node_id in (i for i in chunks.ids if i not in words):
+            node = yield from storage.get_node(node_id)
             missing += [] if node is None else [node]
-        words = {node_id: str(stored[node_id]["words"]) for node_id in chunks.ids if node_id in stored}
-        return (yield from offload(_index_of, words, missing))
+        entries = yield from storage.manifest.entries_of(node.node_id for node in missing)
+        records = {node_id: entry.record for node_id, entry in entries.items()}
+        lexical = yield from offload(_index_of, words)
+        return (yield from self.changed(lexical, (), missing, records))
 
     def count(self) -> Steps[int]:
         """The number of chunks."""
@@ -47,26 +61,42 @@ class ChunkTerms:
         yield
 
     def changed(
-        self, lexical: LexicalIndex, removed: Collection[str], added: Sequence[BaseNode]
+        self,
+        lexical: LexicalIndex,
+        removed: Collection[str],
+        added: Sequence[BaseNode],
+        records: Mapping[str, Record | None],
     ) -> Steps[LexicalIndex]:
-        """Store the words of new chunks, delete those of removed ones, and return the new lexical index."""
+        """Store the words of new chunks, delete those of removed ones, and return the new lexical index.
+
+        Parameters
+        ----------
+        records : what the extractor read from the new chunks
+        """
         yield from self._storage.records.delete(_TERMS, removed)
         gone: Collection[str] = removed
         for start in range(0, len(added) or 1, _READ_AT_ONCE):
-            counts = yield from offload(_counted, added[start : start + _READ_AT_ONCE])
-            records = [(node_id, {"words": " ".join(sorted(found.elements()))}) for node_id, found in counts.items()]
-            yield from self._storage.records.put(_TERMS, records)
+            texts = {n.node_id: self._text_of(n, records.get(n.node_id)) for n in added[start : start + _READ_AT_ONCE]}
+            counts = yield from offload(_counted, texts)
+            yield from self._storage.records.put(_TERMS, [(i, self._as_record(found)) for i, found in counts.items()])
             lexical = yield from offload(lexical.changed, gone, counts)
             gone = ()
         return lexical
 
+    def _as_record(self, counts: Counter[str]) -> Record:
+        words = {"words": " ".join(sorted(counts.elements()))}
+        return words if self._source == _PLAIN else {**words, "source": self._source}
 
-def _counted(nodes: Sequence[BaseNode]) -> dict[str, Counter[str]]:
-    return {node.node_id: lexical_terms(embed_text(node)) for node in nodes}
+    def _is_current(self, record: Record) -> bool:
+        return bool(record.get("source", _PLAIN) == self._source)
 
 
-def _index_of(words: Mapping[str, str], missing: Sequence[BaseNode]) -> LexicalIndex:
-    lexical = LexicalIndex().changed((), _counted(missing))
+def _counted(texts: Mapping[str, str]) -> dict[str, Counter[str]]:
+    return {node_id: lexical_terms(text) for node_id, text in texts.items()}
+
+
+def _index_of(words: Mapping[str, str]) -> LexicalIndex:
+    lexical = LexicalIndex()
     ids = list(words)
     for start in range(0, len(ids), _READ_AT_ONCE):
         block = {node_id: Counter(words[node_id].split()) for node_id in ids[start : start + _READ_AT_ONCE]}

@@ -15,13 +15,14 @@ from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+__all__ = ["REMOVALS", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
 
 _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
 _DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "counters")  # of the struct
 
+REMOVALS = "removals"  # the parameter that counts the writes that have removed something
 _PATIENCE, _PAUSE = 30.0, 0.02  # seconds that a writer waits for another, and between two looks
 
 _writing: set[str] = set()  # the writes of this process that are neither committed nor ended by an error
@@ -175,17 +176,22 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self._token)
 
-    def refresh(self, *, abandoned: bool = False) -> Steps[None]:
+    def refresh(self, *, abandoned: bool = False) -> Steps[int]:
         """Take up what other processes have committed, for an index that is served from stores.
 
         Parameters
         ----------
         abandoned : whether a write of this object has ended early: its struct may be of what was rolled back then
+
+        Returns
+        -------
+        The number of writes that have removed something.
         """
         stored = yield from read_commit(self._records)
         if abandoned or stored["generation"] > self._struct.generation:
             vars(self._struct).update(stored.get("struct", {}))
             self._take_up(stored["generation"], stored.get("token", ""), (yield from _begun(self._records)))
+        return int(stored.get("struct", {}).get("params", {}).get(REMOVALS, 0))
 
     def wait(self) -> Steps[None]:
         """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""

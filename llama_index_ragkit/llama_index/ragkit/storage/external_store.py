@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
 from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call
 
 __all__ = ["ExternalVectorStore"]
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 _NO_DOCUMENT = "None"  # what core writes for a node without a document
 
 
-class ExternalVectorStore:
+class ExternalVectorStore(ShortRepr):
     """A vector store of the user, to which complete nodes are written, so that a plain `VectorStoreIndex` over it
     works.
 

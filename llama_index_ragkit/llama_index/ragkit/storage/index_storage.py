@@ -129,17 +129,17 @@ class IndexStorage:
         return self.spaces[space].store.snapshot()
 
     def check_in_memory(self) -> None:
-        """Refuse what needs all of the index in memory.
+        """Check that the index is in memory.
 
         Raises
         ------
         ConfigurationError
-            If the index is served from stores.
+            If it is served from stores.
         """
         if self.stored:
             raise ConfigurationError(
-                "The index is served from stores: its vectors are not in memory, where this needs all of them. Ask it "
-                'through a retriever, or build it with serve_from="memory".'
+                "The index is served from stores: it is not in memory, where this needs all of it. Ask it through a "
+                'retriever, or build it with serve_from="memory".'
             )
 
     def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:

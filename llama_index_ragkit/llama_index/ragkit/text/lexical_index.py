@@ -10,17 +10,21 @@ The postings are those of words as they are written. A question is stemmed in it
 the same stem in that language, so that texts of several languages can share an index.
 
 The postings lie in blocks. A write adds a block of its own texts and hides those that it removes; blocks of similar
-size are merged, so that each posting is copied a logarithmic number of times.
+size are merged, so that each posting is copied a logarithmic number of times, up to a size at which two bytes hold the
+row of a posting.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.text.lexical_terms import question_terms
+from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.text.stems import stems
 
 __all__ = [
@@ -29,6 +33,7 @@ __all__ = [
     "MOST_COUNTED",
     "LexicalIndex",
     "aligned_scores",
+    "length_norms",
     "question_stems",
     "stem_scores",
     "stem_weight",
@@ -38,7 +43,39 @@ BM25_K1 = 1.2
 BM25_B = 0.75
 MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
-Stems = Mapping[str, list[int]]
+_LARGEST_BLOCK = 2**16  # texts, so that two bytes hold the row of a posting
+
+
+@dataclass(frozen=True)
+class _Stems:
+    """Which words have which stem in a language.
+
+    Attributes
+    ----------
+    names : the stems, in ascending order
+    starts : int32, shape (n_stems + 1,), where the columns of each stem begin
+    columns : int32, shape (n_words,)
+    """
+
+    names: PackedWords
+    starts: NDArray[np.int32]
+    columns: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, words: PackedWords, language: str) -> "_Stems":
+        """Those of the words of a block."""
+        found = stems(list(words), language)
+        names = sorted(set(found))
+        place = {stem: i for i, stem in enumerate(names)}
+        places = np.array([place[stem] for stem in found], np.int32)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(names)))]).astype(np.int32)
+        return cls(PackedWords(names), starts, np.argsort(places, kind="stable").astype(np.int32))
+
+    def columns_of(self, stem: str) -> list[int]:
+        """The columns of the words with a stem."""
+        place = self.names.find(stem)
+        columns: list[int] = [] if place < 0 else self.columns[self.starts[place] : self.starts[place + 1]].tolist()
+        return columns
 
 
 @dataclass(frozen=True)
@@ -48,64 +85,77 @@ class _Block:
     Attributes
     ----------
     ids : of the texts
-    row_of : id -> row
-    column_of : word -> column
+    by_id : int32, shape (n_texts,), their rows in the order of their ids
+    words : of which column each is the place
     starts : int64, shape (n_words + 1,), where the postings of each word begin
-    rows : int32, shape (n_postings,)
-    counts : uint16, shape (n_postings,)
+    rows, counts : shape (n_postings,), the text of each posting and how often it has the word, in the smallest unsigned
+        type that holds the largest
     lengths : float32, shape (n_texts,), words of each text
     alive : shape (n_texts,), False for a text that was removed
-    by_stem : language -> stem -> columns, made when first needed, the same object for all copies of the block
+    by_stem : language -> stems, made when first needed, the same object for all copies of the block
     """
 
     ids: tuple[str, ...]
-    row_of: Mapping[str, int]
-    column_of: Mapping[str, int]
+    by_id: NDArray[np.int32]
+    words: PackedWords
     starts: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    counts: NDArray[np.uint16]
+    rows: NDArray[np.unsignedinteger]
+    counts: NDArray[np.unsignedinteger]
     lengths: NDArray[np.float32]
     alive: NDArray[np.bool_]
-    by_stem: dict[str, Stems] = field(default_factory=dict)
+    by_stem: dict[str, _Stems] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def size(self) -> int:
         return int(np.count_nonzero(self.alive))
 
-    @property
-    def words(self) -> float:
+    @cached_property
+    def length(self) -> float:
+        """The number of words of all texts together."""
         return float(self.lengths[self.alive].sum(dtype=np.float64))
 
     def without(self, ids: Collection[str]) -> "_Block":
-        gone = [self.row_of[name] for name in ids if name in self.row_of]
+        gone = [row for row in map(self._row_of, ids) if row >= 0]
         if not gone:
             return self
         alive = self.alive.copy()
         alive[gone] = False
         return replace(self, alive=alive)
 
-    def postings(self, stem: str, language: str) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def _row_of(self, name: str) -> int:
+        """The row of a text; -1 if it is not in the block."""
+        place = bisect_left(self.by_id, name, key=self.ids.__getitem__)
+        row = int(self.by_id[place]) if place < len(self.by_id) else -1
+        return row if row >= 0 and self.ids[row] == name else -1
+
+    def within(self, mask: NDArray[np.bool_]) -> "_Block":
+        """The block with the texts of the mask alone."""
+        return self if mask.all() else replace(self, alive=self.alive & mask)
+
+    def postings(self, stem: str, language: str) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """The texts with a word of this stem, and how often they have such words."""
-        parts = [slice(*self.starts[column : column + 2].tolist()) for column in self._stems(language).get(stem, ())]
+        parts = [slice(*self.starts[column : column + 2].tolist()) for column in self._stems(language).columns_of(stem)]
         if not parts:
             return self.rows[:0], np.empty(0)
-        rows = np.concatenate([self.rows[part] for part in parts])
-        counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
-        kept = self.alive[rows]
-        rows, counts = rows[kept], counts[kept]
+        rows: NDArray[np.integer]
+        if len(parts) == 1:
+            rows, counts = self.rows[parts[0]], self.counts[parts[0]].astype(np.float64)
+        else:
+            rows = np.concatenate([self.rows[part] for part in parts])
+            counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
+        if self.size < len(self.ids):
+            kept = self.alive[rows]
+            rows, counts = rows[kept], counts[kept]
         if len(parts) > 1:
             total = np.bincount(rows, weights=counts, minlength=len(self.ids))
-            rows = np.flatnonzero(total).astype(np.int32)
-            counts = total[rows]
+            rows = np.flatnonzero(total)
+            counts = total[rows].astype(np.float64)
         return rows, counts
 
-    def _stems(self, language: str) -> Stems:
+    def _stems(self, language: str) -> _Stems:
         found = self.by_stem.get(language)
         if found is None:  # threads may do it twice, with the same result
-            columns: dict[str, list[int]] = {}
-            for stem, column in zip(stems(list(self.column_of), language), self.column_of.values(), strict=True):
-                columns.setdefault(stem, []).append(column)
-            found = self.by_stem[language] = columns
+            found = self.by_stem[language] = _Stems.of(self.words, language)
         return found
 
 
@@ -119,14 +169,16 @@ def _block(
     """The block of these postings, in any order; words that have none are left out."""
     used, columns = np.unique(columns, return_inverse=True)
     order = np.lexsort((rows, columns))
+    lengths = np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32)
+    counts = np.minimum(counts, MOST_COUNTED)
     return _Block(
         ids=tuple(ids),
-        row_of={name: row for row, name in enumerate(ids)},
-        column_of={words[old]: column for column, old in enumerate(used.tolist())},
+        by_id=np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int32),
+        words=PackedWords([words[old] for old in used.tolist()]),
         starts=np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(used)))]).astype(np.int64),
-        rows=rows[order].astype(np.int32),
-        counts=np.minimum(counts[order], MOST_COUNTED).astype(np.uint16),
-        lengths=np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32),
+        rows=rows[order].astype(np.min_scalar_type(max(len(ids) - 1, 0))),
+        counts=counts[order].astype(np.min_scalar_type(counts.max(initial=0))),
+        lengths=lengths,
         alive=np.ones(len(ids), dtype=np.bool_),
     )
 
@@ -148,14 +200,18 @@ def _merged(blocks: Sequence[_Block]) -> _Block:
     ids: list[str] = []
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
     for block in blocks:
-        new_column = np.array([column_of.setdefault(word, len(column_of)) for word in block.column_of], np.int64)
+        new_column = np.array([column_of.setdefault(word, len(column_of)) for word in block.words], np.int64)
         new_row = np.cumsum(block.alive) - 1 + len(ids)
         kept = block.alive[block.rows]
-        columns = np.repeat(np.arange(len(block.column_of)), np.diff(block.starts))
+        columns = np.repeat(np.arange(len(block.words)), np.diff(block.starts))
         parts.append((new_column[columns[kept]], new_row[block.rows[kept]], block.counts[kept].astype(np.int64)))
         ids += [name for name, alive in zip(block.ids, block.alive.tolist(), strict=True) if alive]
     columns, rows, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _block(ids, list(column_of), columns, rows, counts)
+
+
+def _joinable(block: _Block, following: _Block) -> bool:
+    return block.size < 2 * following.size and block.size + following.size <= _LARGEST_BLOCK
 
 
 class LexicalIndex:
@@ -185,7 +241,7 @@ class LexicalIndex:
         blocks = [_merged([block]) if 2 * block.size < len(block.ids) else block for block in blocks]
         if added:
             blocks.append(_of_counts(added))
-        while len(blocks) > 1 and blocks[-2].size < 2 * blocks[-1].size:
+        while len(blocks) > 1 and _joinable(*blocks[-2:]):
             blocks[-2:] = [_merged(blocks[-2:])]
         return LexicalIndex(blocks)
 
@@ -198,12 +254,13 @@ class LexicalIndex:
         """
         blocks = self._blocks
         if allowed is not None:
-            blocks = tuple(replace(b, alive=b.alive & mask) for b, mask in zip(blocks, allowed, strict=True))
+            blocks = tuple(block.within(mask) for block, mask in zip(blocks, allowed, strict=True))
         found = [np.zeros(len(block.ids)) for block in blocks]
         n = sum(block.size for block in blocks)
         if not n:
             return found
-        mean = sum(block.words for block in blocks) / n or 1.0
+        mean = sum(block.length for block in blocks) / n or 1.0
+        norms = [length_norms(block.lengths, mean) for block in blocks]
         times_of, language = question_stems(question)
         for stem, times in times_of.items():
             postings = [block.postings(stem, language) for block in blocks]
@@ -211,8 +268,8 @@ class LexicalIndex:
             if not having:
                 continue
             weight = stem_weight(times, having, n)
-            for block, (rows, counts), score in zip(blocks, postings, found, strict=True):
-                score[rows] += stem_scores(weight, counts, block.lengths[rows], mean)
+            for norm, (rows, counts), score in zip(norms, postings, found, strict=True):
+                score[rows] += stem_scores(weight, counts, norm[rows])
         return found
 
 
@@ -230,19 +287,27 @@ def stem_weight(times: int, having: int, n: int) -> float:
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
-def stem_scores(
-    weight: float, counts: NDArray[np.float64], lengths: NDArray[np.float32], mean: float
-) -> NDArray[np.float64]:
+def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
+    """The part of BM25 that is of a text alone, k1 (1 - b + b l / m), shape (m,).
+
+    Parameters
+    ----------
+    lengths : words of each text, shape (m,)
+    mean : words of a text on average, more than 0
+    """
+    return BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
+
+
+def stem_scores(weight: float, counts: NDArray[np.float64], norms: NDArray[np.float32]) -> NDArray[np.float64]:
     """What a stem adds to the scores of texts that have it.
 
     Parameters
     ----------
     weight : of the stem, see :func:`stem_weight`
-    counts, lengths : how often each text has it, and how many words each has, both of shape (m,)
-    mean : words of a text on average, more than 0
+    counts : how often each text has it, shape (m,)
+    norms : their :func:`length_norms`, shape (m,)
     """
-    norm = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
-    scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norm)
+    scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norms)
     return scores
 
 
@@ -263,5 +328,8 @@ def aligned_scores(
     masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]
     found = np.zeros(count)
     for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
-        found[rows[mask]] = scores[mask]
+        if mask.all():
+            found[rows] = scores
+        else:
+            found[rows[mask]] = scores[mask]
     return found

@@ -8,7 +8,7 @@ from Stemmer import Stemmer
 
 from llama_index.ragkit.text.uncased import without_particles
 
-__all__ = ["all_stems", "language_bit", "stems"]
+__all__ = ["all_stems", "language_bit", "stem_masks", "stems"]
 
 # ISO 639-1 code -> name of the Snowball algorithm. Ukrainian has none; the Russian one removes most of its endings.
 _SNOWBALL = {
@@ -40,11 +40,26 @@ def all_stems(word: str) -> dict[str, int]:
     >>> "москв" in all_stems("москве")
     True
     """
-    languages = _OF_SCRIPT.get(_script(word))
-    found: dict[str, int] = {}
-    for code in languages or _BITS[:1]:
-        (stem,) = stems([word], code)
-        found[stem] = found.get(stem, 0) | (1 << _BITS.index(code) if languages else _ANY)
+    (found,) = stem_masks([word])
+    return found
+
+
+def stem_masks(words: Sequence[str]) -> list[dict[str, int]]:
+    """:func:`all_stems` of many words.
+
+    >>> stem_masks(["москве", "москва"])[1] == all_stems("москва")
+    True
+    """
+    found: list[dict[str, int]] = [{} for _ in words]
+    by_script: defaultdict[str, list[int]] = defaultdict(list)
+    for i, word in enumerate(words):
+        by_script[_script(word)].append(i)
+    for script, places in by_script.items():
+        here, languages = [words[i] for i in places], _OF_SCRIPT.get(script)
+        for code in languages or _BITS[:1]:
+            mask = 1 << _BITS.index(code) if languages else _ANY
+            for i, stem in zip(places, _in_language(here, script, code), strict=True):
+                found[i][stem] = found[i].get(stem, 0) | mask
     return found
 
 
@@ -71,17 +86,23 @@ def stems(words: Sequence[str], language: str) -> list[str]:
     ['москв', 'москв', 'einstein', '서울', '北京']
     """
     found = list(words)
-    by_language: defaultdict[str, list[int]] = defaultdict(list)
+    by_script: defaultdict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
-        script = _script(word)
-        languages = _OF_SCRIPT.get(script, ())
-        if script == "HANGUL":
-            found[i] = without_particles(word)
-        elif languages:
-            by_language[language if language in languages else languages[0]].append(i)
-    for code, places in by_language.items():
-        if code in _SNOWBALL:  # one stemmer per call, since threads must not share its cache
-            stemmed = Stemmer(_SNOWBALL[code], 0).stemWords([words[i] for i in places])
-            for i, stem in zip(places, stemmed, strict=True):
-                found[i] = stem or words[i]
+        by_script[_script(word)].append(i)
+    for script, places in by_script.items():
+        languages = _OF_SCRIPT.get(script, (language,))
+        code = language if language in languages else languages[0]
+        for i, stem in zip(places, _in_language([words[i] for i in places], script, code), strict=True):
+            found[i] = stem
     return found
+
+
+def _in_language(words: Sequence[str], script: str, code: str) -> list[str]:
+    """The stems of words of one script."""
+    if script == "HANGUL":
+        return [without_particles(word) for word in words]
+    if script not in _OF_SCRIPT or code not in _SNOWBALL:
+        return list(words)
+    # One stemmer per call, since threads must not share its cache.
+    stemmed = Stemmer(_SNOWBALL[code], 0).stemWords(list(words))
+    return [stem or word for stem, word in zip(stemmed, words, strict=True)]

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -20,6 +20,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, UnsupportedStoreError
+from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.files import StoredMatrix
 from llama_index.ragkit.vectors.filters import select
@@ -71,6 +72,11 @@ class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
     def __init__(self, **data: Any) -> None:
         super().__init__(**data)
         self._snapshot = Snapshot.empty(self.dtype)
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        """What pydantic shows: rows, their length, and the parameters that differ from their defaults."""
+        yield from {"rows": len(self), "dim": self.dim}.items()
+        yield from changed_fields(self)
 
     @classmethod
     def class_name(cls) -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
 
-__all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised"]
+__all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised", "with_words"]
 
 LEXICAL_WEIGHT = 0.5
 """The default weight of the lexical part, of all methods."""
@@ -63,16 +63,40 @@ def hybrid_nearness(
     -------
     Nearness, shape (n,); -inf where a chunk is not allowed.
     """
-    check_number("lexical_weight", lexical_weight, 0, 1)
+    dense = np.zeros(len(cosines))
     counted = np.ones(len(cosines), np.bool_) if allowed is None else allowed
-    nearness = np.full(len(cosines), -np.inf)
+    dense[counted] = standardised(cosines[counted])
+    return with_words(dense, lexical, lexical_weight, allowed)
+
+
+def with_words(
+    dense: NDArray[np.float64],
+    lexical: NDArray[np.float64],
+    lexical_weight: float,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """``(1 - w) dense + w z(BM25)``, for dense scores that are in standard deviations already.
+
+    Parameters
+    ----------
+    dense, lexical : shape (n,)
+    lexical_weight : w, in [0, 1]; without a word of the question in any chunk, `dense` alone decides
+    allowed : shape (n,), the chunks that count; None for all
+
+    Returns
+    -------
+    Nearness, shape (n,); -inf where a chunk is not allowed.
+    """
+    check_number("lexical_weight", lexical_weight, 0, 1)
+    counted = np.ones(len(dense), np.bool_) if allowed is None else allowed
+    nearness = np.full(len(dense), -np.inf)
     if counted.any():
         words = lexical[counted]
-        nearness[counted] = (1 - lexical_weight) * standardised(cosines[counted])
+        nearness[counted] = (1 - lexical_weight) * dense[counted]
         if words.any():
             nearness[counted] += lexical_weight * standardised(words)
         elif lexical_weight == 1:
-            nearness[counted] = standardised(cosines[counted])
+            nearness[counted] = dense[counted]
     return nearness
 
 

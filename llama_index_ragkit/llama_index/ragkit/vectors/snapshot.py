@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.vectors.kernels import (
     Doubles,
     Floats,
@@ -54,7 +55,7 @@ class Hits(NamedTuple):
     rows: Rows
 
 
-class Snapshot:
+class Snapshot(ShortRepr):
     """The state of a store at one moment, which later writes do not change.
 
     `ids[i]`, `matrix[i]` and every mask or row number refer to the same live row i, in unspecified order.
@@ -84,6 +85,9 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has its own line and locks
         return (Snapshot.of, (self.matrix, self.records))
+
+    def _described(self) -> dict[str, Any]:
+        return {"rows": len(self), "dim": self.dim}
 
     def __len__(self) -> int:
         return self._size
@@ -120,6 +124,11 @@ class Snapshot:
         matrix = self._vectors if self._live is None else self._vectors[self._live]
         matrix.flags.writeable = False
         return matrix
+
+    @cached_property
+    def squares(self) -> Doubles:
+        """Squared length of each vector, shape (n,), for exact cosines with many questions. Must not be changed."""
+        return squared_norms(self.matrix)
 
     def blocks(self, size: int) -> Iterator[Floats]:
         """The vectors in blocks of `size` rows, without a copy of the whole matrix."""

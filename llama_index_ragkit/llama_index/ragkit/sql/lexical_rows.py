@@ -1,0 +1,355 @@
+"""`LexicalRows`: the rows of a lexical index in a database, read and written within a transaction."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Row, text
+
+from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
+from llama_index.ragkit.sql.lexical_records import (
+    Block,
+    StemTable,
+    blocks_of,
+    packed_terms,
+    postings_of,
+    shared_stems,
+    terms_in,
+    without,
+)
+from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS
+from llama_index.ragkit.text.stems import language_bit, stem_masks
+
+__all__ = ["AskedStem", "IndexSize", "LexicalRows", "StoredTexts"]
+
+T = TypeVar("T")
+Ints = NDArray[np.int64]
+
+_KEYS = {"id": "bigint"}
+_PAIRS = {"word": "bigint", "number": "bigint"}
+_TEXTS_AT_ONCE = 10_000  # texts whose postings are in memory at once while they are written
+_KEYS_AT_ONCE = 4_000
+_MOST = int(np.iinfo(np.int64).max)
+
+
+class IndexSize(NamedTuple):
+    """How many texts there are, how many words they have together, and the number that the next text gets."""
+
+    texts: int
+    words: int
+    next: int
+
+
+class AskedStem(NamedTuple):
+    """A stem of a question: the hashes of the words that have it, and the number of texts with any of them."""
+
+    words: tuple[int, ...]
+    texts: int
+
+
+class StoredTexts(NamedTuple):
+    """Some texts, and how often they have each stem of a question.
+
+    Attributes
+    ----------
+    ids : m ids
+    words : (m,) the number of their words
+    times : (m, number of stems)
+    """
+
+    ids: list[str]
+    words: Ints
+    times: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LexicalRows:
+    """The rows of one index, within a transaction.
+
+    Attributes
+    ----------
+    connection : in the transaction
+    name : of the index
+    """
+
+    connection: Connection
+    name: str
+
+    @property
+    def space(self) -> int:
+        """The index, as its rows have it."""
+        return integer_id(self.name)
+
+    def _run(self, statement: str, **values: Any) -> Sequence[Row[Any]]:
+        result = self.connection.execute(text(statement), {"space": self.space, **values})
+        return result.all() if result.returns_rows else ()
+
+    def _among(self, column: str) -> str:
+        return f"{column} IN (SELECT id FROM {rows_as_table(self.connection, 'keys', _KEYS)})"
+
+    def _for(self, keys: Iterable[int], statement: str, **values: Any) -> Iterator[Row[Any]]:
+        """The results of a statement for some keys, of which few are sent at once."""
+        for some in _parts(keys, _KEYS_AT_ONCE):
+            yield from self._run(
+                statement, **parameters(self.connection, "keys", _KEYS, [(key,) for key in some]), **values
+            )
+
+    def _store(self, table: str, rows: Iterable[tuple[Any, ...]], key: str, update: str) -> None:
+        table = f"ragkit_lexical_{table}"
+        # In the order of their keys, so that neighbours are written to the same pages.
+        space = self.space
+        given = sorted((space, *row) for row in rows)
+        store(self.connection, table, LEXICAL_COLUMNS[table], given, key, update)
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Lock the index until the transaction ends; it is made if it is not there."""
+        self._run(
+            "INSERT INTO ragkit_lexical (space, name, texts, words, next) VALUES (:space, :name, 0, 0, 0) "
+            "ON CONFLICT (space) DO UPDATE SET texts = ragkit_lexical.texts",
+            name=self.name,
+        )
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove texts with all that was derived from them."""
+        for some in _parts(ids, _TEXTS_AT_ONCE):
+            self._remove(some)
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        found = list(
+            self._for(
+                map(integer_id, ids),
+                f"SELECT text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among('hash')}",
+            )
+        )
+        if not found:
+            return
+        places, terms = terms_in([bytes(row[2]) for row in found])
+        texts = np.array([row[0] for row in found], np.int64)[places]
+        words = terms["word"].astype(np.int64)
+        table = self._stem_table(np.unique(words).tolist())
+        self._remove_postings(words, texts)
+        self._for_all(
+            [row[0] for row in found],
+            f"DELETE FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}",
+        )
+        self._count(words, shared_stems(texts, words, table), -1)
+        self._grow(-len(found), -sum(row[1] for row in found))
+
+    def _remove_postings(self, words: Ints, texts: Ints) -> None:
+        for some in _parts(sorted(zip(words.tolist(), texts.tolist(), strict=True)), _KEYS_AT_ONCE):
+            gone: dict[tuple[int, int], list[int]] = {}
+            for (_, number), key in self._located(some).items():
+                gone.setdefault(key, []).append(number)
+            left = [without(block, np.array(gone[block[:2]], np.int64)) for block in self._blocks_at(gone)]
+            self._store_blocks(block for block in left if block.packed)
+            self._run(
+                "DELETE FROM ragkit_lexical_postings WHERE space = :space AND (word, first) IN "
+                f"(SELECT word, number FROM {rows_as_table(self.connection, 'pairs', _PAIRS)})",
+                **parameters(self.connection, "pairs", _PAIRS, [block[:2] for block in left if not block.packed]),
+            )
+
+    def _located(self, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+        """The blocks of words where the postings of texts are, or belong: (word, number of the text) -> (word, first).
+
+        Words that have no block up to there are left out.
+        """
+        rows = self._run(
+            "SELECT pairs.word, pairs.number, (SELECT max(p.first) FROM ragkit_lexical_postings p "
+            "WHERE p.space = :space AND p.word = pairs.word AND p.first <= pairs.number) "
+            f"FROM {rows_as_table(self.connection, 'pairs', _PAIRS)}",
+            **parameters(self.connection, "pairs", _PAIRS, pairs),
+        )
+        return {(word, number): (word, first) for word, number, first in rows if first is not None}
+
+    def _blocks_at(self, keys: Iterable[tuple[int, int]]) -> Iterator[Block]:
+        # SQLite joins in this order only if it is told to by CROSS JOIN.
+        rows = self._run(
+            f"SELECT p.word, p.first, p.packed FROM {rows_as_table(self.connection, 'pairs', _PAIRS)} "
+            "CROSS JOIN ragkit_lexical_postings p WHERE p.space = :space AND p.word = pairs.word "
+            "AND p.first = pairs.number",
+            **parameters(self.connection, "pairs", _PAIRS, list(keys)),
+        )
+        return (Block(word, first, bytes(packed)) for word, first, packed in rows)
+
+    def _store_blocks(self, blocks: Iterable[Block]) -> None:
+        self._store("postings", blocks, "space, word, first", "packed = excluded.packed")
+
+    def _for_all(self, keys: Iterable[int], statement: str) -> None:
+        for _ in self._for(keys, statement):
+            pass
+
+    def add(self, texts: Mapping[str, Mapping[str, int]]) -> None:
+        """Add texts that are not there, by id -> term -> how often."""
+        for some in _parts(texts, _TEXTS_AT_ONCE):
+            self._add(some, [texts[name] for name in some])
+
+    def _add(self, ids: Sequence[str], texts: Sequence[Mapping[str, int]]) -> None:
+        hashes = {word: integer_id(word) for word in dict.fromkeys(word for counts in texts for word in counts)}
+        lengths = [sum(counts.values()) for counts in texts]
+        numbers = self.size().next + np.arange(len(texts))
+        postings = postings_of(texts, lengths, numbers, hashes)
+        packed = packed_terms(postings, numbers)
+        rows = zip(numbers.tolist(), map(integer_id, ids), ids, lengths, packed, strict=True)
+        self._store("texts", rows, "space, text", "packed = excluded.packed")
+        by_word = postings.by_word()
+        for some in _parts(sorted(hashes.values()), _KEYS_AT_ONCE):
+            last = self._blocks_at(self._located([(word, _MOST) for word in some]).values())
+            new = by_word.of_words(some[0], some[-1])
+            self._store_blocks(blocks_of(new, {block.word: block for block in last}))
+        table = self._with_stems(hashes)
+        self._count(postings.word, shared_stems(postings.text, postings.word, table), 1)
+        self._grow(len(texts), sum(lengths), len(texts))
+
+    def _with_stems(self, hashes: Mapping[str, int]) -> StemTable:
+        """The stems of words in every language; those of new words are stored."""
+        known = self._stem_table(hashes.values())
+        there = set(known.word.tolist())
+        new = [word for word, key in hashes.items() if key not in there]
+        rows = [
+            (integer_id("stem", stem), hashes[word], languages)
+            for word, masks in zip(new, stem_masks(new), strict=True)
+            for stem, languages in masks.items()
+        ]
+        self._store("stems", rows, "space, stem, word", "languages = excluded.languages")
+        return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
+
+    def _stem_table(self, words: Iterable[int]) -> StemTable:
+        statement = "SELECT stem, word, languages FROM ragkit_lexical_stems WHERE space = :space AND "
+        return _table(_rows(self._for(words, statement + self._among("word"))))
+
+    def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
+        """Count the texts with words and with several words of a stem; what no text has any more is removed."""
+        keys, counts = np.unique(words, return_counts=True)
+        self._store(
+            "words",
+            zip(keys.tolist(), (sign * counts).tolist(), strict=True),
+            "space, word",
+            "texts = ragkit_lexical_words.texts + excluded.texts",
+        )
+        self._store(
+            "shared",
+            [(*key, sign * count) for key, count in shared.items()],
+            "space, stem, languages",
+            "texts = ragkit_lexical_shared.texts + excluded.texts",
+        )
+        if sign < 0:
+            here = "space = :space AND texts = 0 AND"
+            self._for_all(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
+            self._for_all(
+                {stem for stem, _ in shared}, f"DELETE FROM ragkit_lexical_shared WHERE {here} {self._among('stem')}"
+            )
+            self._for_all(
+                keys.tolist(),
+                f"DELETE FROM ragkit_lexical_stems WHERE space = :space AND {self._among('word')} AND word NOT IN "
+                f"(SELECT word FROM ragkit_lexical_words WHERE space = :space AND {self._among('word')})",
+            )
+
+    def _grow(self, texts: int, words: int, numbers: int = 0) -> None:
+        self._run(
+            "UPDATE ragkit_lexical SET texts = texts + :texts, words = words + :words, next = next + :numbers "
+            "WHERE space = :space",
+            texts=texts,
+            words=words,
+            numbers=numbers,
+        )
+
+    def drop(self) -> None:
+        """Delete the index."""
+        for table in ("ragkit_lexical", *LEXICAL_COLUMNS):
+            self._run(f"DELETE FROM {table} WHERE space = :space")
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def size(self) -> IndexSize:
+        """The size of the index; 0 if it is not there."""
+        rows = self._run("SELECT texts, words, next FROM ragkit_lexical WHERE space = :space")
+        return IndexSize(*map(int, rows[0])) if rows else IndexSize(0, 0, 0)
+
+    def asked(self, stems: Sequence[str], language: str) -> list[AskedStem]:
+        """The words of stems in a language, and the number of texts that have them."""
+        hashes = [integer_id("stem", stem) for stem in stems]
+        bit_of = {key: language_bit(stem, language) for key, stem in zip(hashes, stems, strict=True)}
+        words: dict[int, list[int]] = {key: [] for key in hashes}
+        texts = dict.fromkeys(hashes, 0)
+        found = self._for(
+            hashes,
+            "SELECT s.stem, s.word, s.languages, w.texts FROM ragkit_lexical_stems s JOIN ragkit_lexical_words w "
+            f"ON w.space = :space AND w.word = s.word WHERE s.space = :space AND {self._among('s.stem')}",
+        )
+        for stem, word, languages, count in found:
+            if languages & bit_of[stem]:
+                words[stem].append(word)
+                texts[stem] += count
+        shared = self._for(
+            [key for key in hashes if len(words[key]) > 1],
+            f"SELECT stem, languages, texts FROM ragkit_lexical_shared WHERE space = :space AND {self._among('stem')}",
+        )
+        for stem, languages, count in shared:
+            if languages & bit_of[stem]:
+                texts[stem] -= count
+        return [AskedStem(tuple(sorted(words[key])), texts[key]) for key in hashes]
+
+    def blocks(self, words: Collection[int], first: int, end: int) -> list[Block]:
+        """The blocks of words with texts from `first` to `end`, both multiples of the span, in no order."""
+        statement = (
+            "SELECT word, first, packed FROM ragkit_lexical_postings "
+            f"WHERE space = :space AND {self._among('word')} AND first >= :first AND first < :end"
+        )
+        found = self._for(words, statement, first=first, end=end)
+        return [Block(word, at, bytes(packed)) for word, at, packed in found]
+
+    def texts(self, keys: Sequence[int], stems: Sequence[AskedStem], column: str = "text") -> StoredTexts:
+        """Those texts that are there, and how often they have stems.
+
+        Parameters
+        ----------
+        keys : their numbers, or what else the column has
+        column : text, or hash
+        """
+        place_of = {word: place for place, stem in enumerate(stems) for word in stem.words}
+        words = np.array(sorted(place_of), np.int64)
+        places = np.array([place_of[word] for word in words.tolist()], np.int64)
+        parts = [StoredTexts([], np.empty(0, np.int64), np.empty((0, len(stems))))]
+        statement = f"SELECT id, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among(column)}"
+        for some in _parts(keys, _KEYS_AT_ONCE):
+            found = list(self._for(some, statement))
+            rows, terms = terms_in([bytes(row[2]) for row in found])
+            at = np.searchsorted(words, terms["word"])
+            at[at == len(words)] = 0
+            here = words[at] == terms["word"] if len(words) else np.zeros(len(terms), np.bool_)
+            times = np.bincount(
+                rows[here] * len(stems) + places[at[here]], terms["times"][here], len(found) * len(stems)
+            )
+            parts.append(
+                StoredTexts(
+                    [str(row[0]) for row in found],
+                    np.array([row[1] for row in found], np.int64),
+                    times.reshape(len(found), len(stems)).astype(np.float64),
+                )
+            )
+        return StoredTexts(
+            [name for part in parts for name in part.ids],
+            np.concatenate([part.words for part in parts]),
+            np.concatenate([part.times for part in parts]),
+        )
+
+
+def _parts(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    left = iter(values)
+    while some := list(islice(left, size)):
+        yield some
+
+
+def _rows(rows: Iterable[Sequence[int]]) -> Ints:
+    return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 3)
+
+
+def _table(rows: Ints) -> StemTable:
+    """A table of (stem, word, languages)."""
+    rows = rows[np.argsort(rows[:, 1], kind="stable")]
+    return StemTable(word=rows[:, 1], stem=rows[:, 0], languages=rows[:, 2])

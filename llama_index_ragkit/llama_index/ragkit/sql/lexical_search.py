@@ -1,0 +1,193 @@
+"""The best texts of a lexical index in a database, by the postings of few stems and the words of few texts.
+
+The postings of stems are read from the rarest stem on. What the stems that are left can add to a score is bounded by
+the sum of their weights, times k1 + 1. Once the scores of enough texts are beyond that bound, no further text can be
+among the best, and of the texts found, those that still can be are read with all their words. This is MaxScore (Turtle
+and Flood, 1995, Query Evaluation: Strategies and Optimizations, Information Processing & Management 31(6)) with two
+deviations: common stems are looked up in the words of a text instead of their postings, and the postings of a further
+stem are read where that leaves so many fewer texts to be read that it saves time. The result is exact.
+
+Memory is bounded by the postings of a span of texts, however many there are.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.sql.lexical_records import SPAN, Block, postings_in
+from llama_index.ragkit.sql.lexical_rows import AskedStem, LexicalRows, StoredTexts
+from llama_index.ragkit.text.lexical_index import BM25_K1, length_norms, stem_scores
+
+__all__ = ["TIED", "best_texts", "text_scores"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+TIED = 1000
+"""Texts beyond the best that are considered because they may have the score of the last of these."""
+
+_POSTINGS_A_TEXT = 100  # postings that are read in the time that it takes to read a text
+_AT_ONCE = 1 << 15  # postings of stems that are read together
+_FEWEST = 128  # texts that are read at once, then as many as before
+_ROUNDING = 1e-9  # relative: scores are added up in another order at first
+
+
+def text_scores(texts: StoredTexts, weights: Sequence[float], mean: float) -> Floats:
+    """The scores of texts, shape (m,), added up in the order of the question, as the index in memory does.
+
+    Parameters
+    ----------
+    weights : of the stems
+    mean : words of a text on average
+    """
+    scores = np.zeros(len(texts.ids))
+    for place, weight in enumerate(weights):
+        times = texts.times[:, place]
+        here = np.flatnonzero(times)
+        scores[here] += stem_scores(weight, times[here], length_norms(texts.words[here].astype(np.float32), mean))
+    return scores
+
+
+def best_texts(
+    rows: LexicalRows, stems: Sequence[AskedStem], weights: Sequence[float], mean: float, limit: int
+) -> dict[str, float]:
+    """The best texts of an index, by id, in no order; ones of the same score beside them.
+
+    Parameters
+    ----------
+    stems, weights : of the question, in its order
+    mean : words of a text on average
+    limit : how many, at least 1
+    """
+    asked = _Asked(stems, weights, mean, limit)
+    end = rows.size().next
+    lowest, parts = np.empty(0), [(np.empty(0, np.int64), np.empty(0))]
+    for first in range(0, end, SPAN):
+        span = _Span(asked, first, min(SPAN, end - first), lowest)
+        parts.append(_read(rows, asked, span, span.size / end))
+        lowest = span.lowest
+    numbers, bounds = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _decided(rows, asked, numbers, bounds)
+
+
+class _Asked(NamedTuple):
+    """What :func:`best_texts` is given."""
+
+    stems: Sequence[AskedStem]
+    weights: Sequence[float]
+    mean: float
+    limit: int
+
+
+class _Span:
+    """The scores of a span of texts, by the stems that were read.
+
+    Attributes
+    ----------
+    first, size : numbers from `first`, a multiple of `SPAN`, to `first + size`
+    lowest : what the scores of the best texts, at most `limit`, are at least; in this span and those before
+    threshold : the lowest of these, or 0 as long as they are fewer
+    """
+
+    def __init__(self, asked: _Asked, first: int, size: int, lowest: Floats) -> None:
+        self._asked, self.first, self.size = asked, first, size
+        self._scores, self._times = np.zeros(size), np.zeros(size)
+        self._before, self._best = lowest, np.empty(0, np.int64)
+        self._settle(self._best)
+
+    def add(self, place: int, blocks: Sequence[Block]) -> None:
+        """Add the scores by a stem, from all blocks of its words in the span."""
+        records = postings_in(blocks)
+        rows, words = records["row"].astype(np.int64), records["words"].astype(np.float32)
+        times = records["times"].astype(np.float64)
+        if len(self._asked.stems[place].words) > 1:
+            np.add.at(self._times, rows, times)
+            times = self._times[rows]
+            self._times[rows] = 0.0
+        # A text with several words of the stem is in `rows` as often, with the same sum each time.
+        scores = self._scores[rows] + stem_scores(
+            self._asked.weights[place], times, length_norms(words, self._asked.mean)
+        )
+        self._scores[rows] = scores
+        self._settle(rows[scores > self.threshold])
+
+    def _settle(self, rows: Ints) -> None:
+        """Find the best texts among those before and those whose scores grew."""
+        limit = self._asked.limit
+        rows = np.union1d(self._best, rows)
+        scores = self._scores[rows]
+        if len(rows) > limit:
+            kept = np.argpartition(-scores, limit - 1)[:limit]
+            rows, scores = rows[kept], scores[kept]
+        self._best, self.lowest = rows, np.concatenate([self._before, scores])
+        if len(self.lowest) > limit:
+            self.lowest = np.partition(self.lowest, -limit)[-limit:]
+        self.threshold = float(self.lowest.min()) if len(self.lowest) == limit else 0.0
+
+    def reachable(self, rest: float) -> NDArray[np.bool_]:
+        """Which texts can be among the best, if other stems add at most `rest` to a score."""
+        least = self.threshold - rest
+        return self._scores >= least - _ROUNDING * self.threshold if least > 0 else self._scores > 0
+
+    def candidates(self, rest: float) -> tuple[Ints, Floats]:
+        """These texts, by number, and what their scores cannot be above."""
+        rows = np.flatnonzero(self.reachable(rest))
+        scores = self._scores[rows]
+        most = self._asked.limit + TIED
+        if not rest and len(rows) > most:
+            cut = np.partition(scores, -most)[-most]
+            better, tied = np.flatnonzero(scores > cut), np.flatnonzero(scores == cut)
+            kept = np.sort(np.concatenate([better, tied[: most - len(better)]]))
+            rows, scores = rows[kept], scores[kept]
+        return self.first + rows, scores + rest
+
+
+def _read(rows: LexicalRows, asked: _Asked, span: _Span, share: float) -> tuple[Ints, Floats]:
+    """Read the postings of a span until few texts can be among the best; these, and what their scores cannot be above.
+
+    Parameters
+    ----------
+    share : of the span among all texts
+    """
+    left = deque(sorted((i for i, stem in enumerate(asked.stems) if stem.texts), key=lambda i: asked.stems[i].texts))
+    rest = (BM25_K1 + 1) * sum(asked.weights[place] for place in left)
+    while left:
+        if rest < span.threshold:
+            count = max(int(np.count_nonzero(span.reachable(rest))), asked.limit)
+            if asked.stems[left[0]].texts * share > _POSTINGS_A_TEXT * count:
+                break
+        some = [left.popleft()]
+        postings = asked.stems[some[0]].texts * share
+        while left and (postings := postings + asked.stems[left[0]].texts * share) <= _AT_ONCE:
+            some.append(left.popleft())
+        place_of = {word: place for place in some for word in asked.stems[place].words}
+        blocks: dict[int, list[Block]] = {place: [] for place in some}
+        for block in rows.blocks(place_of, span.first, span.first + SPAN):
+            blocks[place_of[block.word]].append(block)
+        for place in some:
+            span.add(place, blocks[place])
+        rest = (BM25_K1 + 1) * sum(asked.weights[place] for place in left)
+    return span.candidates(rest)
+
+
+def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) -> dict[str, float]:
+    """The best of some texts by their scores; texts are read in the order of `bounds`, as long as that changes them."""
+    order = np.argsort(-bounds, kind="stable")
+    found: dict[str, float] = {}
+    done, worst = 0, 0.0
+    while done < len(order):
+        if len(found) >= asked.limit:
+            worst = float(np.partition(list(found.values()), -asked.limit)[-asked.limit])
+        left = bounds[order[done:]]
+        size = min(int(np.count_nonzero(left >= worst * (1 - _ROUNDING))), max(_FEWEST, asked.limit, done))
+        if left[0] <= worst * (1 + _ROUNDING):  # the others can only have the same score
+            size = min(size, asked.limit + TIED - done)
+        if size <= 0:
+            break
+        texts = rows.texts(numbers[order[done : done + size]].tolist(), asked.stems)
+        found.update(zip(texts.ids, text_scores(texts, asked.weights, asked.mean).tolist(), strict=True))
+        done += size
+    return found
