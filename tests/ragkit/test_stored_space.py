@@ -289,6 +289,7 @@ def test_a_write_that_was_killed_is_repeated_without_doubles() -> None:
     with pytest.raises(StorageError, match="no space left"):
         run_steps(space.put(space_rows(8)))
     run_steps(space.put(space_rows(8)))
+    run_steps(space.settle())
     assert store.rows == 8
     assert len(run_steps(space.candidates(unit_rows(1)[0], 20))) == 8
 

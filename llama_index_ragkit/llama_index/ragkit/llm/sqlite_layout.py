@@ -11,9 +11,8 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-
-from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 __all__ = [
     "BUSY_SECONDS",
@@ -40,6 +39,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS waste (bytes INTEGER NOT NULL)",
     "INSERT INTO waste SELECT 0 WHERE NOT EXISTS (SELECT * FROM waste)",
 )
+Entry = dict[str, Any]
 _OLD_TABLE = "entries"  # earlier versions kept keys and values in one table, whose pages hold copies
 
 
@@ -150,10 +150,10 @@ def empty(connection: sqlite3.Connection, key: str, collection: str) -> bool:
 
 
 def update(
-    connection: sqlite3.Connection, changes: Mapping[str, EntryChange], collection: str
-) -> tuple[dict[str, CacheEntry | None], bool]:
+    connection: sqlite3.Connection, changes: Mapping[str, Callable[[Entry | None], Entry | None]], collection: str
+) -> tuple[dict[str, Entry | None], bool]:
     """Read, change and write values; returns the values after it, and whether any was deleted or replaced."""
-    after: dict[str, CacheEntry | None] = {}
+    after: dict[str, Entry | None] = {}
     gone = False
     stored = find_many(connection, list(changes), collection)
     for key, change in changes.items():
