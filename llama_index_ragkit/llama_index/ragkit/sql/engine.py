@@ -124,13 +124,13 @@ def _sqlite(url: URL) -> Engine:
 
 @contextmanager
 def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> Iterator[Connection]:
-    """A connection for reads that all see the same state of the database: that of a block of :func:`snapshot` or
-    :func:`transaction`, if it is within one.
+    """A connection for reads that all see the same state of the database: that of a block of `snapshot` or
+    `transaction`, if it is within one.
 
     Parameters
     ----------
     single : for one statement alone, which needs no transaction: on PostgreSQL that saves two round trips
-    latest : whether the state is the latest, even within a block of :func:`snapshot`
+    latest : whether the state is the latest, even within a block of `snapshot`
 
     Raises
     ------
@@ -156,7 +156,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """A connection in a transaction, which is committed at the end, and rolled back if the block raises.
 
     On SQLite it is the only writer from the start; on PostgreSQL it sees what others commit meanwhile (READ
-    COMMITTED), and locks the rows that it writes. Within a block of :func:`transaction` it is part of that one.
+    COMMITTED), and locks the rows that it writes. Within a block of `transaction` it is part of that one.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _joining(engine: Engine, connection: Connection, *, writes: bool) -> Iterato
 
 
 def is_joined(engine: Engine) -> bool:
-    """Whether this is within a block of :func:`snapshot` or :func:`transaction`."""
+    """Whether this is within a block of `snapshot` or `transaction`."""
     return _connection(engine)[0] is not None
 
 

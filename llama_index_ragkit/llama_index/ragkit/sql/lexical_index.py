@@ -23,7 +23,7 @@ class SQLLexicalIndex:
     Scores are those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex`, to the last bit, and no text that
     belongs to the best is missed. A question is stemmed in its own language, and finds all words with the same stems in
     that language. It reads the postings of its rarer stems, and the words of the few texts that can be among the best
-    (:mod:`llama_index.ragkit.sql.lexical_search`).
+    (`llama_index.ragkit.sql.lexical_search`).
 
     Writes lock the index, so that those of several processes follow each other; a question reads one state.
 
