@@ -8,6 +8,9 @@ it by exact counts:
   capitals; in scripts without spaces, of their characters;
 - from each stem of each of its words to the word, with the languages that stem it so.
 
+A name that mixes scripts with and without spaces is found as a whole, and not always by its parts, which are those of
+one of the two kinds.
+
 For a question one statement reads the words with the stems of its words, another the names with the keys that can be
 made of them. Among the names found that way, which are few, `KnownNames` decides.
 """
