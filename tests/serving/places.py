@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +12,11 @@ from uuid import uuid4
 import pytest
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from sqlalchemy import Engine, text
-from tests.together.stores import quoted
+from tests.sql.conftest import schema
+from tests.together.stores import lancedb_store
 
 from llama_index.ragkit import MatrixVectorStore
-from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context, writing
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context
 
 __all__ = ["PLACES", "Place", "everything_in"]
 
@@ -32,22 +33,10 @@ _stores: dict[str, dict[str, BasePydanticVectorStore]] = {}
 
 
 def lancedb(tag: str, folder: Path) -> Factory:
-    pytest.importorskip("llama_index.vector_stores.lancedb")
-    from lancedb import connect
-    from llama_index.vector_stores.lancedb import LanceDBVectorStore
-
-    class QuotedLanceDB(LanceDBVectorStore):
-        """The adapter 0.6.0 quotes values as SQL quotes names, so that none of its deletes works."""
-
-        def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
-            self.table.delete(f"{self.doc_id_key} = {quoted(ref_doc_id)}")
-
-        def delete_nodes(self, node_ids: list[str] | None = None, filters: Any = None, **kwargs: Any) -> None:
-            self.table.delete(f"id in ({', '.join(map(quoted, node_ids or []))})")
-
+    connect = pytest.importorskip("lancedb").connect
     # Without the interval, a table shows what was in it when it was opened, whatever other processes write.
     connection = connect(str(folder / tag), read_consistency_interval=timedelta(0))
-    return lambda space, dimension: QuotedLanceDB(connection=connection, table_name=space)
+    return lambda space, dimension: lancedb_store(connection=connection, table_name=space)
 
 
 def milvus(tag: str, folder: Path) -> Factory:
@@ -106,8 +95,8 @@ class Place:
         if kind.on_server:
             if not os.environ.get("PG_DSN"):
                 pytest.skip("PG_DSN is not set")
-            schema = f"{os.environ['PG_DSN']}?options=-csearch_path%3D{self.tag}"
-            self._url = schema if tag else stack.enter_context(_schema(self.tag))
+            there = f"{os.environ['PG_DSN']}?options=-csearch_path%3D{self.tag}"
+            self._url = there if tag else stack.enter_context(schema(self.tag))
 
     def engine(self) -> Engine:
         made = make_engine(self._url)
@@ -117,18 +106,6 @@ class Place:
     def open(self, tenant: str = "") -> SQLStorageContext:
         """The context, as a process that has just started opens it."""
         return storage_context(self.engine(), self.kind.factory(self.tag, self.folder), tenant=tenant)
-
-
-@contextmanager
-def _schema(name: str) -> Iterator[str]:
-    """The URL of a schema of its own in the database of PG_DSN."""
-    server = make_engine(os.environ["PG_DSN"])
-    with writing(server) as connection:
-        connection.execute(text(f"CREATE SCHEMA {name}"))
-    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name}"
-    with writing(server) as connection:
-        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
-    server.dispose()
 
 
 def everything_in(engine: Engine) -> str:

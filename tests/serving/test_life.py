@@ -139,6 +139,18 @@ def test_an_empty_index_and_one_node_are_ordinary(case: Case, here: Place):
     assert ask(index) == []
 
 
+def test_nodes_that_change_under_their_ids_keep_their_vectors(case: Case, place: Place):
+    first, second = chunks("d", 3), chunks("d", 3)
+    second[0].set_content("Zanzibar exports cloves.")
+    index = case.build(first, storage_context=place.open(), **STORES)
+    for nodes in (second, first, second):
+        index.insert_nodes(nodes)
+        assert same(index, case.build(nodes))
+    store = place.open().space_store("chunks")
+    if place.kind.name == "sqlite":
+        assert len(store.made.snapshot()) == 3
+
+
 def test_tenants_never_see_each_other(case: Case, place: Place):
     indexes = {}
     for name in ("one", "two"):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,13 +20,19 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     if not os.environ.get("PG_DSN"):
         pytest.skip("PG_DSN is not set")
+    with schema(f"test_{uuid4().hex[:12]}") as url:
+        yield url
+
+
+@contextmanager
+def schema(name: str) -> Iterator[str]:
+    """The URL of a schema of its own on the server of PG_DSN."""
     server = make_engine(os.environ["PG_DSN"])
-    schema = f"test_{uuid4().hex[:12]}"
     with writing(server) as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
-    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{schema}"
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name}"
     with writing(server) as connection:
-        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
     server.dispose()
 
 

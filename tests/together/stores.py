@@ -107,24 +107,27 @@ def redis(tag: str, folder: Path, stack: ExitStack) -> Opened:
 
 
 def lancedb(tag: str, folder: Path, stack: ExitStack) -> Opened:
+    store = lancedb_store(uri=str(folder / "lance"), table_name=f"chunks_{tag}")
+
+    def dump() -> str:
+        return json.dumps(store.table.to_arrow().to_pylist())
+
+    return Opened(_local(folder), {"vector_store": store}, dump)
+
+
+def lancedb_store(**options: Any) -> Any:
+    """A store of LanceDB that deletes: the adapter 0.6.0 quotes values as SQL quotes names, and deletes nothing."""
     pytest.importorskip("llama_index.vector_stores.lancedb")
     from llama_index.vector_stores.lancedb import LanceDBVectorStore
 
     class QuotedLanceDB(LanceDBVectorStore):
-        """The adapter 0.6.0 quotes values as SQL quotes names, so that none of its deletes works."""
-
         def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
             self.table.delete(f"{self.doc_id_key} = {quoted(ref_doc_id)}")
 
         def delete_nodes(self, node_ids: list[str] | None = None, filters: Any = None, **kwargs: Any) -> None:
             self.table.delete(f"id in ({', '.join(map(quoted, node_ids or []))})")
 
-    store = QuotedLanceDB(uri=str(folder / "lance"), table_name=f"chunks_{tag}")
-
-    def dump() -> str:
-        return json.dumps(store.table.to_arrow().to_pylist())
-
-    return Opened(_local(folder), {"vector_store": store}, dump)
+    return QuotedLanceDB(**options)
 
 
 def quoted(value: str) -> str:

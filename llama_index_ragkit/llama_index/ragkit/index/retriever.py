@@ -271,9 +271,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         found = yield from self._search(query)
         self._report(query, found)
         nodes = yield from self._results(found)
-        if self._index.storage.stored or self._index.writer.is_current(
-            query.state
-        ):  # otherwise a write since then may have deleted what was found
+        # A write in memory since then may have deleted what was found.
+        if self._index.storage.stored or self._index.writer.is_current(query.state):
             answer = [(result.node.node_id, result.get_score()) for result in nodes]
             self._index.writer.last_query = LastQuery(query.text, answer, self._on_page(found))
         return nodes

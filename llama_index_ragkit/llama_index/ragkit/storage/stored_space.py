@@ -125,9 +125,9 @@ class StoredSpace:
             yield from self._learn(rows.vectors.shape[1])
         keys = [self.key(row_id) for row_id in rows.ids]
         known = yield from self._records.get_many(self._collection, keys)
-        versions = [known[key].get("version", 0) + 1 if key in known else 0 for key in keys]
-        in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
         yield from self._forget(known)
+        versions = yield from self._free_versions(keys)
+        in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
         records = [
             {**record, "version": version} if version else record
             for record, version in zip(self._to_records(rows), versions, strict=True)
@@ -137,7 +137,6 @@ class StoredSpace:
         yield from self._records.put(self._versions, again)
         if self.repeats:
             yield from self._external.delete_vectors(in_store)
-            yield from self._records.delete(self._doomed, in_store)  # those that `remove` has noted just before
         yield from self._external.add_vectors(in_store, rows.vectors, list(self._metadatas(rows)))
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
@@ -159,6 +158,19 @@ class StoredSpace:
         old = [self._in_store(key, record.get("version", 0)) for key, record in known.items()]
         yield from self._note_doomed(old)
         yield from self._records.delete(self._versions, [one for one in old if one not in known])
+
+    def _free_versions(self, keys: Sequence[str]) -> Steps[list[int]]:
+        """The first version of each row whose id in the store is not that of a row to be deleted there.
+
+        A node that changed is removed and put by the same write: its old row is still in the store.
+        """
+        versions = [0] * len(keys)
+        while True:
+            in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
+            doomed = yield from self._records.get_many(self._doomed, in_store)
+            if not doomed:
+                return versions
+            versions = [v + (one in doomed) for one, v in zip(in_store, versions, strict=True)]
 
     def _note_doomed(self, in_store: Sequence[str]) -> Steps[None]:
         yield from self._records.put(self._doomed, [(one, {}) for one in in_store])
