@@ -17,6 +17,7 @@ from sqlalchemy import event, text
 from llama_index.ragkit import ExtractionCache, SQLiteKVStore, run_steps
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.sql import SQLKVStore, reading, writing
+from llama_index.ragkit.sql.engine import transaction
 from llama_index.ragkit.testing.store_kit import (
     DocumentStoreConformance,
     KeyValueIsolationTests,
@@ -142,6 +143,41 @@ def test_changes_of_threads_do_not_overlap(store: SQLKVStore) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: store.update(dict.fromkeys(keys[i % 3 :] + keys[: i % 3], add_one)), range(60)))
     assert store.get_all() == {key: {"n": 60} for key in keys}
+
+
+def test_tasks_of_one_transaction_take_turns(store: SQLKVStore) -> None:
+    """Tasks run in threads, and a connection that two use at once gives statements each other's parameters."""
+
+    async def write(task: int) -> None:
+        for i in range(200):
+            await store.aput(f"{task}-{i}", {"task": task, "i": i}, f"collection{task}")
+            assert await store.aget(f"{task}-{i}", f"collection{task}") == {"task": task, "i": i}
+
+    async def write_all() -> None:
+        with transaction(store.engine):
+            await asyncio.gather(*(write(task) for task in range(4)))
+
+    asyncio.run(write_all())
+    for task in range(4):
+        assert store.get_all(f"collection{task}") == {f"{task}-{i}": {"task": task, "i": i} for i in range(200)}
+
+
+def test_a_task_that_outlives_its_transaction_is_refused(store: SQLKVStore) -> None:
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def late() -> None:
+            await go.wait()
+            await store.aput("a", {}, "data")
+
+        with transaction(store.engine):
+            task = asyncio.create_task(late())
+        go.set()
+        with pytest.raises(StorageError, match="has ended"):
+            await task
+
+    asyncio.run(main())
+    assert store.get_all("data") == {}
 
 
 def test_changes_and_deletes_of_processes_do_not_overlap(store: SQLKVStore, url: str) -> None:

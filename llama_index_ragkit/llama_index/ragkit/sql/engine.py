@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
@@ -25,9 +26,37 @@ _SUPPORTED = (
 _BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
 
 _engines: WeakSet[Engine] = WeakSet()
-# The connections that reads and writes join here: (engine, connection, whether it writes).
-_joined: ContextVar[tuple[tuple[Engine, Connection, bool], ...]] = ContextVar("ragkit_joined", default=())
 _inherited: list[Pool] = []
+
+
+class _Block:
+    """The connection of a block of `snapshot` or `transaction`, which the reads and writes within it join.
+
+    The tasks of a block run in threads, and neither SQLAlchemy's connections nor SQLite's may be used by two at a time:
+    statements would be given each other's parameters. So they take turns.
+    """
+
+    def __init__(self, engine: Engine, connection: Connection, *, writes: bool) -> None:
+        self.engine = engine
+        self.writes = writes
+        self._connection = connection
+        self._turn = RLock()
+        self._ended = False
+
+    @contextmanager
+    def use(self) -> Iterator[Connection]:
+        with self._turn, _errors(self.engine):
+            if self._ended:
+                raise StorageError("The transaction of this task has ended: whoever began it did not wait for the task.")
+            yield self._connection
+
+    def end(self) -> None:
+        """Wait for what is under way, such as the statement of a task that was cancelled, and forbid more."""
+        with self._turn:
+            self._ended = True
+
+
+_joined: ContextVar[tuple[_Block, ...]] = ContextVar("ragkit_joined", default=())
 
 
 def make_engine(url: str | URL, *, pool_size: int = 5) -> Engine:
@@ -137,10 +166,10 @@ def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> It
     StorageError
         From any error of the database.
     """
-    joined, writes = _connection(engine)
-    if joined is not None and (writes or not latest):
-        with _errors(engine):
-            yield joined
+    joined = _block(engine)
+    if joined is not None and (joined.writes or not latest):
+        with joined.use() as connection:
+            yield connection
         return
     if engine.dialect.name == "sqlite":
         # A single statement sees one state anyway; in a transaction, all do in the write-ahead log.
@@ -163,47 +192,55 @@ def writing(engine: Engine) -> Iterator[Connection]:
     StorageError
         From any error of the database.
     """
-    joined, writes = _connection(engine)
-    with _errors(engine):
-        if joined is not None and writes:
-            yield joined
-        else:
-            with engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
-                yield connection
+    joined = _block(engine)
+    if joined is not None and joined.writes:
+        with joined.use() as connection:
+            yield connection
+        return
+    with _errors(engine), engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
+        yield connection
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[None]:
     """All reads of the block, in this thread and the tasks that it starts, see the same state of the database."""
-    with reading(engine) as connection, _joining(engine, connection, writes=False):
+    if is_joined(engine):
         yield
+    else:
+        with reading(engine) as connection, _joining(_Block(engine, connection, writes=False)):
+            yield
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[None]:
     """All reads and writes of the block are one transaction, which is rolled back if the block raises."""
-    with writing(engine) as connection, _joining(engine, connection, writes=True):
+    outer = _block(engine)
+    if outer is not None and outer.writes:
         yield
+    else:
+        with writing(engine) as connection, _joining(_Block(engine, connection, writes=True)):
+            yield
 
 
 @contextmanager
-def _joining(engine: Engine, connection: Connection, *, writes: bool) -> Iterator[None]:
+def _joining(block: _Block) -> Iterator[None]:
     before = _joined.get()
-    _joined.set((*before, (engine, connection, writes)))
+    _joined.set((*before, block))
     try:
         yield
     finally:
         _joined.set(before)
+        block.end()
 
 
 def is_joined(engine: Engine) -> bool:
     """Whether this is within a block of `snapshot` or `transaction`."""
-    return _connection(engine)[0] is not None
+    return _block(engine) is not None
 
 
-def _connection(engine: Engine) -> tuple[Connection | None, bool]:
-    """The connection of the innermost block for an engine, and whether it writes."""
-    return next(((one, writes) for other, one, writes in reversed(_joined.get()) if other is engine), (None, False))
+def _block(engine: Engine) -> _Block | None:
+    """The innermost block for an engine that this is within."""
+    return next((block for block in reversed(_joined.get()) if block.engine is engine), None)
 
 
 @contextmanager
