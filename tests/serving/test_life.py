@@ -74,6 +74,8 @@ def test_asynchronous_methods_do_the_same(case: Case, place: Place):
         return told(found)
 
     twin = case.from_documents(documents(2), transformations=SPLIT)
+    twin.insert(Document(text="Zanzibar exports cloves.", id_="Z"))
+    twin.delete_ref_doc("Z", delete_from_docstore=True)
     found, wanted = asyncio.run(live()), ask(twin, top_k=50)
     assert [text for text, _ in found] == [text for text, _ in wanted]
 

@@ -2,24 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from llama_index.ragkit import (
-    Change,
-    Failure,
-    IndexStorage,
-    Record,
-    Resources,
-    Steps,
-    SummaryBuilder,
-    SummaryWriter,
-)
-from llama_index.ragkit.validation import check_component
+from llama_index.ragkit import Change, Failure, IndexStorage, Record, Resources, Steps, SummaryBuilder
 from llama_index.raptor.clustering.base import Clustering
-from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.insertion import insert_chunks
 from llama_index.raptor.tree.tree import Tree
-from llama_index.raptor.tree_records import SUMMARIES, load_tree
+from llama_index.raptor.tree_records import SUMMARIES, TreeRecords, load_tree
+from llama_index.raptor.tree_tools import TreeTools
 from llama_index.raptor.tree_writer import TreeWriter
 
 __all__ = ["TreeBuilder"]
@@ -38,17 +28,12 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self, storage: IndexStorage, resources: Resources, config: TreeConfig, clustering: Clustering | None = None
     ) -> None:
         super().__init__(storage, resources, config)
-        wanted = "a clustering of RAPTOR, such as GraphClustering() or UMAPGMMClustering()"
-        chosen = GraphClustering() if clustering is None else clustering
-        self._clustering: Clustering = check_component(
-            "clustering", chosen, ("cluster", "fingerprint"), wanted, "raptor"
-        )
-        self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
+        self._tools = TreeTools(storage, resources, config, clustering)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
         """The fingerprint of the clustering."""
-        return {"clustering": self._clustering.fingerprint}
+        return self._tools.fingerprints
 
     # -- the state ----------------------------------------------------------------------------------
 
@@ -97,7 +82,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def failures(self, state: RaptorState) -> list[Failure]:
         """The summaries that are missing."""
-        return self._summaries.failures(state.unwritten)
+        return self._tools.summaries.failures(state.unwritten)
 
     def missing(self, state: RaptorState) -> int:
         """How many summaries are missing."""
@@ -111,12 +96,10 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         return self._state(tree, writer.written)
 
     def _writer(self, state: RaptorState) -> TreeWriter:
-        return TreeWriter(
-            self.storage, self.resources, self.config, self._clustering, self._summaries, state.tree, state.written
-        )
+        return self._tools.writer(TreeRecords(self.storage), state.tree, state.written)
 
     def _write(self, writer: TreeWriter, tree: Tree) -> Steps[Tree]:
-        tree = yield from writer.write(tree)
-        self.storage.struct.counters.update(summaries=len(writer.written), failed=len(writer.failed))
-        self._summaries.report(writer.failed, tree.summaries)
+        tree = yield from self._tools.write(writer, tree)
+        self.storage.struct.counters["summaries"] = len(writer.written)
+        self._tools.summaries.report(writer.failed, tree.summaries)
         return tree

@@ -31,6 +31,8 @@ from llama_index.raptor.keywords import RaptorKeywords, RaptorRetrieverKeywords
 from llama_index.raptor.page import page_of
 from llama_index.raptor.retriever import RaptorRetriever
 from llama_index.raptor.state import RaptorState
+from llama_index.raptor.stored_builder import StoredTreeBuilder
+from llama_index.raptor.stored_state import StoredTreeState
 from llama_index.raptor.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "summaries")
     config_cls = TreeConfig
     builder_cls = TreeBuilder
+    stored_builder_cls = StoredTreeBuilder
     retriever_cls = RaptorRetriever
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer
@@ -200,9 +203,13 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
 
     def _page(self) -> Page:
-        state = self.state
+        last = self.last_query
+        if last is not None and isinstance(last.found, StoredTreeState):
+            state = run_steps(last.found.drawn([node for node, _ in last.answer]))
+        else:
+            state = self.state
         fetch = fetch_derived(state.written, self.storage.get_node)
-        return page_of(state, run_steps(texts_of([*state.chunks.ids, *state.written], fetch)), self.last_query)
+        return page_of(state, run_steps(texts_of([*state.chunks.ids, *state.written], fetch)), last)
 
 
 register_index(RaptorIndex)

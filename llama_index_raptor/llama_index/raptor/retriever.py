@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.schema import NodeWithScore
 
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, fetch_derived, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
 from llama_index.ragkit.validation import chosen
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
 from llama_index.raptor.explanation import RaptorExplanation, explain
@@ -94,7 +94,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         nearness = yield from query.nearness(options.lexical_weight)
         vector, weight = (yield from query.vector()), options.lexical_weight
         scores = yield from offload(NodeScores.of, state, vector, nearness, weight, query.allowed)
-        fallback = "" if len(state.summaries) else "the tree has no summaries"
+        fallback = "" if state.has_summaries else "the tree has no summaries"
         ranking: Iterable[ScoredNode]
         if options.mode == "tree_traversal":
             ranking = as_results((yield from offload(traverse_tree, scores, self._descent)))
@@ -110,14 +110,15 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return Descent(width, options.min_cosine, options.start_layer, options.num_layers)
 
     def _results(self, found: _FoundInTree) -> Steps[list[NodeWithScore]]:
-        fetch = fetch_derived(found.scores.state.written, self._index.storage.get_node)
-        return (yield from self._take_best(found.ranking, fetch))
+        return (yield from self._take_best(found.ranking, derived=found.scores.state.written))
 
     def _explanations(self, found: _FoundInTree, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
-        return (yield from offload(explain, found.scores, nodes, found.fallback))
+        scores = found.scores.over((yield from found.scores.state.around([each.node.node_id for each in nodes])))
+        return (yield from offload(explain, scores, nodes, found.fallback))
 
-    def _on_page(self, found: _FoundInTree) -> None:
-        """The page shows only the nodes of the answer."""
+    def _on_page(self, found: _FoundInTree) -> RaptorState | None:
+        """Where the tree is in stores, the page shows what is near to the answer; else all of it."""
+        return found.scores.state if self._index.storage.stored else None
 
 
 def _collapsed(scores: NodeScores, margin: float | None, count: int) -> list[ScoredNode]:

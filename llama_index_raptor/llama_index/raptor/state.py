@@ -1,6 +1,6 @@
 """The immutable state that a query reads: chunks, summaries and the tree over them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.raptor.tree.tree import Tree
@@ -46,10 +47,19 @@ class RaptorState:
             rows[name] = np.unique(np.concatenate([own[own >= 0], *below]))
         return rows
 
+    @property
+    def has_summaries(self) -> bool:
+        """Whether any summary is written."""
+        return len(self.summaries) > 0
+
     @cached_property
     def roots(self) -> list[str]:
-        """Nodes without a parent, where a traversal starts."""
+        """Nodes without a parent."""
         return self.tree.roots(self.chunks.ids)
+
+    def from_roots(self) -> list[str]:
+        """The nodes where a traversal starts."""
+        return self.roots
 
     def layer(self, level: int) -> list[str]:
         """The nodes of a level, and lower ones that nothing of this level or below is a parent of; sorted."""
@@ -68,6 +78,11 @@ class RaptorState:
     def summary_mask(self, allowed: Mask | None) -> Mask | None:
         """Mask of the summaries all of whose leaves pass the filter."""
         return shown((self.leaf_rows[name] for name in self.summaries.ids), allowed)
+
+    def around(self, nodes: Sequence[str]) -> Steps["RaptorState"]:
+        """A state that has all nodes above and below some of its nodes, such as this one."""
+        return self
+        yield
 
     def key(self, node: str) -> tuple[str, str]:
         """The canonical order among equal scores."""

@@ -36,7 +36,7 @@ from llama_index.ragkit.ids import reading_key
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.tree.tree import Tree, summary_id
-from llama_index.raptor.tree_records import SUMMARIES, TREE, store_children
+from llama_index.raptor.tree_store import TreeStore
 
 __all__ = ["LEVEL_KEY", "TreeWriter"]
 
@@ -49,6 +49,7 @@ class TreeWriter:
 
     Parameters
     ----------
+    store : where the tree is stored
     storage, resources, config : those of the index
     clustering : how the nodes of a layer are grouped
     summaries : how summaries are written
@@ -57,6 +58,7 @@ class TreeWriter:
 
     def __init__(
         self,
+        store: TreeStore,
         storage: IndexStorage,
         resources: Resources,
         config: TreeConfig,
@@ -65,6 +67,7 @@ class TreeWriter:
         stored: Tree,
         written: Mapping[str, Record],
     ) -> None:
+        self._store = store
         self._storage = storage
         self._resources = resources
         self._config = config
@@ -73,7 +76,7 @@ class TreeWriter:
         self._stored = dict(stored.summaries)
         self.written = dict(written)
         self.failed: dict[str, Exception] = {}
-        self._leaves = storage.snapshot()
+        self._leaves = store.leaves
         self._texts: dict[str, str] = {}
         self._firsts: dict[str, tuple[str, ...]] = {}
 
@@ -81,17 +84,17 @@ class TreeWriter:
 
     def save(self, tree: Tree) -> Steps[None]:
         """Store the structure; summaries that are not in it are deleted with text, vector and cache entries."""
-        yield from self._store(tree)
+        yield from self._put(tree)
         yield from self.delete_texts([name for name in self.written if name not in tree.summaries])
-        removed = [name for name in self._stored if name not in tree.summaries]
-        yield from self._storage.records.delete(TREE, removed)
+        removed = {name: summary for name, summary in self._stored.items() if name not in tree.summaries}
+        yield from self._store.delete(removed)
         for name in removed:
             del self._stored[name]
 
-    def _store(self, tree: Tree) -> Steps[None]:
+    def _put(self, tree: Tree) -> Steps[None]:
         # The id of a summary is determined by its children.
         new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
-        yield from store_children(self._storage, new)
+        yield from self._store.put(new)
         self._stored.update(new)
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
@@ -99,8 +102,7 @@ class TreeWriter:
         yield from self._summaries.release(
             {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
         )
-        yield from self._storage.spaces[SUMMARIES].remove(names)
-        yield from self._storage.records.delete(SUMMARIES, names)
+        yield from self._store.delete_texts(names)
 
     def write(self, tree: Tree) -> Steps[Tree]:
         """Write every missing summary, layer by layer, then add layers up to the root.
@@ -121,7 +123,7 @@ class TreeWriter:
                 layer = sorted(name for name in missing if tree.level(name) == lowest)
                 changed = yield from self._split_oversized(tree, layer)
                 if changed is None:
-                    yield from self._store(tree)
+                    yield from self._put(tree)
                     yield from self._write_layer(tree, layer, lowest)
                     continue
             else:
@@ -145,6 +147,7 @@ class TreeWriter:
 
     def _split_oversized(self, tree: Tree, layer: Sequence[str]) -> Steps[Tree | None]:
         """The tree after splitting the first cluster of a layer that exceeds the token limit; None if there is none."""
+        yield from self._read([child for name in layer for child in tree.children(name)])
         for name in layer:
             children = self._in_reading_order(tree, tree.children(name))
             weights = yield from self._weights(children)
@@ -157,7 +160,7 @@ class TreeWriter:
 
     def _clusters(self, tree: Tree, nodes: Sequence[str], one: bool) -> Steps[list[list[str]]]:
         """Clusters of nodes, each within the token limit; `one` starts from a single cluster."""
-        vectors = self._vectors(tree, nodes)
+        vectors = yield from self._vectors(tree, nodes)
         weights = yield from self._weights(nodes)
         if one:
             rows = [np.arange(len(nodes))]
@@ -182,42 +185,44 @@ class TreeWriter:
             n.node_id: {"node": node_to_record(n), "cache_keys": keys, "first": list(self._first(tree, n.node_id))}
             for n, (_, keys) in pairs
         }
-        yield from self._storage.records.put(SUMMARIES, list(records.items()))
         rows = SpaceRows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
-        yield from self._storage.spaces[SUMMARIES].put(rows)
+        yield from self._store.put_texts(records, rows)
         self.written.update(records)
 
     # -- what is known of nodes ---------------------------------------------------------------------
 
+    def _read(self, nodes: Iterable[str]) -> Steps[None]:
+        """Read the texts of nodes; empty for a failed summary and for a chunk that is no longer in the docstore."""
+        unread = [node for node in dict.fromkeys(nodes) if node not in self._texts]
+        found = yield from self._storage.get_nodes([node for node in unread if node in self._leaves])
+        found |= {node: node_from_record(self.written[node]["node"]) for node in unread if node in self.written}
+        self._texts |= {node: plain_text(found[node]) if node in found else "" for node in unread}
+
     def _text(self, node: str) -> Steps[str]:
-        """The text of a node; empty for a failed summary and for a chunk that is no longer in the docstore."""
-        if node not in self._texts:
-            if node in self._leaves:
-                found = yield from self._storage.get_node(node)
-            else:
-                found = node_from_record(self.written[node]["node"]) if node in self.written else None
-            self._texts[node] = plain_text(found) if found is not None else ""
+        yield from self._read([node])
         return self._texts[node]
 
     def _weights(self, nodes: Sequence[str]) -> Steps[NDArray[np.float64]]:
         """Tokens of each node."""
-        weights = np.zeros(len(nodes))
-        for i, node in enumerate(nodes):
-            weights[i] = count_tokens((yield from self._text(node)))
-        return weights
+        yield from self._read(nodes)
+        return np.array([count_tokens(self._texts[node]) for node in nodes], np.float64)
 
-    def _vectors(self, tree: Tree, nodes: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack([self._vector(tree, node) for node in nodes])
-
-    def _vector(self, tree: Tree, node: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32]
-        if node in self._leaves:
-            vector = self._leaves.vectors_of([node])[0]
-        elif node in self.written:
-            vector = self._storage.snapshot(SUMMARIES).vectors_of([node])[0]
-        else:
-            vector = self._vectors(tree, tree.children(node)).mean(axis=0)
-        return vector
+    def _vectors(self, tree: Tree, nodes: Sequence[str]) -> Steps[NDArray[np.float32]]:
+        """The vector of each node; for a summary without text, the mean of those of its children."""
+        unwritten: list[str] = []
+        known: dict[str, None] = {}
+        todo = list(nodes)
+        while todo:
+            node = todo.pop()
+            if node in self._leaves or node in self.written:
+                known[node] = None
+            else:
+                unwritten.append(node)
+                todo.extend(tree.children(node))
+        vectors = dict((yield from self._store.vectors(known)))
+        for node in sorted(set(unwritten), key=tree.level):
+            vectors[node] = np.stack([vectors[child] for child in tree.children(node)]).mean(axis=0)
+        return np.stack([vectors[node] for node in nodes])
 
     def _in_reading_order(self, tree: Tree, nodes: Iterable[str]) -> list[str]:
         """Nodes sorted by their first chunk: document, then position."""

@@ -446,7 +446,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _parts(self, documents: Sequence[T]) -> Iterator[Sequence[T]]:
         """What is written at once: all, or, where the index is served from stores, little enough for readers to see."""
-        size = _AT_ONCE if self._storage.stored else max(1, len(documents))
+        stored = self._stored_builder_cls
+        size = max(1, len(documents)) if stored is None or stored.writes_all_at_once else _AT_ONCE
         for start in range(0, len(documents) or 1, size):
             yield documents[start : start + size]
 

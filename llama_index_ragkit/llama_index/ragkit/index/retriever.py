@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -27,7 +28,8 @@ from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
-from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.storage.derived_nodes import NodeFetch, fetch_derived
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import select_stored
 from llama_index.ragkit.validation import check_choice, check_count
 from llama_index.ragkit.vectors.filters import select
@@ -205,14 +207,27 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             )
         )
 
-    def _take_best(self, ranking: Iterable[Scored], fetch: NodeFetch | None = None) -> Steps[list[NodeWithScore]]:
-        """See :func:`~llama_index.ragkit.index.results.take_nodes`; `fetch` defaults to fetching chunks."""
+    def _take_best(
+        self,
+        ranking: Iterable[Scored],
+        fetch: NodeFetch | None = None,
+        derived: Mapping[str, Record] = MappingProxyType({}),
+    ) -> Steps[list[NodeWithScore]]:
+        """See :func:`~llama_index.ragkit.index.results.take_nodes`.
+
+        Parameters
+        ----------
+        fetch : default: chunks, and the nodes of `derived`
+        derived : see :func:`~llama_index.ragkit.storage.derived_nodes.fetch_derived`
+        """
         storage = self._index.storage
         if fetch is None and storage.stored:
             ranking = list(ranking)
-            read = yield from storage.get_nodes([node_id for node_id, _ in ranking[: self._wanted]])
+            wanted = [node_id for node_id, _ in ranking[: self._wanted] if node_id not in derived]
+            read = yield from storage.get_nodes(wanted)
             fetch = partial(_fetched, read, storage.get_node)
-        return (yield from take_nodes(ranking, fetch or storage.get_node, self.similarity_top_k, self.token_budget))
+        fetch = fetch_derived(derived, fetch or storage.get_node)
+        return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
 
     def _allowed(self, chunks: Snapshot) -> Mask | None:
         """Which chunks may be shown, shape (n,); None for all."""

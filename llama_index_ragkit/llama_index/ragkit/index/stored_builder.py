@@ -37,9 +37,12 @@ class StoredBuilder(Builder[Config, State]):
     Attributes
     ----------
     spaces : the vector spaces that are kept in stores
+    writes_all_at_once : whether documents, or nodes, that are given together are one write, and not one for each
+        thousand: for a method whose result depends on what is given together
     """
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS,)
+    writes_all_at_once: ClassVar[bool] = False
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
         super().__init__(storage, resources, config)

@@ -33,7 +33,6 @@ from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.commits import REMOVALS
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
@@ -422,13 +421,15 @@ class IndexWriter(Generic[State]):
         failure: Exception | None = None
         with self._committing():
             yield from self._storage.begin()
-            try:
-                state = yield from work(self._contents.state)
-                self._contents = IndexContents(state, self._contents.lexical)
-            except Exception as error:
-                failure = error
-                self._contents = yield from self._stored()
-            yield from self._storage.commit()
+            with self._storage.transaction():
+                try:
+                    state = yield from work(self._contents.state)
+                    self._contents = IndexContents(state, self._contents.lexical)
+                except Exception as error:
+                    failure = error
+                    self._contents = yield from self._stored()
+                yield from self._storage.commit()
+            yield from self._storage.settle()
         if failure is not None:
             raise failure
 
@@ -578,7 +579,7 @@ class IndexWriter(Generic[State]):
         if change.removed:
             self.last_query = None
             if storage.stored:
-                struct.params[REMOVALS] = struct.params.get(REMOVALS, 0) + 1
+                storage.note_removal()
         entries = dict(entries or {})
         unused = {}
         for node_id, entry in {**removed, **(replaced or {})}.items():

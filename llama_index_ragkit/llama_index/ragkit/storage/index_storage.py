@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps, call
-from llama_index.ragkit.storage.commits import Commits, may_be_writing
+from llama_index.ragkit.storage.commits import REMOVALS, Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
@@ -171,6 +171,10 @@ class IndexStorage:
         for space in self.spaces.values():
             yield from space.reload()
         self._tag()
+
+    def note_removal(self) -> None:
+        """Count a write that removes vectors from stores: a question that began before it may have missed them."""
+        self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
 
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that committed writes have removed, where the index is served from stores."""

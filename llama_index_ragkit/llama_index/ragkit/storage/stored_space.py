@@ -266,6 +266,10 @@ class StoredSpace:
         """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
         return _without_vectors((yield from self._records.get_many(self._collection, map(self.key, ids))))
 
+    def all_described(self) -> Steps[Snapshot]:
+        """All rows, with zeros for their vectors."""
+        return _without_vectors((yield from self._records.get_all(self._collection)))
+
     def candidates(
         self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
     ) -> Steps[Snapshot]:

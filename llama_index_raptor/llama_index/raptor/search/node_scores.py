@@ -9,7 +9,7 @@ is that of the cosines, as in the paper.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +20,11 @@ from llama_index.ragkit.vectors.question_scores import question_cosines, squashe
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.state import RaptorState, ScoredNode
 
-__all__ = ["NodeScores", "as_results"]
+__all__ = ["SPEAKERS", "NodeScores", "as_results"]
 
 Doubles = NDArray[np.float64]
 _DECIMALS = 9
-_SPEAKERS = 2  # chunks whose scores count for the summary above them
+SPEAKERS = 2  # chunks whose scores count for the summary above them
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class NodeScores:
     Attributes
     ----------
     state : the tree
+    vector : of the question, shape (d,)
     nearness : of the chunks, with scores of -inf for those that do not pass
     summary_cosines : shape (number of summaries,), of the question and each written summary
     lexical_weight : w, in [0, 1]
@@ -41,6 +42,7 @@ class NodeScores:
     """
 
     state: RaptorState
+    vector: NDArray[np.float32]
     nearness: Nearness
     summary_cosines: Doubles
     lexical_weight: float
@@ -56,7 +58,8 @@ class NodeScores:
         allowed: Mask | None = None,
     ) -> "NodeScores":
         """The scores for a question with this vector, shape (d,)."""
-        return cls(state, nearness, question_cosines(state.summaries, vector), lexical_weight, allowed)
+        cosines = question_cosines(state.summaries, vector)
+        return cls(state, vector, nearness, cosines, lexical_weight, allowed)
 
     @cached_property
     def _chunk_cosines(self) -> Doubles:
@@ -73,6 +76,16 @@ class NodeScores:
     def nearest_chunk(self) -> float:
         """The greatest cosine of a chunk, standardised; -inf without chunks."""
         return float(standardised(self._chunk_cosines).max(initial=-np.inf))
+
+    @cached_property
+    def _least(self) -> float:
+        return float(self.nearness.scores.min(initial=np.inf))
+
+    def over(self, state: RaptorState) -> "NodeScores":
+        """The same for a state of the same chunks that has further summaries."""
+        if state is self.state:
+            return self
+        return replace(self, state=state, summary_cosines=question_cosines(state.summaries, self.vector))
 
     def cosine(self, node: str) -> float | None:
         """The cosine of question and node; None for a summary that is not written."""
@@ -102,8 +115,10 @@ class NodeScores:
         score = float(self.standard_cosines[state.summaries.row_of(node)]) if node in state.summaries else -np.inf
         if score == -np.inf or not self.lexical_weight:
             return score
-        below = np.sort(self.nearness.scores[state.leaf_rows[node]])[-_SPEAKERS:]
-        return (1 - self.lexical_weight) * score + self.lexical_weight * float(below.mean())
+        below = np.sort(self.nearness.scores[state.leaf_rows[node]])[-SPEAKERS:]
+        # Of a tree in stores, chunks that are not there are no nearer than those that are.
+        speaking = [*below.tolist(), *[self._least] * (SPEAKERS - len(below))]
+        return (1 - self.lexical_weight) * score + self.lexical_weight * float(np.mean(speaking))
 
 
 def as_results(ranking: list[ScoredNode]) -> list[ScoredNode]:

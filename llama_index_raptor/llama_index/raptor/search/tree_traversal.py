@@ -56,7 +56,7 @@ def traversal_steps(scores: NodeScores, descent: Descent) -> Iterator[list[Score
     """
     state, allowed = scores.state, scores.allowed
     kept: set[str] = set()
-    frontier = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
+    frontier = state.from_roots() if descent.start_layer is None else state.layer(descent.start_layer)
     summaries_allowed = state.summary_mask(allowed)
     for _ in count() if descent.num_layers is None else range(descent.num_layers):
         if not frontier:

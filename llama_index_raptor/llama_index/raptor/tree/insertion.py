@@ -1,7 +1,7 @@
 """Insertion of new chunks into an existing tree (not in the paper, which only builds complete trees)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.tree.tree import Tree
 
-__all__ = ["insert_chunks"]
+__all__ = ["NEIGHBOURS", "clusters_again", "insert_chunks", "nearest_parents"]
 
 NEIGHBOURS = 10
 REBUILD_SHARE = 0.25
@@ -29,16 +29,35 @@ def insert_chunks(tree: Tree, chunks: Snapshot, new: Sequence[str], vectors: NDA
     """
     if tree.summaries and not new:
         return tree
-    if not tree.summaries or len(new) > REBUILD_SHARE * (len(chunks) - len(new)):
+    if not tree.summaries or clusters_again(len(new), len(chunks)):
         return Tree()
-    rows = chunks.rows_of([child for child in tree.parents if child not in tree.summaries])
+    leaves = {child: parents for child, parents in tree.parents.items() if child not in tree.summaries}
+    return tree.replace({}, nearest_parents(leaves, chunks, new, vectors))
+
+
+def clusters_again(new: int, chunks: int) -> bool:
+    """Whether so many of the chunks are new that everything is to be clustered again."""
+    return new > REBUILD_SHARE * (chunks - new)
+
+
+def nearest_parents(
+    parents: Mapping[str, Sequence[str]], chunks: Snapshot, new: Sequence[str], vectors: NDArray[np.float32]
+) -> dict[str, list[str]]:
+    """The summary that each new chunk joins, as summary -> new chunks.
+
+    Parameters
+    ----------
+    parents : of the chunks that are in the tree; one of `chunks` at least must be among them
+    chunks, new, vectors : see :func:`insert_chunks`; `chunks` may be those near to the new ones
+    """
+    rows = chunks.rows_of(list(parents))
     settled = np.zeros(len(chunks), dtype=np.bool_)
     settled[rows[rows >= 0]] = True
     joining: dict[str, list[str]] = defaultdict(list)
     for node, hits in zip(new, chunks.search(vectors, NEIGHBOURS, settled), strict=True):
         votes: dict[str, float] = defaultdict(float)
         for neighbour, cosine in zip(hits.ids, hits.scores, strict=True):
-            for parent in tree.parents[neighbour]:
+            for parent in parents[neighbour]:
                 votes[parent] += max(cosine, 1e-9)  # neighbours with a negative cosine still count
         joining[max(votes, key=lambda parent: (votes[parent], parent))].append(node)
-    return tree.replace({}, joining)
+    return joining

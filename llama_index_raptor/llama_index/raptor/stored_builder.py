@@ -1,0 +1,200 @@
+"""`StoredTreeBuilder`: keeps the tree of an index that is served from stores, and reads of it what a question needs."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    Failure,
+    IndexStorage,
+    Resources,
+    Selection,
+    Steps,
+    StoredBuilder,
+    SummaryBuilder,
+    run_steps,
+)
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.sql.stores import Stores
+from llama_index.raptor.clustering.base import Clustering
+from llama_index.raptor.config import TreeConfig
+from llama_index.raptor.state import RaptorState
+from llama_index.raptor.stored_search import StoredTreeSearch
+from llama_index.raptor.stored_tree import CHUNKS, StoredTree
+from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, nearest_parents
+from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree_records import SUMMARIES
+from llama_index.raptor.tree_rows import TreeRows
+from llama_index.raptor.tree_tools import TreeTools
+from llama_index.raptor.tree_writer import TreeWriter
+
+__all__ = ["StoredTreeBuilder"]
+
+
+class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, RaptorState]):
+    """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
+
+    Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
+    :meth:`~llama_index.ragkit.SummaryMethods.rebuild`) all chunks and summaries are in memory, as in an index that is
+    served from memory.
+
+    Parameters
+    ----------
+    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`
+    """
+
+    spaces: ClassVar[tuple[str, ...]] = (CHUNKS, SUMMARIES)
+    writes_all_at_once: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        config: TreeConfig,
+        stores: Stores,
+        clustering: Clustering | None = None,
+    ) -> None:
+        super().__init__(storage, resources, config, stores)
+        self._tools = TreeTools(storage, resources, config, clustering)
+        self._rows = TreeRows(storage.records)
+
+    @property
+    def fingerprints(self) -> Mapping[str, dict[str, str]]:
+        """The fingerprint of the clustering."""
+        return self._tools.fingerprints
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def load(self) -> Steps[RaptorState]:
+        """Nothing: the tree stays in its stores."""
+        return RaptorState()
+        yield
+
+    def apply(self, state: RaptorState, change: Change) -> Steps[RaptorState]:
+        """Bring the tree up to date, as :class:`~llama_index.raptor.builder.TreeBuilder` does in memory."""
+        if change.removed:
+            yield from self._remove(change.removed)
+        if change.added:
+            yield from self._add(change)
+        elif self.config.summaries == "eager":
+            yield from self._write_around((yield from self._rows.unwritten()))
+        return state
+
+    def _remove(self, chunks: Sequence[str]) -> Steps[None]:
+        tree = StoredTree(self.storage, self._rows)
+        yield from tree.read_around(chunks)
+        changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in tree.tree.parents}
+        yield from self._writer(tree).save(tree.tree.replace(changes))
+        yield from self._rows.forget(chunks)
+
+    def _add(self, change: Change) -> Steps[None]:
+        known = yield from self._rows.of([node.node_id for node in change.added])
+        rows = [i for i, n in enumerate(change.added) if not known.get(n.node_id, {}).get("parents")]
+        new, vectors = [change.added[i].node_id for i in rows], change.vectors[rows]
+        yield from self._rows.put_alone(new)
+        if not self.config.max_layers:
+            return
+        has_tree = any((yield from self._rows.roots()).values())
+        if not has_tree or (new and clusters_again(len(new), (yield from self.terms.count()))):
+            yield from self._cluster(change)
+            return
+        joining = yield from self._joining(new, vectors)
+        if self.config.summaries == "on_request":
+            tree = StoredTree(self.storage, self._rows, change)
+            yield from tree.read_around(joining, new)
+            yield from self._writer(tree).save(tree.tree.replace({}, joining))
+        else:
+            touched = [*joining, *(yield from self._rows.unwritten())]
+            yield from self._write_around(touched, joining, new, change)
+
+    def _joining(self, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[Mapping[str, Sequence[str]]]:
+        """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`."""
+        joining: dict[str, list[str]] = {}
+        for chunk, vector in zip(new, vectors, strict=True):
+            for wanted in (NEIGHBOURS, NEIGHBOURS + len(new)):  # the nearest ones may all be new
+                near = yield from self.chunks.space.candidates(vector, wanted)
+                rows = yield from self._rows.of(near.ids)
+                parents = {i: row["parents"] for i, row in rows.items() if row["parents"]}
+                if len(parents) >= NEIGHBOURS:
+                    break
+            if parents:
+                for parent, joined in nearest_parents(parents, near, [chunk], vector[None]).items():
+                    joining.setdefault(parent, []).extend(joined)
+        return joining
+
+    def _write_around(
+        self,
+        touched: Sequence[str],
+        joining: Mapping[str, Sequence[str]] | None = None,
+        new: Sequence[str] = (),
+        change: Change | None = None,
+    ) -> Steps[None]:
+        """Write all missing summaries, after new chunks have joined."""
+        tree = StoredTree(self.storage, self._rows, change)
+        yield from tree.read_around(touched, new, self.config.max_layers)
+        yield from self._write(self._writer(tree), tree.tree.replace({}, joining))
+
+    def _cluster(self, change: Change | None = None) -> Steps[None]:
+        """Cluster all chunks; summaries of unchanged clusters are kept."""
+        tree = StoredTree(self.storage, self._rows, change)
+        yield from tree.read_all()
+        yield from self._write(self._writer(tree), Tree())
+
+    def _writer(self, tree: StoredTree) -> TreeWriter:
+        return self._tools.writer(tree, tree.tree, tree.written)
+
+    def _write(self, writer: TreeWriter, tree: Tree) -> Steps[None]:
+        tree = yield from self._tools.write(writer, tree)
+        self._tools.summaries.report(writer.failed, tree.summaries)
+
+    # -- summaries ----------------------------------------------------------------------------------
+
+    def write_missing(self, state: RaptorState) -> Steps[RaptorState]:
+        """Write the missing summaries, and rewrite those above them, which were written without them."""
+        unwritten = yield from self._rows.unwritten()
+        tree = StoredTree(self.storage, self._rows)
+        yield from tree.read_around(unwritten, max_layers=self.config.max_layers)
+        writer = self._writer(tree)
+        yield from writer.delete_texts(sorted(tree.tree.ancestors(unwritten)))
+        yield from self._write(writer, tree.tree)
+        return state
+
+    def rebuild(self, state: RaptorState) -> Steps[RaptorState]:
+        """Cluster all chunks again; summaries of unchanged clusters are kept."""
+        yield from self._cluster()
+        return state
+
+    def retry(self, state: RaptorState) -> Steps[RaptorState]:
+        """As :meth:`write_missing`."""
+        return (yield from self.write_missing(state))
+
+    def failures(self, state: RaptorState) -> list[Failure]:
+        """The summaries that are missing."""
+        return self._tools.summaries.failures(run_steps(self._rows.unwritten()))
+
+    def missing(self, state: RaptorState) -> int:
+        """How many summaries are missing."""
+        return len(run_steps(self._rows.unwritten()))
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def view(
+        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection
+    ) -> Steps[ViewContents[RaptorState]]:
+        """The chunks and the summaries near to a question, and the tree above these."""
+        near = yield from self.chunks.view(question, vector, wanted, selection)
+        search = self._search(selection)
+        state, near = yield from search.search(question, vector, wanted, near)
+        return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further)
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
+        """Some chunks, and the tree above them."""
+        return (yield from self._search(selection).above(near))
+
+    def _search(self, selection: Selection) -> StoredTreeSearch:
+        return StoredTreeSearch(self.storage, self._rows, self.chunks, selection)

@@ -1,0 +1,163 @@
+"""`TreeRows`: the tree of an index that is served from stores, a row a node, in its database."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from llama_index.ragkit import Record, Steps
+from llama_index.ragkit.storage.records import Records
+from llama_index.raptor.tree.tree import Summary, Tree
+from llama_index.raptor.tree_records import SUMMARIES, TREE
+
+__all__ = ["Rows", "TreeRows", "tree_of"]
+
+Rows = dict[str, Record]
+
+_ROOTS = "tree_roots"
+_UNWRITTEN = "tree_unwritten"
+
+
+class TreeRows:
+    """The nodes of the tree by id, chunks and summaries.
+
+    The row of a node holds its level, its children, its parents, and how many chunks are below it (a chunk below two
+    children counts twice). Two more collections have the nodes without a parent, and the summaries without a text.
+    A write reads and writes the rows of the summaries that it changes and of their children.
+
+    Parameters
+    ----------
+    records : of the index
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def of(self, nodes: Iterable[str]) -> Steps[Rows]:
+        """The rows of those nodes that have one."""
+        return (yield from self._records.get_many(TREE, nodes))
+
+    def all(self) -> Steps[Rows]:
+        """All rows."""
+        return (yield from self._records.get_all(TREE))
+
+    def above(self, nodes: Iterable[str]) -> Steps[Rows]:
+        """The rows of nodes and of all summaries above them: one read for each layer."""
+        rows: Rows = {}
+        frontier = list(nodes)
+        while frontier:
+            found = yield from self.of(frontier)
+            rows |= found
+            frontier = sorted({parent for row in found.values() for parent in row["parents"]} - rows.keys())
+        return rows
+
+    def below(self, nodes: Iterable[str]) -> Steps[Rows]:
+        """The rows of nodes and of everything below them: one read for each layer."""
+        rows: Rows = {}
+        frontier = list(nodes)
+        while frontier:
+            found = yield from self.of(frontier)
+            rows |= found
+            frontier = sorted({child for row in found.values() for child in row["children"]} - rows.keys())
+        return rows
+
+    def around(self, nodes: Iterable[str]) -> Steps[Rows]:
+        """The rows that a change of the children of nodes needs: of these, of all summaries above them, of the children
+        of all of these, and of the other parents of those children.
+        """
+        rows = yield from self.above(nodes)
+        children = yield from self.of(sorted({c for row in rows.values() for c in row["children"]} - rows.keys()))
+        rows |= children
+        others = {parent for row in children.values() for parent in row["parents"]}
+        return rows | (yield from self.of(sorted(others - rows.keys())))
+
+    def within(self, chunks: Iterable[str]) -> Steps[Rows]:
+        """The rows of chunks and of those summaries all of whose chunks are among them."""
+        known = yield from self.of(chunks)
+        passing = dict(known)
+        pending: set[str] = set()
+        new = set(passing)
+        while new:
+            pending |= {parent for node in new for parent in known[node]["parents"]} - passing.keys()
+            known |= yield from self.of(sorted(pending - known.keys()))
+            new = {node for node in pending if passing.keys() >= set(known[node]["children"])}
+            passing |= {node: known[node] for node in sorted(new)}
+            pending -= new
+        return passing
+
+    def roots(self) -> Steps[dict[str, int]]:
+        """The nodes without a parent, with their levels."""
+        return {node: row["level"] for node, row in (yield from self._records.get_all(_ROOTS)).items()}
+
+    def unwritten(self) -> Steps[list[str]]:
+        """The summaries that have no text yet, sorted."""
+        return sorted((yield from self._records.get_all(_UNWRITTEN)))
+
+    def texts(self, summaries: Iterable[str]) -> Steps[Rows]:
+        """The records of those summaries that have a text."""
+        return (yield from self._records.get_many(SUMMARIES, summaries))
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def put(self, summaries: Mapping[str, Summary]) -> Steps[None]:
+        """Store summaries, which have no text yet, and that their children are below them."""
+        children = sorted({child for summary in summaries.values() for child in summary.children})
+        rows = yield from self.of([*children, *summaries])
+        for name, summary in summaries.items():
+            parents = rows[name]["parents"] if name in rows else []
+            rows[name] = _row(summary.level, list(summary.children), parents)
+        for name, summary in sorted(summaries.items(), key=lambda item: item[1].level):
+            for child in summary.children:
+                row = rows.setdefault(child, _row(0, [], []))
+                row["parents"] = sorted({*row["parents"], name})
+            rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
+        yield from self._records.put(TREE, list(rows.items()))
+        yield from self._put_roots(rows)
+        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in summaries])
+
+    def put_alone(self, chunks: Iterable[str]) -> Steps[None]:
+        """Store chunks that are below no summary."""
+        rows = {chunk: _row(0, [], []) for chunk in chunks}
+        yield from self._records.put(TREE, list(rows.items()))
+        yield from self._put_roots(rows)
+
+    def delete(self, summaries: Mapping[str, Summary]) -> Steps[None]:
+        """Delete summaries, and that their children are below them."""
+        children = {child for summary in summaries.values() for child in summary.children} - summaries.keys()
+        rows = yield from self.of(sorted(children))
+        for row in rows.values():
+            row["parents"] = [parent for parent in row["parents"] if parent not in summaries]
+        yield from self._records.put(TREE, list(rows.items()))
+        yield from self._put_roots(rows)
+        yield from self.forget(summaries)
+        yield from self._records.delete(_UNWRITTEN, summaries)
+
+    def forget(self, nodes: Collection[str]) -> Steps[None]:
+        """Delete the rows of nodes that nothing is below or above of any more."""
+        yield from self._records.delete(TREE, nodes)
+        yield from self._records.delete(_ROOTS, nodes)
+
+    def put_texts(self, records: Mapping[str, Record]) -> Steps[None]:
+        """Store the texts of summaries."""
+        yield from self._records.put(SUMMARIES, list(records.items()))
+        yield from self._records.delete(_UNWRITTEN, records)
+
+    def delete_texts(self, names: Sequence[str]) -> Steps[None]:
+        """Delete the texts of summaries, which then have none."""
+        yield from self._records.delete(SUMMARIES, names)
+        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in names])
+
+    def _put_roots(self, rows: Mapping[str, Record]) -> Steps[None]:
+        roots = [(node, {"level": row["level"]}) for node, row in rows.items() if not row["parents"]]
+        yield from self._records.put(_ROOTS, roots)
+        yield from self._records.delete(_ROOTS, [node for node, row in rows.items() if row["parents"]])
+
+
+def tree_of(rows: Mapping[str, Record]) -> Tree:
+    """The tree of rows, in which a child or a parent may be missing."""
+    summaries = {node: Summary(row["level"], tuple(row["children"])) for node, row in rows.items() if row["level"]}
+    return Tree(summaries, {node: tuple(row["parents"]) for node, row in rows.items() if row["parents"]})
+
+
+def _row(level: int, children: list[str], parents: list[str]) -> dict[str, Any]:
+    return {"level": level, "children": children, "parents": parents, "chunks": int(not level)}

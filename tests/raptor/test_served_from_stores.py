@@ -1,0 +1,219 @@
+"""A tree that is served from stores: its rows are the tree of the index in memory, and a write reads a part of them."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import load_index_from_storage
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from tests.raptor.summarizers import FirstWords
+from tests.raptor.test_index import corpus
+
+from llama_index.ragkit import MatrixVectorStore
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql import SQLStorageContext, storage_context
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.testing import HashEmbedding
+from llama_index.raptor import GraphClustering, RaptorIndex, RaptorRetriever
+from llama_index.raptor.tree.tree import Summary
+from llama_index.raptor.tree_rows import TreeRows, tree_of
+
+SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
+
+
+class Twins:
+    """An index in stores beside the same index in memory."""
+
+    def __init__(self, folder: Path, nodes: list[TextNode], **options: Any) -> None:
+        self._url = f"sqlite:///{folder / 'index.db'}"
+        self.spaces: dict[str, BasePydanticVectorStore] = {}
+        self._options = options
+        self.stored = RaptorIndex(nodes, storage_context=self.context(), serve_from="stores", **self._components())
+        self.memory = RaptorIndex(nodes, **self._components())
+
+    def _components(self) -> dict[str, Any]:
+        return {"summarizer": FirstWords(), "embed_model": HashEmbedding(), **self._options}
+
+    def context(self) -> SQLStorageContext:
+        return storage_context(self._url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
+
+    def again(self) -> RaptorIndex:
+        index = load_index_from_storage(self.context(), **self._components())
+        assert isinstance(index, RaptorIndex)
+        return index
+
+    def __iter__(self) -> Iterator[RaptorIndex]:
+        return iter((self.stored, self.memory))
+
+    def check(self) -> None:
+        """The rows are the tree in memory, and so are roots, texts and vectors."""
+        rows, state = TreeRows(self.stored.storage.records), self.memory.state
+        stored = run_steps(rows.all())
+        assert tree_of(stored) == state.tree
+        assert sorted(run_steps(rows.roots())) == state.roots
+        assert run_steps(rows.unwritten()) == state.unwritten
+        texts = run_steps(rows.texts(state.tree.summaries))
+        assert {name: record["node"] for name, record in texts.items()} == {
+            name: record["node"] for name, record in state.written.items()
+        }
+        for name in (name for name in stored if not stored[name]["level"]):
+            assert stored[name]["chunks"] == 1
+        vectors = run_steps(self.stored.storage.stored["summaries"].fetch(state.tree.summaries))
+        names = sorted(vectors.ids)
+        assert names == sorted(state.summaries.ids)
+        if names:
+            np.testing.assert_allclose(vectors.vectors_of(names), state.summaries.vectors_of(names), atol=1e-6)
+        assert self.stored.storage.struct.counters["summaries"] == len(state.written)
+
+    def same(self, question: str, **options: Any) -> None:
+        ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
+        assert [each.node for each in ours] == [each.node for each in theirs]
+        assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-6)
+
+
+def many(count: int, seed: int = 0) -> list[TextNode]:
+    """Chunks of random words, with a few topics."""
+    random, made = np.random.default_rng(seed), []
+    for i in range(count):
+        topic = random.integers(12)
+        words = [f"word{topic}x{random.integers(9)}" for _ in range(8)]
+        made.append(TextNode(id_=f"s{seed}-{i:03d}", text=" ".join(words), metadata={"topic": int(topic)}))
+        made[-1].excluded_embed_metadata_keys = ["topic"]
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"summaries": "eager"}, {"summaries": "on_request"}, SOFT, {"max_layers": 1}])
+def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, options: dict[str, Any]):
+    random = np.random.default_rng(len(str(options)))
+    twins = Twins(tmp_path, corpus(), **options)
+    twins.check()
+    spare, held = many(60, seed=1), [node.node_id for node in corpus()]
+    for step in range(12):
+        kind = random.integers(4)
+        if kind < 2:
+            new, spare = spare[: int(random.integers(1, 5))], spare[5:]
+            for index in twins:
+                index.insert_nodes(new)
+            held += [node.node_id for node in new]
+        elif kind == 2:
+            gone = [str(i) for i in random.choice(held, size=int(random.integers(1, 6)), replace=False)]
+            for index in twins:
+                index.delete_nodes(gone)
+            held = [i for i in held if i not in gone]
+        else:
+            changed = corpus()[step].model_copy(update={"text": f"bread oven changed {step}"})
+            for index in twins:
+                index.insert_nodes([changed])
+            held = list(dict.fromkeys([*held, changed.node_id]))
+        twins.check()
+    for index in twins:
+        assert index.write_summaries() == 0
+    twins.check()
+    for index in twins:
+        index.rebuild()
+    twins.check()
+    for index in twins:
+        index.delete_nodes(held)
+    twins.check()
+    assert run_steps(TreeRows(twins.stored.storage.records).all()) == {}
+
+
+def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
+    twins = Twins(tmp_path, corpus())
+    for index in twins:
+        index.insert_nodes(many(40))
+    twins.check()
+
+
+def test_a_tree_of_more_chunks_than_a_question_reads_answers_as_in_memory(tmp_path: Path):
+    twins = Twins(tmp_path, many(900))
+    twins.check()
+    for question in ("word3x1 word3x2 word3x5", "word7x0", "word1x1 word9x2 word4x4"):
+        for options in (
+            {"similarity_top_k": 5},
+            {"summary_margin": 1.0},
+            {"summary_margin": None},
+            RaptorRetriever.paper(),
+            RaptorRetriever.paper("code"),
+            {"lexical_weight": 0.0, "summary_margin": None},
+            {"token_budget": 200},
+            {"node_ids": [f"s0-{i:03d}" for i in range(0, 900, 3)]},
+        ):
+            twins.same(question, **options)
+
+
+def test_of_a_filter_only_summaries_all_of_whose_chunks_pass_are_found(tmp_path: Path):
+    twins = Twins(tmp_path, many(400))
+    for topic in range(12):
+        only = MetadataFilters(filters=[MetadataFilter(key="topic", value=topic)])
+        # By cosines: with a filter, how rare a word is, is counted over all chunks.
+        options = {"filters": only, "summary_margin": None, "similarity_top_k": 100, "lexical_weight": 0.0}
+        twins.same(f"word{topic}x1 word{topic}x2", **options)
+        found = twins.stored.as_retriever(**options).retrieve(f"word{topic}x1")
+        for summary in (each.node for each in found if "raptor_level" in each.node.metadata):
+            leaves = twins.memory.leaves_of(summary.node_id)
+            assert {twins.memory.state.chunks.metadata_of(leaf)["topic"] for leaf in leaves} == {topic}
+
+
+def test_explanations_have_the_ways_from_the_roots_and_the_sources(tmp_path: Path):
+    twins = Twins(tmp_path, many(400))
+    for options in ({"summary_margin": None}, {"node_ids": [f"s0-{i:03d}" for i in range(200)]}):
+        ours, theirs = (each.as_retriever(**options).explain("word3x1 word5x2") for each in twins)
+        assert [each.sources for each in ours] == [each.sources for each in theirs]
+        for mine, its in zip(ours, theirs, strict=True):
+            assert [[node for node, _ in path] for path in mine.paths] == [[n for n, _ in path] for path in its.paths]
+            assert [c for path in mine.paths for _, c in path] == pytest.approx([c for p in its.paths for _, c in p])
+            assert (mine.level, mine.fallback) == (its.level, its.fallback)
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows of the tree each read returned."""
+    counts: list[int] = []
+    of = TreeRows.of
+
+    def counted(self: TreeRows, nodes: Any) -> Any:
+        rows = yield from of(self, nodes)
+        counts.append(len(rows))
+        return rows
+
+    def refused(self: TreeRows) -> Any:
+        raise AssertionError("all of the tree is read")
+        yield
+
+    monkeypatch.setattr(TreeRows, "of", counted)
+    monkeypatch.setattr(TreeRows, "all", refused)
+    return counts
+
+
+@pytest.mark.parametrize("count", [300, 1200])
+def test_a_write_reads_the_way_up_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int):
+    twins = Twins(tmp_path, many(count))
+    counts = reads(monkeypatch)
+    twins.stored.insert_nodes(many(1, seed=1))
+    twins.stored.delete_nodes(["s1-000"])
+    assert sum(counts) < 1000
+    assert run_steps(twins.stored.storage.stored["chunks"].described(["s1-000"])).ids == []
+
+
+def test_a_write_by_another_process_is_seen(tmp_path: Path):
+    twins = Twins(tmp_path, corpus())
+    other = twins.again()
+    for index in (other, twins.memory):
+        index.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
+    twins.same("bread crust", similarity_top_k=60, summary_margin=None)
+
+
+def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
+    index = Twins(tmp_path, corpus()).stored
+    for options in ({"mode": "tree_traversal"}, {"mode": "tree_traversal", "start_layer": 1}):
+        with pytest.raises(ConfigurationError, match="tree_traversal"):
+            index.as_retriever(**options).retrieve("silk")
+    with pytest.raises(ConfigurationError, match="tree_traversal"):
+        asyncio.run(index.as_retriever(mode="tree_traversal").aretrieve("silk"))
+    for use in (lambda: index.tree, lambda: index.leaves_of("n0-00")):
+        with pytest.raises(ConfigurationError, match="served from stores"):
+            use()
