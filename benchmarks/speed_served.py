@@ -2,7 +2,8 @@
 
 The passages, names and questions are those of `benchmarks.made_up_names`; vectors follow from the words of a text,
 with the places as topics, so that passages of one place are near to each other. The stores are an SQLite file with
-vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_PASSAGES` sets the size of the corpus in
+vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_METHOD` names the method, "hipporag" or
+"raptor", which has extractive summaries and is built in one write. `RAG_STORES_PASSAGES` sets the size of the corpus in
 stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same.
 """
 
@@ -28,10 +29,13 @@ from benchmarks.made_up_names import passages, questions
 from benchmarks.measuring import Times, peak_mb, resident_mb, timed
 from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
 from llama_index.hipporag.graph.passage import Passage
+from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context, writing
+from llama_index.raptor import RaptorIndex
 
 __all__ = ["measurements"]
 
+METHODS: dict[str, Any] = {"hipporag": HippoRAGIndex, "raptor": RaptorIndex}
 PASSAGES = 100_000
 AT_ONCE = 1_000  # passages of one write
 QUESTIONS = 100
@@ -118,20 +122,29 @@ def _context(kind: str, place: str) -> SQLStorageContext:
     return storage_context(url, _factory(kind, place))
 
 
-def build(kind: str, place: str, total: int) -> dict[str, Any]:
+def _components(method: str) -> dict[str, Any]:
+    if method == "raptor":
+        return {"embed_model": _model(), "summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
+    return {"embed_model": _model(), "extractor": RecordedExtractor()}
+
+
+def _insert(index: Any, total: int, first: int, last: int) -> None:
+    nodes, records = _nodes(total, first, last)
+    if index.resources.extractor is not None:
+        index.resources.extractor = RecordedExtractor(records)
+    index.insert_nodes(nodes)
+
+
+def build(method: str, kind: str, place: str, total: int) -> dict[str, Any]:
     """Build the index in stores."""
-    extractor = RecordedExtractor()
-    index = HippoRAGIndex(
-        [], storage_context=_context(kind, place), serve_from="stores", embed_model=_model(), extractor=extractor
-    )
+    index = METHODS[method]([], storage_context=_context(kind, place), serve_from="stores", **_components(method))
+    at_once = total if method == "raptor" else AT_ONCE
     times = Times()
-    for first in range(0, total, AT_ONCE):
-        nodes, records = _nodes(total, first, min(total, first + AT_ONCE))
-        part = RecordedExtractor(records)
-        index.resources.extractor = part
-        times.run(partial(index.insert_nodes, nodes))
+    for first in range(0, total, at_once):
+        times.run(partial(_insert, index, total, first, min(total, first + at_once)))
         if kind == "postgresql" and not first:  # the adapter finds rows by this column, and makes no index of it
-            _run(f"CREATE INDEX ON {place}.data_chunks (node_id)")
+            for space in index.storage.stored:
+                _run(f"CREATE INDEX ON {place}.data_{space} (node_id)")
     return {"build_s": round(sum(times.wall_s), 1), "build_ms_a_passage": round(sum(times.wall_s) / total * 1000, 2),
             "build_peak_mb": round(peak_mb())}  # fmt: skip
 
@@ -144,20 +157,18 @@ def _asked(total: int) -> list[str]:
     return [question.text for question in questions(total, QUESTIONS, 0)]
 
 
-def serve(kind: str, place: str, total: int, asked: Sequence[str]) -> dict[str, Any]:
+def serve(method: str, kind: str, place: str, asked: Sequence[str]) -> dict[str, Any]:
     """Open the index in stores, answer, insert and delete."""
     context, before = _context(kind, place), resident_mb()
-    extractor = RecordedExtractor({})
-    index, open_s, _ = timed(lambda: load_index_from_storage(context, embed_model=_model(), extractor=extractor))
+    index, open_s, _ = timed(lambda: load_index_from_storage(context, **_components(method)))
     return {"open_s": round(open_s, 2), "without_an_index_mb": round(before), **_used(index, asked)}
 
 
-def embedded(total: int, asked: Sequence[str]) -> dict[str, Any]:
+def embedded(method: str, total: int, asked: Sequence[str]) -> dict[str, Any]:
     """The same in memory, where opening is building."""
-    nodes, records = _nodes(total, 0, total)
-    index = HippoRAGIndex([], embed_model=_model(), extractor=RecordedExtractor(records))
-    index.insert_nodes(nodes)
-    return _used(index, asked)
+    index = METHODS[method]([], **_components(method))
+    _insert(index, total, 0, total)
+    return {**_used(index, asked), "peak_mb": round(peak_mb())}
 
 
 def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
@@ -167,9 +178,10 @@ def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
     resident = resident_mb()
     extra = passages(1_000, 7, 8)["p0000007"]
     words = node_of("one more", extra).get_content()
-    index.resources.extractor.add(
-        {words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}}
-    )
+    if index.resources.extractor is not None:
+        index.resources.extractor.add(
+            {words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}}
+        )
     inserts, deletes = Times(), Times()
     for number in range(5):
         inserts.run(partial(index.insert, Document(text=words, id_=f"one more {number}")))
@@ -187,13 +199,14 @@ def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """HippoRAG in the stores that are there, and in memory."""
+    """A method in the stores that are there, and in memory."""
+    method = os.environ.get("RAG_STORES_METHOD", "hipporag")
     total = int(os.environ.get("RAG_STORES_PASSAGES", PASSAGES))
     in_memory = min(total, int(os.environ.get("RAG_EMBEDDED_PASSAGES", PASSAGES)))
     asked = _asked(total)
-    twin = apart(embedded, in_memory, _asked(in_memory))
+    twin = apart(embedded, method, in_memory, _asked(in_memory))
     wanted = twin.pop("lists")
-    yield {"name": f"hipporag: {in_memory} passages in memory", **twin}
+    yield {"name": f"{method}: {in_memory} passages in memory", **twin}
     kinds = [*(["postgresql"] if os.environ.get("PG_DSN") else []), "sqlite"]
     for kind in kinds:
         place = f"bench_{uuid4().hex[:12]}"
@@ -202,12 +215,12 @@ def measurements() -> Iterator[dict[str, Any]]:
         else:
             _run(f"CREATE SCHEMA {place}")
         try:
-            built = apart(build, kind, place, total)
-            used = apart(serve, kind, place, total, asked)
+            built = apart(build, method, kind, place, total)
+            used = apart(serve, method, kind, place, asked)
             lists = used.pop("lists")
             same = [set(one) == set(other) for one, other in zip(lists, wanted, strict=True)]
             yield {
-                "name": f"hipporag: {total} passages served from {kind}",
+                "name": f"{method}: {total} passages served from {kind}",
                 **built,
                 **used,
                 "top_10_the_same_passages": round(statistics.mean(same), 3) if total == in_memory else None,

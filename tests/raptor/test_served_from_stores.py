@@ -1,7 +1,7 @@
 """A tree that is served from stores: its rows are the tree of the index in memory, and a write reads a part of them."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import SQLStorageContext, storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.raptor import GraphClustering, RaptorIndex, RaptorRetriever
-from llama_index.raptor.tree.tree import Summary
+from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
+from llama_index.raptor.stored_tree import StoredTree
 from llama_index.raptor.tree_rows import TreeRows, tree_of
 
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
@@ -51,7 +51,7 @@ class Twins:
 
     def check(self) -> None:
         """The rows are the tree in memory, and so are roots, texts and vectors."""
-        rows, state = TreeRows(self.stored.storage.records), self.memory.state
+        rows, state = TreeRows(self.stored.storage), self.memory.state
         stored = run_steps(rows.all())
         assert tree_of(stored) == state.tree
         assert sorted(run_steps(rows.roots())) == state.roots
@@ -67,7 +67,7 @@ class Twins:
         assert names == sorted(state.summaries.ids)
         if names:
             np.testing.assert_allclose(vectors.vectors_of(names), state.summaries.vectors_of(names), atol=1e-6)
-        assert self.stored.storage.struct.counters["summaries"] == len(state.written)
+        assert self.stored.storage.struct.counters.get("summaries", 0) == len(state.written)
 
     def same(self, question: str, **options: Any) -> None:
         ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
@@ -119,7 +119,7 @@ def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, option
     for index in twins:
         index.delete_nodes(held)
     twins.check()
-    assert run_steps(TreeRows(twins.stored.storage.records).all()) == {}
+    assert run_steps(TreeRows(twins.stored.storage).all()) == {}
 
 
 def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
@@ -207,6 +207,50 @@ def test_a_write_by_another_process_is_seen(tmp_path: Path):
     twins.same("bread crust", similarity_top_k=60, summary_margin=None)
 
 
+def test_the_page_has_the_answer_and_what_is_around_it(tmp_path: Path):
+    index = Twins(tmp_path, many(400)).stored
+    html = index.visualize(tmp_path / "page.html", query="word3x1 word5x2").read_text(encoding="utf-8")
+    answer = index.as_retriever().retrieve("word3x1 word5x2")
+    assert all(each.node.get_content() in html for each in answer)
+    assert "The page has the answer" in html
+    assert "chunks below" not in html
+
+
+def keep_parents(self: TreeRows, summaries: Any) -> Any:
+    yield from self.forget(summaries)
+
+
+def count_none(self: StoredTree, more: int) -> None:
+    """Forgets how many summaries there are."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "fault"), [(TreeRows, "delete", keep_parents), (StoredTree, "_count", count_none)]
+)
+def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
+    monkeypatch.setattr(owner, name, fault)
+    twins = Twins(tmp_path, corpus())
+    for index in twins:
+        index.insert_nodes(many(1))
+    with pytest.raises(AssertionError):
+        twins.check()
+
+
+def test_of_a_write_that_fails_nothing_is_torn(tmp_path: Path):
+    """The summaries of the way up fail; the next write makes up for them."""
+    twins = Twins(tmp_path, corpus())
+    for index in twins:
+        index.resources.summarizer.fail_on = "crust"
+        index.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
+    twins.check()
+    assert [each.node_id for each in twins.stored.failures()] == [each.node_id for each in twins.memory.failures()]
+    twins.same("bread crust", similarity_top_k=60, summary_margin=None)
+    for index in twins:
+        index.resources.summarizer.fail_on = "\0"
+        assert index.retry_failed() == 0
+    twins.check()
+
+
 def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
     index = Twins(tmp_path, corpus()).stored
     for options in ({"mode": "tree_traversal"}, {"mode": "tree_traversal", "start_layer": 1}):
@@ -214,6 +258,8 @@ def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
             index.as_retriever(**options).retrieve("silk")
     with pytest.raises(ConfigurationError, match="tree_traversal"):
         asyncio.run(index.as_retriever(mode="tree_traversal").aretrieve("silk"))
-    for use in (lambda: index.tree, lambda: index.leaves_of("n0-00")):
+    found = index.as_retriever().retrieve("silk")
+    shorten = RaptorPostprocessor(index=index)
+    for use in (lambda: index.tree, lambda: index.leaves_of("n0-00"), lambda: shorten.postprocess_nodes(found)):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()

@@ -204,12 +204,11 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
 
     def _page(self) -> Page:
         last = self.last_query
-        if last is not None and isinstance(last.found, StoredTreeState):
-            state = run_steps(last.found.drawn([node for node, _ in last.answer]))
-        else:
-            state = self.state
+        stored = last is not None and isinstance(last.found, StoredTreeState)
+        state = run_steps(last.found.drawn([node for node, _ in last.answer])) if last and stored else self.state
         fetch = fetch_derived(state.written, self.storage.get_node)
-        return page_of(state, run_steps(texts_of([*state.chunks.ids, *state.written], fetch)), last)
+        texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
+        return page_of(state, texts, last, partial=stored)
 
 
 register_index(RaptorIndex)

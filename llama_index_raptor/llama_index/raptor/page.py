@@ -11,13 +11,15 @@ from llama_index.raptor.state import RaptorState
 __all__ = ["page_of"]
 
 
-def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
+def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | None, partial: bool = False) -> Page:
     """The tree, with the nodes of the last query and their paths to the roots highlighted.
 
     Parameters
     ----------
     texts : the text of every node that has one
     query : the last question, if any
+    partial : whether the state has only a part of the tree: the nodes of the answer, the summaries above them, and the
+        children of all of these
     """
     found = [(node, score) for node, score in (query.answer if query else ()) if node in texts]
     scores = dict(found)
@@ -27,7 +29,8 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
     names = group_names({name: tree.leaves(name) for name in tree.summaries}, chunks)
 
     def details(name: str) -> dict[str, Any]:
-        return {"children": len(tree.children(name)), "chunks below": len(tree.leaves(name))}
+        below = {} if partial else {"chunks below": len(tree.leaves(name))}
+        return {"children": len(tree.children(name)), **below}
 
     def title(name: str) -> str:
         chunk = name in state.chunks
@@ -80,4 +83,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
         view=Graph(nodes=nodes, edges=edges, groups=[*groups, Group("chunk", "Chunk of a document")], layout="tree"),
         panels=panels,
         highlight_label="Way to the answer",
+        covers="The page has the answer, the summaries above it, and the nodes directly below these."
+        if partial
+        else "",
     )

@@ -18,7 +18,6 @@ from llama_index.ragkit import (
     SummaryBuilder,
     run_steps,
 )
-from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.sql.stores import Stores
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.config import TreeConfig
@@ -61,7 +60,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
     ) -> None:
         super().__init__(storage, resources, config, stores)
         self._tools = TreeTools(storage, resources, config, clustering)
-        self._rows = TreeRows(storage.records)
+        self._rows = TreeRows(storage)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
@@ -183,14 +182,11 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def view(
-        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection
-    ) -> Steps[ViewContents[RaptorState]]:
+    def state_for(
+        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
+    ) -> Steps[tuple[RaptorState, ChunkView]]:
         """The chunks and the summaries near to a question, and the tree above these."""
-        near = yield from self.chunks.view(question, vector, wanted, selection)
-        search = self._search(selection)
-        state, near = yield from search.search(question, vector, wanted, near)
-        return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further)
+        return (yield from self._search(selection).search(question, vector, wanted, near))
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
         """Some chunks, and the tree above them."""

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from llama_index.ragkit import Record, Steps
-from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit import IndexStorage, Record, Steps
 from llama_index.raptor.tree.tree import Summary, Tree
 from llama_index.raptor.tree_records import SUMMARIES, TREE
 
@@ -25,11 +24,11 @@ class TreeRows:
 
     Parameters
     ----------
-    records : of the index
+    storage : of the index
     """
 
-    def __init__(self, records: Records) -> None:
-        self._records = records
+    def __init__(self, storage: IndexStorage) -> None:
+        self._records = storage.records
 
     # -- reading ------------------------------------------------------------------------------------
 

@@ -71,8 +71,20 @@ class StoredBuilder(Builder[Config, State]):
         selection : which chunks count
         """
         near = yield from self.chunks.view(question, vector, wanted, selection)
-        state = yield from self.state_of(near, selection)
+        state, near = yield from self.state_for(question, vector, wanted, near, selection)
         return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further)
+
+    def state_for(
+        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
+    ) -> Steps[tuple[State, ChunkView]]:
+        """The state for a question, and its chunks: those near to it, and others that the method needs.
+
+        Parameters
+        ----------
+        vector, wanted, selection : see :meth:`view`
+        near : the chunks near to the question
+        """
+        return (yield from self.state_of(near, selection)), near
 
     @abstractmethod
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
