@@ -106,7 +106,13 @@ def answer_stored(
     """Answer a question from its state."""
     near = _Near(state, query.text, (yield from query.vector()), config.lexical_weight, state.near)
     result = yield from search_stored(
-        partial(_graph, state, config.subject_weight), query.text, near, config, normalizer, by_terms=state.has_terms
+        partial(_graph, state, config.subject_weight),
+        query.text,
+        near,
+        config,
+        normalizer,
+        by_terms=state.has_terms,
+        wanted=query.wanted,
     )
     return StoredAnswer(state, result, near.view.rows, near.nearness)
 
@@ -145,6 +151,7 @@ class _Near:
         """The nearness of passages; those that are not in the view are read."""
         state = self._state
         self._take((yield from state.stored.including(self.view, self._question, passages, state.selection)))
-        rows = self.view.rows
-        known = sorted((rows.record_of(i).key, i) for i in passages if i in rows)
-        return {i: float(self.nearness.scores[rows.row_of(i)]) for _, i in known}
+        found = self.view.rows.rows_of(passages)
+        records, scores = self.view.rows.records, self.nearness.scores.tolist()
+        known = sorted((records[row].key, records[row].id, scores[row]) for row in found[found >= 0].tolist())
+        return {node_id: score for _, node_id, score in known}
