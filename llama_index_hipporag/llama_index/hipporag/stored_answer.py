@@ -1,7 +1,6 @@
 """The search of a retriever in an index that is served from stores, and what its explanations and page need."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +11,6 @@ from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.hipporag.text.normalization import Normalizer
@@ -106,7 +104,7 @@ def answer_stored(
     """Answer a question from its state."""
     near = _Near(state, query.text, (yield from query.vector()), config.lexical_weight, state.near)
     result = yield from search_stored(
-        partial(_graph, state, config.subject_weight),
+        partial(state.question_graph, config.subject_weight),
         query.text,
         near,
         config,
@@ -115,12 +113,6 @@ def answer_stored(
         wanted=query.wanted,
     )
     return StoredAnswer(state, result, near.view.rows, near.nearness)
-
-
-@contextmanager
-def _graph(state: StoredGraphState, subject_weight: float) -> Iterator[QuestionGraph]:
-    with state.passage_graph.reader() as reader:
-        yield QuestionGraph(reader, None if state.selection.is_whole else state.allowed, subject_weight)
 
 
 class _Near:

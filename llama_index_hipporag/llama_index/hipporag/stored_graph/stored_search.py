@@ -25,7 +25,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.question_scores import squashed
 
-__all__ = ["NearPassages", "StoredResult", "search_stored"]
+__all__ = ["NearPassages", "StoredResult", "scores_of", "search_stored"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -162,10 +162,10 @@ def _result(found: _Walked, nearness: Mapping[str, float], config: SearchConfig)
     estimate = found.estimate
     if estimate is None:
         return StoredResult(_ranked(ids, near), found.links, calls=found.calls)
-    walked = share_of_best(_scores_of(estimate, np.array([passage_number(node_id) for node_id in ids], np.int64)))
+    walked = share_of_best(scores_of(estimate, np.array([passage_number(node_id) for node_id in ids], np.int64)))
     trusted = trust(near, walked)
     read = np.array(list(found.labels), np.int64)
-    active = zip(found.labels.values(), is_passage(read).tolist(), _scores_of(estimate, read).tolist(), strict=True)
+    active = zip(found.labels.values(), is_passage(read).tolist(), scores_of(estimate, read).tolist(), strict=True)
     return StoredResult(
         _ranked(ids, combine(near, walked, WALK_WEIGHT * config.walk_share * trusted)),
         found.links,
@@ -179,7 +179,7 @@ def _result(found: _Walked, nearness: Mapping[str, float], config: SearchConfig)
     )
 
 
-def _scores_of(estimate: FrontierEstimate, nodes: Ints) -> Floats:
+def scores_of(estimate: FrontierEstimate, nodes: Ints) -> Floats:
     """The scores of nodes, 0 for those that the walk has not reached."""
     order = np.argsort(estimate.nodes)
     places = np.searchsorted(estimate.nodes, nodes, sorter=order)
