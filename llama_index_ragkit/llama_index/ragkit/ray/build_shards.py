@@ -1,4 +1,4 @@
-"""Building an index that is served from stores by many workers: shards of documents, on Ray or one after another.
+"""Shards of documents are inserted into an index, on Ray or one after another.
 
 A worker opens the index, reads a shard, splits, extracts and embeds it, and writes it into the stores; nothing passes
 through the process that calls :func:`build`. Workers extract and embed at the same time, which is where the time goes
