@@ -124,8 +124,9 @@ def rescored(
 
 def rank_shares(places: Sequence[int]) -> Floats:
     """Weights in proportion to 1 / rank, sum 1, of the passages at some places from 0."""
-    shares: Floats = 1.0 / (np.array(places) + 1)
-    return shares / shares.sum()
+    weights: Floats = 1.0 / (np.array(places) + 1)
+    shares: Floats = weights / weights.sum()
+    return shares
 
 
 def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[int, float]]:
