@@ -194,6 +194,25 @@ def test_records_are_found_by_id_and_by_text() -> None:
         RecordedExtractor({"n": {"entities": []}})
 
 
+def test_a_fallback_reads_what_has_no_record_with_its_own_model_and_prompts() -> None:
+    record = {"entities": [["Ada"]], "relations": []}
+    llm, other = ScriptedLLM(answer), ScriptedLLM(answer)
+    extractor = RecordedExtractor({"n": record}, fallback=EntityExtractor(llm=llm))
+    given = [TextNode(id_="new", text=TEXT), TextNode(id_="n", text="x"), TextNode(text="")]
+    found = run_steps(extractor.extract(given, llm=other))
+    assert found[1].record == {"entities": [["Ada", "", ""]], "relations": []}
+    assert {name for name, *_ in found[0].record["entities"]} >= {"Ada Byron", "Charles Babbage"}
+    assert (len(llm.prompts), len(other.prompts)) == (1, 0)
+    assert extractor.needs_llm
+    assert not RecordedExtractor().needs_llm
+    assert extractor.estimate(given).calls == 1
+    assert RecordedExtractor({"n": record}).estimate(given).calls == 0
+    assert extractor.fingerprint == RecordedExtractor().fingerprint
+    assert "fallback:extract" in extractor.get_prompts()
+    with pytest.raises(ConfigurationError, match="fallback"):
+        RecordedExtractor(fallback=EntityExtractor)
+
+
 def test_scripted_answers_pass_their_own_check() -> None:
     record = extract(answer).record
     assert record["dropped"] == {"entities": 0, "relations": 0}
