@@ -22,7 +22,6 @@ import numpy as np
 from benchmarks.apart import ONE_THREAD, apart
 from benchmarks.graph_data import planted, read, write
 from benchmarks.measuring import Times, allocated_mb, peak_mb, repeated, timed
-from benchmarks.quality_graphrag import extractor_of, published_tables
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
 from llama_index.graphrag.clustering.modularity import modularity
 from llama_index.graphrag.config import GraphRAGConfig
@@ -123,6 +122,8 @@ def _reports_after(corpus: str) -> dict[str, Any]:
             rows.append(whole.differing(_Reports(graph_of(places != i)), new))
         change = "1 % of the edges"
     elif corpus.endswith("graph"):
+        from benchmarks.quality_graphrag import published_tables
+
         run = read_published(published_tables(Path(os.environ["RAG_DATA"]) / "graphrag_christmas_carol"))
         whole = _Reports(_published_graph(run))
         rows = []
@@ -199,6 +200,7 @@ class _Reports:
 def _chunks(corpus: str) -> list[Any]:
     """What the chunks of a recorded corpus state."""
     from benchmarks.data import load
+    from benchmarks.quality_graphrag import extractor_of, published_tables
     from llama_index.graphrag.graph.statement import ChunkStatements
     from llama_index.ragkit.steps import run_steps
 
