@@ -8,6 +8,7 @@ from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from benchmarks import quality_hipporag
 from benchmarks.data import Corpus
 from benchmarks.systems import Dense, Ranking, System, node_depth
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, RecordedExtractor
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--rules", action="store_true", help="read passages by rules, whatever the corpus carries")
     parser.add_argument("--weights", type=float, nargs="*", default=(), help="rows with these structure weights too")
+    parser.add_argument("--hipporag", action="store_true", help="rows of HippoRAG too, on the same triples or rules")
     parser.add_argument("--spreads", type=float, nargs="*", default=(), help="rows with these spreads too")
 
 
@@ -44,7 +46,10 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
 
 
 def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
-    """`graphrag` is the local mode with its defaults; `graphrag-off` the same without the structure."""
+    """`graphrag` is the local mode with its defaults; `graphrag-off` the same without the structure.
+
+    With `--hipporag` the rows of :mod:`benchmarks.quality_hipporag` stand beside them, from the same run.
+    """
 
     def system(retriever: Any) -> System:
         def rank(question: str) -> Ranking:
@@ -62,6 +67,9 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         systems[f"weight {weight:g}"] = system(index.as_retriever(similarity_top_k=depth, structure_weight=weight))
     for spread in options.spreads:
         systems[f"spread {spread:g}"] = system(index.as_retriever(similarity_top_k=depth, spread=spread))
+    if options.hipporag:
+        given = argparse.Namespace(rules=options.rules, terms=False, conjunction=0.0, paper=False)
+        systems.update(quality_hipporag.build(corpus, dense, embed_model, given))
     return systems
 
 

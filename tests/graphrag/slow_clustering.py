@@ -33,7 +33,8 @@ def slow_levels(names: list[str], weights: Weights) -> list[Partition]:
             for b in units
             if a != b
         }
-        labels = _moves(sorted(units), {pair: w for pair, w in between.items() if w}, _sums(units, strength))
+        edges = {pair: w for pair, w in between.items() if w}
+        labels = _moves(sorted(units), edges, _sums(units, strength), not levels)
         groups: dict[str, set[str]] = {}
         for unit, label in labels.items():
             groups.setdefault(label, set()).add(unit)
@@ -50,7 +51,9 @@ def _sums(units: dict[str, frozenset[str]], strength: dict[str, int]) -> dict[st
     return {unit: sum(strength[name] for name in members) for unit, members in units.items()}
 
 
-def _moves(units: list[str], between: dict[tuple[str, str], int], strength: dict[str, int]) -> dict[str, str]:
+def _moves(
+    units: list[str], between: dict[tuple[str, str], int], strength: dict[str, int], are_entities: bool
+) -> dict[str, str]:
     total = sum(strength.values())
     total -= total % 2 ** max(0, len(f"{total:b}") - 3)
     near: dict[str, list[str]] = {unit: [] for unit in units}
@@ -63,7 +66,7 @@ def _moves(units: list[str], between: dict[tuple[str, str], int], strength: dict
         moved = 0
         for block in range(16 if number <= 3 else 1):
             turn = [unit for unit in units if unit in due and (number > 3 or crc32(unit.encode()) >> 28 == block)]
-            wanted = {unit: _target(unit, near, labels, between, strength, total) for unit in turn}
+            wanted = {unit: _target(unit, near, labels, between, strength, total, are_entities) for unit in turn}
             movers = [unit for unit in turn if wanted[unit] != labels[unit]]
             if number > 3:
                 movers = [unit for unit in movers if not any(n in movers and n < unit for n in near[unit])]
@@ -86,6 +89,7 @@ def _target(
     between: dict[tuple[str, str], int],
     strength: dict[str, int],
     total: int,
+    are_entities: bool,
 ) -> str:
     own = labels[unit]
 
@@ -94,7 +98,10 @@ def _target(
 
     def gain(label: str) -> int:
         weight = sum(between[unit, other] for other in near[unit] if labels[other] == label)
-        return total * weight - strength[unit] * sum(strength[other] for other in members(label))
+        worth = total * weight
+        if label != own and not (are_entities and not members(own)):
+            worth -= worth // (16 if are_entities else 8)
+        return worth - strength[unit] * sum(strength[other] for other in members(label))
 
     best = min({labels[other] for other in near[unit]}, key=lambda label: (-gain(label), label))
     if gain(best) <= gain(own):

@@ -13,8 +13,6 @@ from llama_index.graphrag.extraction.cooccurrence import cooccurrences
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
-from llama_index.graphrag.published.run import citations
-from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
@@ -194,6 +192,25 @@ def test_records_are_found_by_id_and_by_text() -> None:
         RecordedExtractor({"n": {"entities": []}})
 
 
+def test_a_fallback_reads_what_has_no_record_with_its_own_model_and_prompts() -> None:
+    record = {"entities": [["Ada"]], "relations": []}
+    llm, other = ScriptedLLM(answer), ScriptedLLM(answer)
+    extractor = RecordedExtractor({"n": record}, fallback=EntityExtractor(llm=llm))
+    given = [TextNode(id_="new", text=TEXT), TextNode(id_="n", text="x"), TextNode(text="")]
+    found = run_steps(extractor.extract(given, llm=other))
+    assert found[1].record == {"entities": [["Ada", "", ""]], "relations": []}
+    assert {name for name, *_ in found[0].record["entities"]} >= {"Ada Byron", "Charles Babbage"}
+    assert (len(llm.prompts), len(other.prompts)) == (1, 0)
+    assert extractor.needs_llm
+    assert not RecordedExtractor().needs_llm
+    assert extractor.estimate(given).calls == 1
+    assert RecordedExtractor({"n": record}).estimate(given).calls == 0
+    assert extractor.fingerprint == RecordedExtractor().fingerprint
+    assert "fallback:extract" in extractor.get_prompts()
+    with pytest.raises(ConfigurationError, match="fallback"):
+        RecordedExtractor(fallback=EntityExtractor)
+
+
 def test_scripted_answers_pass_their_own_check() -> None:
     record = extract(answer).record
     assert record["dropped"] == {"entities": 0, "relations": 0}
@@ -211,18 +228,3 @@ def test_the_recorded_run_is_read_as_it_was_written() -> None:
     extractor = RecordedExtractor.from_published(run())
     found = run_steps(extractor.extract(published_nodes(run())))
     assert all(each.error is None for each in found)
-
-
-@needs_recording
-def test_citations_of_the_recorded_reports_are_held_against_their_communities() -> None:
-    known = outside = 0
-    for number, report in run().reports.items():
-        members = run().communities[number].entities
-        for _, explanation in report.findings:
-            for kind, cited in citations(explanation):
-                if kind == "entities":
-                    known += cited in members
-                    outside += cited not in members
-    assert (known + outside, outside) == (1803, 29)
-    (dropped,) = (check_findings([("A finding.", [999])], {1: ["n"]}) for _ in range(1))
-    assert dropped.dropped_findings == 1

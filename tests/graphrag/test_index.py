@@ -1,7 +1,11 @@
 """The index: batch equals incremental, deletes are complete and need no LLM, tenants share nothing."""
 
 import json
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from llama_index.core import Document, Settings, StorageContext, load_index_from_storage
@@ -124,6 +128,50 @@ def test_reports_are_written_once_for_each_content() -> None:
     index.delete_ref_doc("new", delete_from_docstore=True)
     index.write_reports()
     assert written() == kept
+
+
+def test_reports_that_were_paid_before_a_kill_are_not_paid_again(tmp_path) -> None:
+    class Killed(BaseException):
+        """Ends the process, as far as the index can tell."""
+
+    asked: list[str] = []
+
+    def killed_at_the_second(prompt: str) -> str:
+        if "Write a report" in prompt:
+            if asked:
+                raise Killed
+            asked.append(prompt)
+        return answer(prompt)
+
+    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(), "embed_model": HashEmbedding(), **SMALL}
+    options |= {"reports": "deferred", "cache": tmp_path / "cache.db", "num_workers": 1}
+    index = GraphRAGIndex(nodes=corpus(), llm=ScriptedLLM(killed_at_the_second), **options)
+    with pytest.raises(Killed):
+        index.write_reports()
+    index.storage_context.persist(str(tmp_path / "index"))
+    storage = StorageContext.from_defaults(persist_dir=str(tmp_path / "index"))
+    llm = ScriptedLLM(answer)
+    loaded = load_index_from_storage(storage, llm=llm, **options)
+    assert loaded.write_reports() == 0
+    again = [prompt for prompt in llm.prompts if "Write a report" in prompt]
+    assert len(asked) == 1
+    assert len(again) == len(loaded.state.reports) - 1 > 0
+    assert not set(asked) & set(again)
+
+
+def test_no_hash_seed_has_an_influence() -> None:
+    script = "from tests.graphrag.test_index import corpus, derived, offline; print(derived(offline(corpus())))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert found == {f"{derived(offline(corpus()))}\n".encode()}
 
 
 def test_a_lazy_build_pays_for_no_report_and_a_question_for_those_it_reads() -> None:

@@ -2,17 +2,21 @@
 them.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from llama_index.core import load_index_from_storage
 from llama_index.core.schema import TextNode
 from tests.graphrag.carol import TABLES, needs_recording, run, table
-from tests.graphrag.scripted import answer
+from tests.graphrag.scripted import LIGHTS, LOOMS, answer, nodes
 from tests.pages import ROOT, blocks
 
 from llama_index.graphrag import (
     AgglomerativeClustering,
+    CooccurrenceExtractor,
+    EntityExtractor,
     GraphRAGIndex,
     ImportedReports,
     RecordedClustering,
@@ -23,6 +27,7 @@ from llama_index.graphrag import (
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.published.run import PublishedRun, read_published
 from llama_index.ragkit import ExtractiveSummarizer
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
 NAMES = {"a": ["ADA", "BEDE", "CARL"], "b": ["DORA", "EGON"], "c": ["FARA"]}
@@ -83,10 +88,10 @@ def small_run(**changes: Any) -> PublishedRun:
     return read_published({**tables, **changes})
 
 
-def index_of(given: PublishedRun, nodes: list[TextNode] | None = None, **options: Any) -> GraphRAGIndex:
+def index_of(given: PublishedRun, units: list[TextNode] | None = None, **options: Any) -> GraphRAGIndex:
     return GraphRAGIndex(
-        nodes or published_nodes(given),
-        extractor=RecordedExtractor.from_published(given),
+        units or published_nodes(given),
+        extractor=options.pop("extractor", None) or RecordedExtractor.from_published(given),
         summarizer=options.pop("summarizer", ExtractiveSummarizer()),
         embed_model=HashEmbedding(),
         clustering=options.pop("clustering", RecordedClustering.from_published(given)),
@@ -125,6 +130,100 @@ def test_a_report_rests_on_all_that_it_was_written_from() -> None:
     index.delete_ref_doc("a", delete_from_docstore=True)
     assert {tuple(written.nodes) for written in index.state.reports.values()} == {("b", "c")}
     assert index.report(community_of(index, "DORA", "EGON", "NOBODY")).form == "written"
+
+
+def claim(number: int, subject: str, unit: str, said: str, other: str = "NONE") -> dict[str, Any]:
+    return {
+        "id": f"claim {number}",
+        "human_readable_id": number,
+        "covariate_type": "claim",
+        "type": "TRAVEL",
+        "description": said,
+        "subject_id": subject,
+        "object_id": other,
+        "status": "SUSPECTED",
+        "start_date": "1843-12-24T00:00:00",
+        "end_date": "NONE",
+        "source_text": "He left.",
+        "text_unit_id": unit,
+    }
+
+
+CLAIMS = [
+    claim(0, "ADA", "a", "ADA left by night."),
+    claim(1, "EGON", "b", "EGON met a STRANGER.", other="STRANGER"),
+    claim(2, "ADA", "elsewhere", "This text unit is unknown."),
+    claim(3, "NONE", "c", "It has no subject."),
+]
+
+
+def test_claims_of_a_run_are_statements_that_its_reports_can_cite() -> None:
+    findings = [{"summary": "Night", "explanation": "She left [Data: Claims (0, 1, 2)]."}]
+    given = small_run(covariates=CLAIMS)
+    given = replace(
+        given,
+        reports={
+            n: replace(r, findings=((f["summary"], f["explanation"]),))
+            for n, r in given.reports.items()
+            for f in findings
+        },
+    )
+    assert given.claims.keys() == {0, 1}
+    index = index_of(given)
+    lines = {
+        statement.text for chunk in "abc" for statement in index.state.graph.statements(chunk) if statement.is_claim
+    }
+    about = 'Claim (TRAVEL, suspected, from 1843-12-24T00:00:00): {} "He left."'
+    assert lines == {about.format("ADA left by night."), about.format("EGON met a STRANGER.")}
+    # Community 1 has ADA, 2 has EGON, 0 both; nothing has claim 2, and STRANGER is in no community of the run.
+    assert index.import_reports(given) == ImportedReports(3, 0, 0, 1 + 2 + 2, 0)
+    own = index.report(community_of(index, "ADA", "BEDE", "CARL"))
+    assert [(finding.text, finding.nodes) for finding in own.findings] == [("Night: She left.", ("a",))]
+    other = index.report(community_of(index, "DORA", "EGON", "NOBODY", "STRANGER"))
+    assert [finding.nodes for finding in other.findings] == [("b",)]
+    index.delete_ref_doc("b", delete_from_docstore=True)
+    assert "stranger" not in index.state.graph.entities
+
+
+def test_a_run_without_claims_is_read_as_before() -> None:
+    assert not small_run().claims
+    with pytest.raises(ConfigurationError, match="subject_id"):
+        small_run(covariates=[{"human_readable_id": 0, "text_unit_id": "a"}])
+
+
+def test_documents_that_come_after_a_migration_are_read_by_the_fallback() -> None:
+    given = small_run()
+    llm = ScriptedLLM(answer)
+    extractor = RecordedExtractor.from_published(given, fallback=EntityExtractor())
+    index = index_of(given, extractor=extractor, llm=llm)
+    assert not llm.prompts
+    index.insert_nodes(nodes(LIGHTS, "lights"))
+    assert len(llm.prompts) == len(LIGHTS)
+    assert not index.failures()
+    assert {"ada byron", "tern rock", "ada"} <= index.state.graph.entities.keys()
+    batch = index_of(given, [*published_nodes(given), *nodes(LIGHTS, "lights")], extractor=extractor, llm=llm)
+    assert batch.state.graph.entities == index.state.graph.entities
+    index.delete_ref_doc("lights", delete_from_docstore=True)
+    assert index.state.graph.entities == index_of(given).state.graph.entities
+
+
+def test_without_a_fallback_they_are_failures_that_say_what_to_do_and_one_can_be_given_later() -> None:
+    given = small_run()
+    index = index_of(given)
+    index.insert_nodes(nodes(LOOMS, "looms"))
+    failures = index.failures()
+    assert len(failures) == len(LOOMS)
+    assert all("fallback=" in failure.reason for failure in failures)
+    loaded = load_index_from_storage(
+        index.storage_context,
+        extractor=RecordedExtractor.from_published(given, fallback=CooccurrenceExtractor()),
+        summarizer=ExtractiveSummarizer(),
+        embed_model=HashEmbedding(),
+        clustering=RecordedClustering.from_published(given),
+    )
+    assert isinstance(loaded, GraphRAGIndex)
+    assert loaded.retry_failed() == 0
+    assert "velsin guild" in loaded.state.graph.entities
 
 
 def test_a_report_of_something_else_is_not_taken() -> None:

@@ -1,10 +1,12 @@
 """The recorded run on A Christmas Carol, as this package reads it: counts, communities, and tokens of reports."""
 
+import gzip
 import json
 import os
 import subprocess
 from collections import Counter
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,16 @@ import llama_index.core
 import numpy as np
 import pytest
 import tiktoken
-from tests.graphrag.carol import needs_recording, run, table
+from llama_index.core.schema import TextNode
+from tests.graphrag.carol import RAG_DATA, needs_recording, run, table
 
+from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.graphrag.clustering.hierarchy import hierarchy
 from llama_index.graphrag.graph.changes import statement_graph
+from llama_index.graphrag.published.run import citations
+from llama_index.graphrag.reports.report import check_findings
+from llama_index.ragkit import ExtractiveSummarizer
+from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.text.mentions import normalise
 
 pytestmark = needs_recording
@@ -125,3 +133,35 @@ def test_recorded_communities_are_a_hierarchy() -> None:
     found = hierarchy(len(names), levels)
     sizes = Counter(len(community.names) for community in run().communities.values())
     assert Counter(found.sizes.tolist()) == sizes
+
+
+def test_recorded_reports_as_replies_lose_what_they_cite_of_other_communities() -> None:
+    cited = dropped = 0
+    for number, report in run().reports.items():
+        sources = {entity: run().entities[entity].units for entity in run().communities[number].entities}
+        for summary, explanation in report.findings:
+            for kind, record in citations(explanation):
+                if kind == "entities":
+                    cited += 1
+                    dropped += check_findings([(summary, [record])], sources).dropped_citations
+    assert (cited, dropped) == (1803, 29)
+
+
+def test_chinese_news_have_communities() -> None:
+    """Names without capitals and spaces: the entities of a community are stated together, in Chinese."""
+    path = Path(RAG_DATA or "") / "zh_news" / "corpus.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        given = [TextNode(id_=row["doc_id"], text=row["text"]) for row in map(json.loads, islice(lines, 20))]
+    index = GraphRAGIndex(
+        given,
+        extractor=CooccurrenceExtractor(),
+        summarizer=ExtractiveSummarizer(),
+        embed_model=HashEmbedding(),
+    )
+    found = index.communities
+    joined = [community for community in range(len(found)) if found.sizes[community] > 2]
+    assert len(joined) > 10
+    for community in joined:
+        assert all(any("\u4e00" <= letter <= "\u9fff" for letter in f.text) for f in index.report(community).findings)
+    names = [name for community in joined for name in index.community_names(community)]
+    assert sum(any("\u4e00" <= letter <= "\u9fff" for letter in name) for name in names) > 0.8 * len(names)

@@ -41,7 +41,7 @@ def rule_extractor(case: Case) -> NodeExtractor | None:
 def with_llm(case: Case) -> dict[str, Any]:
     """The components of the index's package that ask an LLM, each once; empty for a method that has none."""
     accepted = inspect.signature(case.cls).parameters
-    asking = [kind for kind in _public(case, NodeExtractor) if kind.needs_llm]
+    asking = [kind for kind in _public(case, NodeExtractor) if kind.needs_llm is True]
     components: dict[str, Any] = {"extractor": asking[0](retry=ONCE)} if asking else {}
     if "summarizer" in accepted:
         components["summarizer"] = LLMSummarizer(retry=ONCE)

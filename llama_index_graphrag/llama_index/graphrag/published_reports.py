@@ -2,9 +2,9 @@
 
 A report is taken for a community with the same entities, if everything that it was written from is still there and
 nothing was added: its text units are in the index, unchanged, and no other chunk states anything inside the community.
-Entities that only relations name have no part in this, since the tool has them in no community. What a report rests on
-are all text units of its entities and of their relations, whether it cites them or not, so that it goes with the first
-of them that is deleted.
+Entities that only relations or claims name have no part in this, since the tool has them in no community. What a report
+rests on are all text units of its entities, of their relations and of the claims whose subjects they are, whether it
+cites them or not, so that it goes with the first of them that is deleted.
 """
 
 from collections import defaultdict
@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from llama_index.graphrag.published.run import (
-    PublishedCommunity,
     PublishedReport,
     PublishedRow,
     PublishedRun,
@@ -58,7 +57,7 @@ def published_reports(
     """
     planner = view.planner
     named = {key for row in run.entities.values() for key in _keys(view, row)}
-    dangling = {key for row in run.relations.values() for key in _keys(view, row)} - named
+    dangling = {key for row in (*run.relations.values(), *run.claims.values()) for key in _keys(view, row)} - named
     by_entities: dict[frozenset[str], list[int]] = defaultdict(list)
     for community in range(len(view.hierarchy)):
         by_entities[frozenset(planner.names(community)) - dangling].append(community)
@@ -66,20 +65,24 @@ def published_reports(
     for number, row in run.relations.items():
         for name in dict.fromkeys(row.names):
             touching[name].append(number)
+    claims_of: dict[str, list[int]] = defaultdict(list)
+    for number, row in run.claims.items():
+        claims_of[row.names[0]].append(number)
 
     written: dict[str, WrittenReport] = {}
     taken = needless = 0
     for number in sorted(run.reports.keys() & run.communities.keys()):
         published = run.communities[number]
         keys = frozenset(key for i in published.entities for key in _keys(view, run.entities[i]))
-        shown = {i: run.relations[i] for name in published.names for i in touching[name]}
-        rows = [*(run.entities[i] for i in published.entities), *shown.values()]
-        units = {unit for row in rows for unit in row.units}
+        shown = {("entities", i): run.entities[i] for i in published.entities}
+        shown |= {("relationships", i): run.relations[i] for name in published.names for i in touching[name]}
+        shown |= {("claims", i): run.claims[i] for name in published.names for i in claims_of[name]}
+        units = {unit for row in shown.values() for unit in row.units}
         plans = [planner.plan(ours) for ours in by_entities.get(keys, ())]
         plans = [plan for plan in plans if units.union(plan.nodes) <= set(present)]
         wanted = [plan for plan in plans if not plan.verbatim and plan.key not in known and plan.key not in written]
         needless += bool(plans and not wanted)
-        checked = _checked(run, published, run.reports[number], shown)
+        checked = _checked(run.reports[number], shown)
         if wanted and checked.findings:
             taken += 1
             for plan in wanted:
@@ -94,23 +97,19 @@ def _keys(view: GraphView, row: PublishedRow) -> set[str]:
     return {view.graph.key(name, document) for name in row.names for document in documents} - {""}
 
 
-def _checked(
-    run: PublishedRun, community: PublishedCommunity, report: PublishedReport, shown: Mapping[int, PublishedRow]
-) -> CheckedFindings:
+def _checked(report: PublishedReport, shown: Mapping[tuple[str, int], PublishedRow]) -> CheckedFindings:
     """The findings of a report, with the text units of what they cite.
 
     Parameters
     ----------
-    shown : the relations of its entities by number
+    shown : what the report was written from, by (table, number) as reports cite it
     """
-    sources = {("entities", i): run.entities[i].units for i in community.entities}
-    sources |= {("relationships", i): row.units for i, row in shown.items()}
     findings = []
     foreign = without_source = 0
     for summary, explanation in report.findings:
         cited = list(dict.fromkeys(citations(f"{summary} {explanation}")))
-        foreign += sum(record not in sources for record in cited)
-        nodes = tuple(dict.fromkeys(unit for record in cited for unit in sources.get(record, ())))
+        foreign += sum(record not in shown for record in cited)
+        nodes = tuple(dict.fromkeys(unit for record in cited if record in shown for unit in shown[record].units))
         text = ": ".join(filter(None, map(without_citations, (summary, explanation))))
         if nodes and text:
             findings.append(Finding(text, nodes))

@@ -118,7 +118,7 @@ def _dendrogram(adjacency: csr_matrix, blocks: Integers) -> list[Integers]:
     labels = names = np.arange(n)  # the unit of each node; the node that names each unit
     levels: list[Integers] = []
     while True:
-        number, found = _connected(adjacency, local_moves(adjacency, strengths, blocks[names]))
+        number, found = _connected(adjacency, local_moves(adjacency, strengths, blocks[names], not levels))
         if number == adjacency.shape[0]:
             return levels or [labels]
         # The strongest unit's node names the community; units stand in the order of their nodes.

@@ -8,7 +8,10 @@ strengths sum to W, membership is worth
 which is 2 W^2 times the change of modularity (Blondel, Guillaume, Lambiotte and Lefebvre 2008, arXiv 0803.0476,
 section 2). For W stands the largest number below it with no more than three binary digits before its zeros, such as
 160 for 180: else each edge that comes anywhere would change every comparison. It is modularity at a resolution of 1 to
-1.25. Everything is a 64-bit integer, so that equal gains are equal and no rounding decides.
+1.25. The weight w to a community other than the node's own counts 1/16 less, and between communities that are nodes
+1/8 less: close calls are decided for staying, so that a small change of the graph decides fewer moves otherwise. An
+entity that is alone joins by the whole weight, else the last spokes of a star would stay alone. Everything is a 64-bit
+integer, so that equal gains are equal and no rounding decides.
 
 A pass takes the nodes in 16 blocks, told by a hash of the name of each node. All nodes of a block move at once: each
 to the community of largest gain, of equal ones to that of least label, and only where it gains more than by staying.
@@ -18,9 +21,9 @@ Neighbours that move at once do not know of each other and can change places for
 waits while an earlier neighbour moves. No blocks are needed then, and only nodes in and beside communities that
 changed in the pass before have their turn.
 
-Deviations from the published method: it has W itself, and takes the nodes one after the other. In blocks a move
-depends on the neighbourhood of the node and hardly on other moves, so that communities stay the same where the graph
-does.
+Deviations from the published method: it has W and w themselves, and takes the nodes one after the other. In blocks a
+move depends on the neighbourhood of the node and hardly on other moves, so that communities stay the same where the
+graph does.
 """
 
 from itertools import pairwise
@@ -38,6 +41,7 @@ BLOCKS = 16
 _PASSES = 12
 _FREE_PASSES = 3  # in which neighbours may move at once
 _DIGITS = 3  # of the sum of the strengths that count
+_RELUCTANCE_OF_ENTITIES, _RELUCTANCE_OF_COMMUNITIES = 4, 3  # binary digits that a weight is shifted by
 _STILL = 10_000  # passes end when fewer than one node in so many moves
 
 
@@ -50,7 +54,7 @@ class _Rows(NamedTuple):
     weights: Integers
 
 
-def local_moves(adjacency: csr_matrix, strengths: Integers, blocks: Integers) -> Integers:
+def local_moves(adjacency: csr_matrix, strengths: Integers, blocks: Integers, are_entities: bool) -> Integers:
     """Communities of the nodes after moves from singletons.
 
     Parameters
@@ -59,6 +63,7 @@ def local_moves(adjacency: csr_matrix, strengths: Integers, blocks: Integers) ->
     strengths : shape (n,), sum of each node's weights, its loops included twice; the square of their sum W must be
         below 2^63
     blocks : shape (n,), in [0, 16)
+    are_entities : whether the nodes are entities, and not communities of them
 
     Returns
     -------
@@ -73,7 +78,7 @@ def local_moves(adjacency: csr_matrix, strengths: Integers, blocks: Integers) ->
         changed = np.zeros(n, np.bool_)  # labels of communities
         moved = 0
         for rows in turns:
-            target = _targets(rows, labels, held, sizes, strengths, total)
+            target = _targets(rows, labels, held, sizes, strengths, total, are_entities)
             if number > _FREE_PASSES:
                 target = _one_at_a_time(rows, target, labels)
             moving = target != labels[rows.nodes]
@@ -120,7 +125,7 @@ def _rows(adjacency: csr_matrix, nodes: Integers) -> _Rows:
 
 
 def _targets(
-    rows: _Rows, labels: Integers, held: Integers, sizes: Integers, strengths: Integers, total: int
+    rows: _Rows, labels: Integers, held: Integers, sizes: Integers, strengths: Integers, total: int, are_entities: bool
 ) -> Integers:
     """Where each node would go, shape (len(nodes),); its own label where it stays."""
     near = csr_matrix(
@@ -130,7 +135,12 @@ def _targets(
     row = np.repeat(np.arange(len(rows.nodes)), np.diff(near.indptr))
     own, strength = labels[rows.nodes], strengths[rows.nodes]
     at_home = near.indices == own[row]
-    gain = total * near.data - strength[row] * (held[near.indices] - np.where(at_home, strength[row], 0))
+    worth = total * near.data
+    if are_entities:
+        worth -= np.where(at_home | (sizes[own] == 1)[row], 0, worth >> _RELUCTANCE_OF_ENTITIES)
+    else:
+        worth -= np.where(at_home, 0, worth >> _RELUCTANCE_OF_COMMUNITIES)
+    gain = worth - strength[row] * (held[near.indices] - np.where(at_home, strength[row], 0))
     stay = -strength * (held[own] - strength)
     stay[row[at_home]] = gain[at_home]
     starts = near.indptr[:-1]

@@ -1,16 +1,29 @@
 """`RecordedExtractor`: entities and relations from existing records, such as the output of the command-line tool."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.llms import LLM
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.published.run import PublishedRun, opened
-from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, plain_text
+from llama_index.ragkit import (
+    Estimate,
+    Extraction,
+    ExtractionCache,
+    ExtractionContext,
+    NodeExtractor,
+    Record,
+    Steps,
+    plain_text,
+)
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.validation import OnError, check_component
 
 __all__ = ["RecordedExtractor", "published_nodes"]
 
@@ -18,31 +31,51 @@ Given = Mapping[str, Mapping[str, Sequence[Sequence[Any]]]]
 
 
 class RecordedExtractor(NodeExtractor):
-    """Takes entities and relations from records, without calling a model.
+    """Takes entities and relations from records, and reads nodes without a record with another extractor, if any.
 
-    A node is looked up by its id, then by its text (ignoring white space). A node without a record counts as failed;
-    `index.retry_failed()` looks it up again after records were added.
+    A node is looked up by its id, then by its text (ignoring white space). Without `fallback` no model is called, and a
+    node without a record counts as failed; `index.retry_failed()` looks it up again after records were added, or when
+    the index was loaded with a fallback.
 
     Parameters
     ----------
     records : node id or text -> {"entities": [[name, type, description], ...], "relations": [[source, target,
         description, strength], ...]}, with "claims": [[subject, object, type, status, start, end, description,
         quotation], ...] if there are any; trailing fields may be missing
+    fallback : reads the nodes without a record, such as those of documents that were written after the records: with
+        its own prompts, model and parameters, and the model of the index where it has none [None]
 
     Raises
     ------
     ConfigurationError
-        If a record is not of that form.
+        If a record is not of that form, or `fallback` is no extractor of Graph RAG.
     """
 
     method: ClassVar[str] = "graphrag"
-    needs_llm: ClassVar[bool] = False
+
+    fallback: NodeExtractor | None = Field(default=None, exclude=True)
 
     _records: dict[str, Record] = PrivateAttr(default_factory=dict)
 
     def __init__(self, records: Given | None = None, **kwargs: Any) -> None:
+        if kwargs.get("fallback") is not None:
+            wanted = "an extractor of Graph RAG, such as EntityExtractor() or CooccurrenceExtractor()"
+            check_component("fallback", kwargs["fallback"], NodeExtractor, wanted, "graphrag")
         super().__init__(**kwargs)
         self.add(records or {})
+
+    @property
+    def needs_llm(self) -> bool:  # type: ignore[override]  # a value of the class in all others
+        """Whether the fallback calls an LLM."""
+        return self.fallback is not None and self.fallback.needs_llm
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the fallback reads the nodes of a document together."""
+        return self.fallback is not None and self.fallback.reads_documents
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {} if self.fallback is None else {"fallback": self.fallback}
 
     def add(self, records: Given) -> None:
         """Add records; one of the same id or text replaces the earlier one."""
@@ -75,17 +108,64 @@ class RecordedExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """The class alone: records may be added as the corpus grows."""
+        """The class alone: records may be added as the corpus grows, and so may a fallback."""
         return {"class": type(self).__name__}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Look up one node."""
-        for key in (node.node_id, plain_text(node)):
-            record = self._records.get(_squeezed(key))
-            if record is not None:
-                return record
-        raise ExtractionError(f"There is no record for node {node.node_id!r}, by its id or its text.")
+        record = self._record_of(node)
+        if record is None:
+            raise ExtractionError(
+                f"There is no record for node {node.node_id!r}, by its id or its text. Add one to the "
+                "RecordedExtractor, or pass fallback= to it, an extractor that reads such nodes."
+            )
+        return record
         yield
+
+    def extract(
+        self,
+        nodes: Sequence[BaseNode],
+        *,
+        siblings: Sequence[BaseNode] = (),
+        cache: ExtractionCache | None = None,
+        user_prefix: str = "",
+        llm: LLM | None = None,
+        embed_model: Callable[[], BaseEmbedding] | None = None,
+        num_workers: int | None = None,
+        show_progress: bool | None = None,
+        on_error: OnError | None = None,
+    ) -> Steps[list[Extraction]]:
+        """As :meth:`~llama_index.ragkit.NodeExtractor.extract`; the nodes without a record are read by the fallback."""
+        given: dict[str, Any] = {
+            "siblings": [*siblings, *nodes],
+            "cache": self.cache if cache is None else cache,
+            "user_prefix": user_prefix,
+            "llm": self.llm or llm,
+            "embed_model": embed_model,
+            "num_workers": self.num_workers if num_workers is None else num_workers,
+            "show_progress": self.show_progress if show_progress is None else show_progress,
+            "on_error": self.on_error if on_error is None else on_error,
+        }
+        if self.fallback is None:
+            return (yield from super().extract(nodes, **given))
+        found: dict[int, Extraction] = {}
+        recorded = [self._record_of(node) is not None for node in nodes]
+        for reads, part in ((super().extract, True), (self.fallback.extract, False)):
+            places = [place for place, is_recorded in enumerate(recorded) if is_recorded is part]
+            if places:
+                extractions = yield from reads([nodes[place] for place in places], **given)
+                found.update(zip(places, extractions, strict=True))
+        return [found[place] for place in range(len(nodes))]
+
+    def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None = None) -> Estimate:
+        """The LLM work for the nodes without a record."""
+        if self.fallback is None:
+            return Estimate()
+        return self.fallback.estimate([node for node in nodes if self._record_of(node) is None], self.llm or llm)
+
+    def _record_of(self, node: BaseNode) -> Record | None:
+        keys = (_squeezed(key) for key in (node.node_id, plain_text(node)))
+        return next((self._records[key] for key in keys if key in self._records), None)
 
 
 def published_nodes(run: PublishedRun) -> list[TextNode]:

@@ -1,19 +1,21 @@
 """What the command-line pipeline wrote, read as statements, communities and reports.
 
-Source: microsoft/graphrag 1.0 to 3.1, `output/*.parquet`: the tables documents, text_units, entities, relationships,
-communities and community_reports. Their descriptions are merged over all text units of an entity or a pair, so each
-statement carries the units that it was merged from and is forgotten with the first of them.
+Source: microsoft/graphrag 1.0 to 3.1, `output/*.parquet`: the tables text_units, entities, relationships, communities
+and community_reports, and covariates, the claims, where the run has them. The table documents is not read: text units
+have the texts and the ids of their documents. Descriptions are merged over all text units of an entity or a pair, so
+each statement carries the units that it was merged from and is forgotten with the first of them. A claim is of one
+unit.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extras import need
 
@@ -29,16 +31,18 @@ __all__ = [
 ]
 
 _TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
+_CLAIMS = "covariates"  # a table that only some runs have
+_NO_NAME = frozenset(("", "NONE", "NULL", "UNKNOWN"))  # as the tool writes a claim without an object
 _CITED = re.compile(r"\s*\[Data:([^\]]*)\]")
 _LIST = re.compile(r"(\w+)\s*\(([^)]*)\)")
 
 
 class PublishedRow(NamedTuple):
-    """An entity or a relation, which reports cite by its number.
+    """An entity, a relation or a claim, which reports cite by its number.
 
     Attributes
     ----------
-    names : of the entity, or of the two ends
+    names : of the entity, of the two ends, or of the subject and the object, if any
     units : ids of the text units that state it
     """
 
@@ -92,7 +96,7 @@ class PublishedRun:
     ----------
     chunks : what each text unit states; their ids are those of the units
     texts : id of a unit -> its text
-    entities, relations, communities, reports : by number
+    entities, relations, communities, reports, claims : by number; claims only where the run has extracted some
     """
 
     chunks: tuple[ChunkStatements, ...]
@@ -101,6 +105,7 @@ class PublishedRun:
     relations: Mapping[int, PublishedRow]
     communities: Mapping[int, PublishedCommunity]
     reports: Mapping[int, PublishedReport]
+    claims: Mapping[int, PublishedRow] = field(default_factory=dict)
 
 
 def opened(run: "PublishedRun | str | Path") -> "PublishedRun":
@@ -120,8 +125,10 @@ def read_parquet(folder: str | Path) -> PublishedRun:
     """
     parquet = need("pyarrow.parquet", "read_parquet()", "llama-index-graphrag[parquet]")
     tables = {}
-    for name in _TABLES:
+    for name in (*_TABLES, _CLAIMS):
         path = Path(folder) / f"{name}.parquet"
+        if name == _CLAIMS and not path.is_file():
+            continue
         if not path.is_file():
             raise ConfigurationError(f"{folder} has no {name}.parquet; name the output folder of a finished run.")
         tables[name] = parquet.read_table(path).to_pylist()
@@ -133,7 +140,7 @@ def read_published(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Publish
 
     Parameters
     ----------
-    tables : text_units, entities, relationships, communities and community_reports
+    tables : text_units, entities, relationships, communities and community_reports; covariates if there are any
 
     Raises
     ------
@@ -141,7 +148,8 @@ def read_published(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Publish
         If a table or a column is missing.
     """
     try:
-        return _read({name: list(tables[name]) for name in _TABLES})
+        given = {name: list(tables[name]) for name in _TABLES}
+        return _read({**given, _CLAIMS: list(tables.get(_CLAIMS, ()))})
     except (KeyError, TypeError) as error:
         raise ConfigurationError(
             f"The tables must be {', '.join(_TABLES)}, with the columns of microsoft/graphrag 1.0 or later: {error!r}."
@@ -163,6 +171,13 @@ def _read(tables: Mapping[str, list[Mapping[str, Any]]]) -> PublishedRun:
         relation = RelationStatement(row["source"], row["target"], row["description"] or "", strength, _merged(named))
         for unit in named:
             relations[unit].append(relation)
+    claims: dict[str, list[ClaimStatement]] = {unit: [] for unit in units}
+    cited: dict[int, PublishedRow] = {}
+    for row in tables[_CLAIMS]:
+        claim, unit = _claim(row), str(row["text_unit_id"])
+        if claim.subject and unit in units:
+            claims[unit].append(claim)
+            cited[_number(row)] = PublishedRow(claim.names, (unit,))
     chunks = tuple(
         ChunkStatements(
             unit,
@@ -171,6 +186,7 @@ def _read(tables: Mapping[str, list[Mapping[str, Any]]]) -> PublishedRun:
             _number(row),
             tuple(entities[unit]),
             tuple(relations[unit]),
+            claims=tuple(dict.fromkeys(claims[unit])),
         )
         for unit, row in units.items()
     )
@@ -183,7 +199,18 @@ def _read(tables: Mapping[str, list[Mapping[str, Any]]]) -> PublishedRun:
         {_number(r): PublishedRow((r["source"], r["target"]), _units(r, units)) for r in tables["relationships"]},
         {int(row["community"]): _community(row, titles, *numbers) for row in tables["communities"]},
         {int(row["community"]): _report(row) for row in tables["community_reports"]},
+        cited,
     )
+
+
+def _claim(row: Mapping[str, Any]) -> ClaimStatement:
+    """A row of covariates."""
+    names = ("subject_id", "object_id")
+    rest = ("type", "status", "start_date", "end_date", "description", "source_text")
+    subject, other = ("" if (name := str(row[key] or "").strip()).upper() in _NO_NAME else name for key in names)
+    values = [" ".join(str(row[key] or "").split()) for key in rest]
+    kind, status, *values = ("" if value.upper() in _NO_NAME else value for value in values)
+    return ClaimStatement(subject, other, kind, status.casefold(), *values)
 
 
 def _units(row: Mapping[str, Any], units: Mapping[str, Any]) -> tuple[str, ...]:
