@@ -25,11 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **context: Any) -> SpRAGIndex:
-    """The index with its defaults; the chunks of a passage are a document, in the order in which they were cut."""
+    """The index with its defaults; the chunks of a passage are a document, in the order in which they were cut.
+
+    Chunks that were cut from a document stay those of that document, a page of which may be a passage.
+    """
     nodes = corpus.fresh_nodes()
     places: dict[str, int] = {}
     for node in nodes:
-        _place(node, corpus.passage_of[node.node_id], places)
+        if node.ref_doc_id is None:
+            _place(node, corpus.passage_of[node.node_id], places)
     return SpRAGIndex(nodes, extractor=RuleContext(**context), embed_model=embed_model)
 
 
