@@ -9,7 +9,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
-from benchmarks.systems import Dense, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, RecordedExtractor
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 
@@ -43,7 +43,9 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     return GraphRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, **{**given, **kwargs})
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`graphrag` is the local mode with its defaults; `graphrag-off` the same without the structure."""
 
     def system(retriever: Any) -> System:

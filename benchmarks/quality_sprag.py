@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from benchmarks.data import Corpus
-from benchmarks.systems import Dense, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.sprag import RuleContext, SpRAGIndex, SpRAGRetriever
 from llama_index.sprag.segment_nodes import chunks_of_node
 
@@ -43,7 +43,9 @@ def _place(node: TextNode, passage: str, places: dict[str, int]) -> None:
     node.end_char_idx = places[passage] = node.start_char_idx + len(node.text)
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`sprag` is the index with its defaults; `sprag-off` ranks chunks without headers.
 
     A segment stands for its chunks in reading order, at its place.

@@ -58,7 +58,9 @@ def search_votes(
     if weight != 0:
         # An index that is served from stores has read the chunks near to the whole question so far.
         query = yield from query.including(aspects, vectors[: len(aspects)], options.num_candidates)
-        lexical = (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
+        lexical = (
+            (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
+        )
         votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=weight == 1)
         if weight is None:
             weight = votes_weight((yield from _subjects(query, aspects, lexical)))
