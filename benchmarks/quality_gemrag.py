@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data import Corpus, Task, load
 from benchmarks.embedding import minilm
-from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
+from benchmarks.systems import HybridZ, Ranking, System, node_depth, source_passages
 from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import unit_rows
@@ -71,7 +71,9 @@ def make_index(
     )
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """The rows of the table, none of which asks an LLM.
 
     `gemrag` has recorded or key-phrase questions and extractive themes, `gemrag-off` neither; `gemrag-half` is the
@@ -83,7 +85,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)
-            return source_passages(corpus, dense, question, found, lambda name: index.themes[name])
+            return source_passages(corpus, hybrid, question, found, lambda name: index.themes[name])
 
         return rank
 

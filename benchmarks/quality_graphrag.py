@@ -10,7 +10,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks import quality_hipporag
 from benchmarks.data import Corpus
-from benchmarks.systems import Dense, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, RecordedExtractor
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 
@@ -45,7 +45,9 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     return GraphRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, **{**given, **kwargs})
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`graphrag` is the local mode with its defaults; `graphrag-off` the same without the structure.
 
     With `--hipporag` the rows of :mod:`benchmarks.quality_hipporag` stand beside them, from the same run.
@@ -69,7 +71,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         systems[f"spread {spread:g}"] = system(index.as_retriever(similarity_top_k=depth, spread=spread))
     if options.hipporag:
         given = argparse.Namespace(rules=options.rules, terms=False, conjunction=0.0, paper=False)
-        systems.update(quality_hipporag.build(corpus, dense, embed_model, given))
+        systems.update(quality_hipporag.build(corpus, hybrid, embed_model, given))
     return systems
 
 

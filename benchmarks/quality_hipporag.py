@@ -6,7 +6,7 @@ from typing import Any, get_args
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
-from benchmarks.systems import Dense, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
 from llama_index.hipporag.config import Version
 from llama_index.ragkit import NodeExtractor
@@ -40,7 +40,9 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     return HippoRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, **given)
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`hipporag` is the index with its defaults; `hipporag-off` its nearness, without graph and walk.
 
     With `--paper` the question's entities are read by rules and no fact is filtered, since there is no LLM.

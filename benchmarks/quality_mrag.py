@@ -21,7 +21,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
 from benchmarks.embedding import CachedEmbedding, cache_folder, minilm_folder
-from benchmarks.systems import BM25, DEPTH, Dense, Ranking, System, node_depth, source_passages
+from benchmarks.systems import BM25, DEPTH, HybridZ, Ranking, System, node_depth, source_passages
 from llama_index.mrag import HeadEmbedding, MRAGIndex, MRAGRetriever, MultiHeadEmbedding, SplitEmbedding
 from llama_index.ragkit.text.sentences import split_sentences
 
@@ -71,7 +71,9 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     return MRAGIndex(nodes=corpus.fresh_nodes(), embed_model=minilm_heads(options.pooling))
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """The systems by name; `mrag` has the defaults of index and retriever unless options say otherwise."""
     heads = minilm_heads(options.pooling)
 
@@ -83,7 +85,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
         retriever = index.as_retriever(similarity_top_k=node_depth(corpus), **settings)
 
         def rank(question: str) -> Ranking:
-            return source_passages(corpus, dense, question, retriever.retrieve(question), lambda node: [node])
+            return source_passages(corpus, hybrid, question, retriever.retrieve(question), lambda node: [node])
 
         return rank
 

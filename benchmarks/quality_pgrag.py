@@ -17,7 +17,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus, _found, _lines
-from benchmarks.systems import Dense, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex, PGRAGRetriever
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.outline import outline
@@ -47,7 +47,9 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     return PGRAGIndex(nodes=corpus.fresh_nodes(), embed_model=embed_model, extractor=extractor)
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`pgrag` gives source passages, `pgrag-off` the same with no weight on maps: nearness alone.
 
     `pgrag-paper` is the published search on the same index, with the question as key point, and `paths` gives the

@@ -7,7 +7,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
-from benchmarks.systems import Dense, Ranking, System, node_depth, source_passages
+from benchmarks.systems import HybridZ, Ranking, System, node_depth, source_passages
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorRetriever
 
@@ -34,7 +34,9 @@ def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Nam
     return RaptorIndex(nodes=corpus.fresh_nodes(), **given)
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`raptor` as it comes; `raptor-off` is the same index with `max_layers=0`.
 
     `raptor-paper` is the published tree and search without its budget, since rankings of the same depth are compared.
@@ -47,7 +49,7 @@ def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: arg
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)
-            return source_passages(corpus, dense, question, found, index.leaves_of)
+            return source_passages(corpus, hybrid, question, found, index.leaves_of)
 
         return rank
 

@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from benchmarks.data import Corpus
-from benchmarks.systems import Dense, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.sprag import RuleContext, SpRAGIndex, SpRAGRetriever
 from llama_index.sprag.segment_nodes import chunks_of_node
 
@@ -25,11 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace, **context: Any) -> SpRAGIndex:
-    """The index with its defaults; the chunks of a passage are a document, in the order in which they were cut."""
+    """The index with its defaults; the chunks of a passage are a document, in the order in which they were cut.
+
+    Chunks that were cut from a document stay those of that document, a page of which may be a passage.
+    """
     nodes = corpus.fresh_nodes()
     places: dict[str, int] = {}
     for node in nodes:
-        _place(node, corpus.passage_of[node.node_id], places)
+        if node.ref_doc_id is None:
+            _place(node, corpus.passage_of[node.node_id], places)
     return SpRAGIndex(nodes, extractor=RuleContext(**context), embed_model=embed_model)
 
 
@@ -39,7 +43,9 @@ def _place(node: TextNode, passage: str, places: dict[str, int]) -> None:
     node.end_char_idx = places[passage] = node.start_char_idx + len(node.text)
 
 
-def build(corpus: Corpus, dense: Dense, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
+def build(
+    corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
+) -> dict[str, System]:
     """`sprag` is the index with its defaults; `sprag-off` ranks chunks without headers.
 
     A segment stands for its chunks in reading order, at its place.

@@ -9,7 +9,6 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore
 from llama_index.retrievers.bm25 import BM25Retriever
-from numpy.typing import NDArray
 
 from benchmarks.data import Corpus
 from llama_index.ragkit import HybridRetriever
@@ -19,13 +18,13 @@ __all__ = [
     "DEPTH",
     "METHODS",
     "Dense",
+    "HybridZ",
     "Ranking",
     "System",
     "adapter",
     "build",
     "fill",
     "fuse",
-    "hybrid_z",
     "source_passages",
 ]
 
@@ -36,7 +35,7 @@ Ranking = list[str]
 System = Callable[[str], Ranking]
 
 # Each has a module `benchmarks.quality_<method>` with `add_arguments(parser)`, `make_index(corpus, model, options)`
-# and `build(corpus, dense, embed_model, options)`, which returns {method: system, f"{method}-off": system, and
+# and `build(corpus, hybrid, embed_model, options)`, which returns {method: system, f"{method}-off": system, and
 # further rows of its own}.
 METHODS = ("gemrag", "graphrag", "hipporag", "mrag", "pgrag", "raptor", "sprag")
 
@@ -49,22 +48,11 @@ class Dense:
         self._embed_model = embed_model
         vectors = np.asarray(embed_model.get_text_embedding_batch([node.get_content() for node in corpus.nodes]))
         self._rows = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        self._place = {node.node_id: row for row, node in enumerate(corpus.nodes)}
-        self._cosines = lru_cache(maxsize=1)(self._compute)
 
     def __call__(self, question: str) -> Ranking:
-        order = np.argsort(-self._cosines(question), kind="stable")
+        cosines = self._rows @ np.asarray(self._embed_model.get_query_embedding(question))
+        order = np.argsort(-cosines, kind="stable")
         return self._corpus.passages([self._corpus.nodes[row].node_id for row in order])[:DEPTH]
-
-    def by_cosine(self, question: str, node_ids: Sequence[str]) -> list[str]:
-        """Nodes ordered by their own cosine to the question."""
-        cosines = self._cosines(question)
-        return sorted(node_ids, key=lambda node_id: (-cosines[self._place[node_id]], self._place[node_id]))
-
-    def _compute(self, question: str) -> NDArray[np.float64]:
-        vector = np.asarray(self._embed_model.get_query_embedding(question))
-        scores: NDArray[np.float64] = self._rows @ vector
-        return scores
 
 
 class BM25:
@@ -81,16 +69,26 @@ class BM25:
         return self._corpus.passages(found)[:DEPTH]
 
 
-def hybrid_z(corpus: Corpus, embed_model: BaseEmbedding) -> System:
+class HybridZ:
     """The sum of the standardised cosine and the standardised BM25 score of `HybridRetriever`, weighted alike."""
-    retriever = HybridRetriever(
-        corpus.fresh_nodes(), embed_model, lexical_weight=0.5, similarity_top_k=node_depth(corpus)
-    )
 
-    def rank(question: str) -> Ranking:
-        return corpus.passages([found.node.node_id for found in retriever.retrieve(question)])[:DEPTH]
+    def __init__(self, corpus: Corpus, embed_model: BaseEmbedding) -> None:
+        self._corpus = corpus
+        self._retriever = HybridRetriever(
+            corpus.fresh_nodes(), embed_model, lexical_weight=0.5, similarity_top_k=len(corpus.nodes)
+        )
+        self._node_ids = lru_cache(maxsize=1)(self._compute)
 
-    return rank
+    def __call__(self, question: str) -> Ranking:
+        return self._corpus.passages(self._node_ids(question)[: node_depth(self._corpus)])[:DEPTH]
+
+    def nearest_first(self, question: str, node_ids: Sequence[str]) -> list[str]:
+        """Nodes ordered by their own nearness to the question."""
+        wanted = set(node_ids)
+        return [node_id for node_id in self._node_ids(question) if node_id in wanted]
+
+    def _compute(self, question: str) -> list[str]:
+        return [found.node.node_id for found in self._retriever.retrieve(question)]
 
 
 def node_depth(corpus: Corpus) -> int:
@@ -101,14 +99,14 @@ def node_depth(corpus: Corpus) -> int:
 
 def source_passages(
     corpus: Corpus,
-    dense: Dense,
+    hybrid: HybridZ,
     question: str,
     found: Sequence[NodeWithScore],
     sources_of: Callable[[str], Sequence[str]],
 ) -> Ranking:
     """Passages of a ranking with derived nodes.
 
-    A derived node stands for its source nodes, ordered by their own cosine to the question, at its place.
+    A derived node stands for its source nodes, ordered by their own nearness to the question, at its place.
     """
     node_ids: list[str] = []
     for node in found:
@@ -116,7 +114,7 @@ def source_passages(
         if node_id in corpus.passage_of:
             node_ids.append(node_id)
         else:
-            node_ids.extend(dense.by_cosine(question, sources_of(node_id)))
+            node_ids.extend(hybrid.nearest_first(question, sources_of(node_id)))
     return corpus.passages(node_ids)[:DEPTH]
 
 
@@ -148,12 +146,12 @@ def adapter(method: str) -> object:
 
 def build(method: str, corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> dict[str, System]:
     """The systems of a run by name, in the order of the table."""
-    dense = Dense(corpus, embed_model)
-    own = adapter(method).build(corpus, dense, embed_model, options)  # type: ignore[attr-defined]
+    hybrid = HybridZ(corpus, embed_model)
+    own = adapter(method).build(corpus, hybrid, embed_model, options)  # type: ignore[attr-defined]
     systems: dict[str, System] = {
-        "dense": dense,
+        "dense": Dense(corpus, embed_model),
         "bm25": BM25(corpus),
-        "hybrid-z": hybrid_z(corpus, embed_model),
+        "hybrid-z": hybrid,
         **own,
     }
     # A question goes through all systems before the next: what fusion asks for again was just computed.

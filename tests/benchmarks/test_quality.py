@@ -10,7 +10,7 @@ import pytest
 from benchmarks import quality, systems
 from benchmarks.data import load
 from benchmarks.embedding import CachedEmbedding
-from benchmarks.systems import BM25, DEPTH, Dense, fill, fuse, source_passages
+from benchmarks.systems import BM25, DEPTH, Dense, HybridZ, fill, fuse, source_passages
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -70,11 +70,11 @@ def method(monkeypatch):
     module.corpora = []
     module.add_arguments = lambda parser: parser.add_argument("--first", default=None)
 
-    def build(corpus, dense, embed_model, options):
+    def build(corpus, hybrid, embed_model, options):
         module.corpora.append(corpus)
         module.options = options
         first = list(corpus.records)[:3]
-        return {"made-up": lambda question: first, "made-up-off": dense}
+        return {"made-up": lambda question: first, "made-up-off": hybrid}
 
     module.build = build
     monkeypatch.setitem(sys.modules, "benchmarks.quality_made-up", module)
@@ -138,7 +138,7 @@ def test_half_of_the_questions_texts_without_titles_and_the_other_model(folder, 
 
 def test_hybrid_z_adds_what_it_standardises(folder):
     corpus, model = load(folder)[0].corpus, WordEmbedding()
-    ranking = systems.hybrid_z(corpus, model)("tea number3")
+    ranking = HybridZ(corpus, model)("tea number3")
     assert ranking[0] == "p3"
     assert len(ranking) == len(set(ranking)) == 40
 
@@ -251,14 +251,14 @@ def test_folders_that_hold_no_data_are_refused(tmp_path, method):
         load(tmp_path)
 
 
-def test_a_derived_node_stands_for_its_sources_by_their_own_cosine(folder):
+def test_a_derived_node_stands_for_its_sources_by_their_own_nearness(folder):
     corpus, model = load(folder)[0].corpus, WordEmbedding()
-    dense = Dense(corpus, model)
+    hybrid = HybridZ(corpus, model)
     found = [NodeWithScore(node=TextNode(id_=name, text=""), score=1.0) for name in ("p1", "summary", "p5")]
     sources = ["p5", "p2", "p1", "p3"]
-    ranking = source_passages(corpus, dense, "tea number3", found, {"summary": sources}.__getitem__)
-    by_cosine = [passage for passage in dense("tea number3") if passage in ("p5", "p2", "p3")]
-    assert ranking == ["p1", *by_cosine]
+    ranking = source_passages(corpus, hybrid, "tea number3", found, {"summary": sources}.__getitem__)
+    nearest_first = [passage for passage in hybrid("tea number3") if passage in ("p5", "p2", "p3")]
+    assert ranking == ["p1", *nearest_first]
 
 
 def test_fusion_is_the_sum_of_reciprocal_ranks():

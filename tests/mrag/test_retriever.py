@@ -1,6 +1,7 @@
 """The retriever through LlamaIndex's doors: what it is given, what it gives, and why."""
 
 import asyncio
+import itertools
 
 import numpy as np
 import pytest
@@ -118,6 +119,36 @@ def test_more_aspects_give_votes_more_weight():
     weights = [retriever.explain(" ".join(TEXTS[:count]))[0].vote_weight for count in (1, 2, 4)]
     assert weights[0] < weights[1] < weights[2] < 1
     assert index_of().as_retriever(vote_weight=0).explain(STORY)[0].vote_weight == 0
+
+
+WORDS = [[f"{letter}{number}word" for number in range(9)] for letter in "abcdef"]
+
+
+def weight_of(question: str) -> float:
+    """The weight of votes for a question to six passages without a common word."""
+    model = RandomEmbedding()
+    index = index_of([" ".join(words) for words in WORDS], embed_model=model)
+    return index.as_retriever().explain(question)[0].vote_weight
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 5), st.lists(st.integers(1, 8), min_size=1, max_size=3, unique=True))
+def test_sentences_about_one_passage_are_one_subject(passage, ends):
+    cuts = [0, *sorted(ends), 9]
+    sentences = [" ".join(WORDS[passage][a:b]).capitalize() + "?" for a, b in itertools.pairwise(cuts)]
+    assert weight_of(" ".join(sentences)) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_sentences_about_passages_of_their_own_are_as_many_subjects(count):
+    question = " ".join(" ".join(words[:3]).capitalize() + "?" for words in WORDS[:count])
+    assert weight_of(question) == pytest.approx(count**2 / (count**2 + 4))
+
+
+def test_instructions_for_the_answer_are_no_subject():
+    asked = "a0word a1word a2word a3word?"
+    told = "Please round whatever you answer. Then explain everything step by step, in full sentences, to me."
+    assert weight_of(f"{asked.capitalize()} {told}") == pytest.approx(0.2)
 
 
 @settings(max_examples=15, deadline=None)

@@ -10,7 +10,7 @@ from llama_index.mrag.config import VOTES
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import natural_heads, split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.ranking import aspects_weight, combine_with_nearness
+from llama_index.mrag.voting.ranking import combine_with_nearness, subjects, votes_weight
 from llama_index.mrag.voting.vote_result import run_vote
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
@@ -171,7 +171,18 @@ def test_parts_nearest_to_32_numbers():
     assert [natural_heads(dim) for dim in (1, 7, 32, 384, 768, 1536, 3072)] == [1, 1, 1, 12, 24, 48, 96]
 
 
-def test_votes_count_by_the_number_of_aspects():
-    assert [aspects_weight(n) for n in (0, 1, 3, 9)] == [0, 0, 0.5, 0.8]
+def test_votes_count_by_the_number_of_subjects():
+    assert [votes_weight(n) for n in (1, 2, 6)] == [0.2, 0.5, 0.9]
     got = combine_with_nearness(np.array([1.0, -np.inf, 0.0]), np.array([0.0, 0.9, 1.0]), 0.25)
     np.testing.assert_allclose(got, [0.75 - 0.25, -np.inf, 0.25])
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=9), st.floats(0, 1e6))
+def test_a_question_has_from_one_subject_to_one_a_part(parts, question):
+    assert 1 <= subjects(parts, question) <= max(1, len(parts))
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=9), st.floats(0.01, 100))
+def test_subjects_do_not_depend_on_the_unit_of_the_scores(parts, unit):
+    best = max(parts)
+    assert subjects([unit * part for part in parts], unit * best) == pytest.approx(subjects(parts, best))

@@ -18,7 +18,7 @@ class MRAGExplanation:
     nearness : dense and lexical nearness to the whole question in standard deviations; None if votes alone count
     cosine, lexical : of the question and the node: the cosine, and the BM25 score (0 with `lexical_weight=0`); None if
         votes alone count
-    vote_weight : weight of votes beside nearness, in [0, 1]; 0 for a question of one aspect
+    vote_weight : weight of votes beside nearness, in [0, 1]; 0 for a question of a single aspect
     aspects : agreement of the voters of each aspect on the node, in [0, 1], highest first
     votes : every vote for the node, largest first
     fallback : why the search was degraded (for example, no queries from the LLM); empty if it was not

@@ -1,6 +1,6 @@
 """The search for one question: its aspects, the votes for each, and the ranking by votes and nearness."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from llama_index.mrag.config import SearchConfig
 from llama_index.mrag.query_aspects import aspects_of, embed_aspects
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.ranking import aspects_weight
+from llama_index.mrag.text.aspects import undivided
+from llama_index.mrag.voting.ranking import subjects, votes_weight
 from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
 from llama_index.ragkit import Query, Steps, deepened, offload
 from llama_index.ragkit.vectors.question_scores import best_rows
@@ -48,18 +49,25 @@ def search_votes(
     rows = None if query.allowed is None else np.flatnonzero(query.allowed)
     if rows is not None and not rows.size:
         return FoundByVote(VoteResult.empty(state), fallback)
-    most = aspects_weight(len(aspects)) if options.vote_weight is None else options.vote_weight
-    texts = list(dict.fromkeys([*aspects, *([query.text] if most < 1 else [])]))
+    weight = options.vote_weight
+    if weight is None and len(aspects) < 2:
+        weight = 0.0
+    texts = list(dict.fromkeys([*aspects, *([query.text] if weight != 1 else [])]))
     vectors = yield from embed_aspects(query.resources, texts, state.chunks.dim)
     votes = VoteResult.empty(state)
-    if most > 0:
+    if weight != 0:
         # An index that is served from stores has read the chunks near to the whole question so far.
         query = yield from query.including(aspects, vectors[: len(aspects)], options.num_candidates)
-        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, ranked=most == 1)
-    if most == 1:
+        lexical = (
+            (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
+        )
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=weight == 1)
+        if weight is None:
+            weight = votes_weight((yield from _subjects(query, aspects, lexical)))
+    if weight == 1:
         return FoundByVote(votes, fallback)
     nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
-    ranked = partial(rank_by_nearness, votes, nearness, options.vote_weight)
+    ranked = partial(rank_by_nearness, votes, nearness, weight)
     return FoundByVote((yield from offload(ranked, query.wanted)), fallback, lambda count: ranked(count).ranking)
 
 
@@ -69,12 +77,10 @@ def _vote(
     aspects: Sequence[str],
     vectors: NDArray[np.float32],
     rows: NDArray[np.intp] | None,
+    lexical: Sequence[Mapping[int, float]] | None,
     ranked: bool,
 ) -> Steps[VoteResult]:
     state = query.state
-    lexical = None
-    if options.lexical_weight:
-        lexical = yield from offload(_lexical, query, aspects, options.num_candidates)
     hits = None
     if state.external is not None and rows is None:
         hits = yield from state.external.search(state, vectors, options.num_candidates)
@@ -95,6 +101,17 @@ def _vote(
             ranked=ranked,
         )
     )
+
+
+def _subjects(
+    query: Query[MRAGState], aspects: Sequence[str], lexical: Sequence[Mapping[int, float]] | None
+) -> Steps[float]:
+    """The number of subjects of the question; by its parts alone if words do not count."""
+    best = {aspect: max(scores.values(), default=0.0) for aspect, scores in zip(aspects, lexical or (), strict=False)}
+    parts = [best.get(aspect, 0.0) for aspect in undivided(aspects)]
+    if lexical is None:
+        return subjects(parts, 0.0)
+    return subjects(parts, float((yield from query.lexical_scores()).max(initial=0.0)))
 
 
 def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> list[dict[int, float]]:

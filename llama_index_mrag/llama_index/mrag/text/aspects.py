@@ -15,7 +15,7 @@ from llama_index.ragkit.text.function_words import function_words, written_langu
 from llama_index.ragkit.text.scripts import HANGUL, UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
 
-__all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items"]
+__all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided"]
 
 MOST_ASPECTS = 256
 _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
@@ -87,10 +87,25 @@ def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
         return [question]
     pieces: list[str] = []
     for sentence in sentences:
-        clauses = cut_items(sentence) or cut_clauses(sentence)
-        pieces += [sentence, *(clause for clause in clauses if len(clauses) > 1 and _WORD.search(clause))]
+        pieces += [sentence, *_parts(sentence)]
     pieces = list(dict.fromkeys(pieces))
     return pieces if len(pieces) <= most else _joined(list(dict.fromkeys(sentences)), most)
+
+
+def undivided(aspects: Sequence[str]) -> list[str]:
+    """The aspects without those of which the parts are aspects too.
+
+    >>> undivided(cut_aspects("Who kept the light? And who, after the storm of 1852, rang the old bell?"))
+    ['Who kept the light?', 'And who, after the storm of 1852,', 'rang the old bell?']
+    """
+    known = set(aspects)
+    return [aspect for aspect in aspects if not (parts := _parts(aspect)) or not known.issuperset(parts)]
+
+
+def _parts(sentence: str) -> list[str]:
+    """The clauses or enumerated items of a sentence that has several, else none."""
+    clauses = cut_items(sentence) or cut_clauses(sentence)
+    return [clause for clause in clauses if _WORD.search(clause)] if len(clauses) > 1 else []
 
 
 def _joined(sentences: Sequence[str], most: int) -> list[str]:

@@ -1,32 +1,58 @@
-"""The score of a node: its nearness to the whole question, and the votes for it, by the number of aspects.
+"""The score of a node: its nearness to the whole question, and the votes for it, by the number of subjects.
 
     s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
-    v        = (n - 1) / (n + 1)
+    v        = n^2 / (n^2 + 4)
+    n        = sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)
 
 Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`), the votes of all aspects
-(:mod:`llama_index.mrag.voting.votes`) are standardised in the same way, over their hundred best. n is the number of
-aspects: a question of one aspect is nearness alone, and of many the votes.
+(:mod:`llama_index.mrag.voting.votes`) are standardised in the same way, over their hundred best.
+
+n is the number of subjects of the question, as its words tell; parts are the aspects that are not divided further. BM25
+adds up over words. Where one node is the best for all parts, as for a question with instructions for its answer
+("What was the revenue? Round to two decimal places."), n is about 1, however many clauses there are. Where each part
+has a best node of its own, n is the number of parts. A question of a single aspect is nearness alone, and of many
+subjects the votes.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.nearness import standardised
 
-__all__ = ["aspects_weight", "combine_with_nearness"]
+__all__ = ["combine_with_nearness", "subjects", "votes_weight"]
+
+_HALF = 2.0  # subjects for which votes and nearness count alike
 
 Scores = NDArray[np.float64]
 
 
-def aspects_weight(aspects: int) -> float:
-    """How much the votes of so many aspects may count beside nearness, in [0, 1).
+def subjects(parts: Sequence[float], question: float) -> float:
+    """The number n of subjects of a question, from 1 to the number of its parts.
 
-    >>> [aspects_weight(n) for n in (1, 3, 9)]
-    [0.0, 0.5, 0.8]
+    Parameters
+    ----------
+    parts : for each part the BM25 score of the best node for it
+    question : that of the best node for the whole question; 0 if no node has a word of it, so that nothing but the
+        number of parts is known
+
+    >>> subjects([6.0, 2.0, 0.5], 8.0), subjects([6.0, 5.0, 7.0], 8.0), subjects([0.0, 0.0], 0.0)
+    (1.0625, 2.25, 2.0)
     """
-    return max(0.0, (aspects - 1) / (aspects + 1))
+    most = float(max(1, len(parts)))
+    return min(most, max(1.0, sum(parts) / question)) if question > 0 else most
+
+
+def votes_weight(n: float) -> float:
+    """How much the votes count beside nearness for so many subjects, in [0.2, 1).
+
+    >>> [votes_weight(n) for n in (1, 2, 6)]
+    [0.2, 0.5, 0.9]
+    """
+    return n**2 / (n**2 + _HALF**2)
 
 
 def combine_with_nearness(nearness: Scores, votes: Scores, weight: float) -> Scores:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from llama_index.mrag.config import Fusion, Vote
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.ranking import aspects_weight, combine_with_nearness
+from llama_index.mrag.voting.ranking import combine_with_nearness
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
@@ -149,19 +149,17 @@ def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> li
     return placed
 
 
-def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float | None, wanted: int) -> VoteResult:
+def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float, wanted: int) -> VoteResult:
     """The same vote with a ranking by nearness and votes together, see :mod:`~llama_index.mrag.voting.ranking`.
 
     Parameters
     ----------
     nearness : of all nodes, -inf for those that may not be shown
-    vote_weight : v; None to compute it from the number of aspects
+    vote_weight : v, in [0, 1]
     wanted : length of the ranking, if there are as many nodes
     """
     votes = np.zeros(len(nearness.scores))
     votes[result.tally.rows] = combine(result.tally.agreement, result.fusion)
-    if vote_weight is None:
-        vote_weight = aspects_weight(len(result.aspects))
     scores = combine_with_nearness(nearness.scores, votes, vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)
     ids = result.state.chunks.ids
