@@ -49,6 +49,20 @@ def test_where_a_small_word_may_part_two_names_all_readings_are_given():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("It was printed by Strake and Sons.", ["Strake and Sons"]),
+        ("It was built by Smith and Company in Ulm.", ["Smith and Company in Ulm", "Smith and Company", "Ulm"]),
+        ("Sie ist von Vogel und Söhne.", ["Vogel und Söhne"]),
+        ("They met Bell and Brothers Grimm.", ["Bell and Brothers Grimm", "Bell", "Brothers Grimm"]),
+        ("He read Sons and Lovers.", ["Sons and Lovers", "Sons", "Lovers"]),
+    ],
+)
+def test_a_firm_is_one_name(text, expected):
+    assert texts(names(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("东京是日本的首都。", {"东京", "日本", "首都"}),
         ("東京タワーは日本の電波塔です。", {"東京", "タワー", "日本", "電波塔"}),
         ("中华人民共和国的首都是北京。", {"中华人民共和国", "首都", "北京"}),

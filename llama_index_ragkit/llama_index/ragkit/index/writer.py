@@ -310,8 +310,8 @@ class IndexWriter(Generic[State]):
         new = len(plan.write) - len(plan.repeated)
         model = f" with {self._resources.embed_model.model_name}" if new else ""
         logger.info(
-            "%s: %d chunks given, %d to embed%s%s, %d unchanged, %d to remove.",
-            self._method, given, new, model, reads, given - len(plan.write), len(plan.removed),
+            "%s: %d chunk%s given, %d to embed%s%s, %d unchanged, %d to remove.",
+            self._method, given, "" if given == 1 else "s", new, model, reads, given - len(plan.write), len(plan.removed),
         )  # fmt: skip
 
     def _store(

@@ -56,13 +56,20 @@ og i na no in on at to for a an und
 """
 # Those that may also separate two names: both readings are returned.
 _BETWEEN_TEXT = "and y e et und og i in on at to for"
-_SMALL, _BETWEEN = (frozenset(words.split()) for words in (_SMALL_TEXT, _BETWEEN_TEXT))
+# What a firm calls itself by after "and": "Strake and Sons", "Vogel und Söhne". No name of its own.
+_FIRM_TEXT = """
+sons son daughters daughter brothers bros sisters co company partners partner associates successors nephews söhne sohn
+töchter brüder fils filles frères cie compagnie associés hijos hijo hermanos compañía cía socios figli
+figlio fratelli soci filhos irmãos zonen zoon söner bröder sønner synowie сыновья
+"""
+_SMALL, _BETWEEN, _FIRM = (frozenset(words.split()) for words in (_SMALL_TEXT, _BETWEEN_TEXT, _FIRM_TEXT))
 
 
 def names(text: str) -> list[Mention]:
     """The names of a text by position, the longer first where two begin together.
 
-    Where a small word may separate two names, the whole and its parts are returned. A genitive ending is dropped.
+    Where a small word may separate two names, the whole and its parts are returned, but not those of a firm ("Strake and
+    Sons"). A genitive ending is dropped.
 
     >>> [name.text for name in names("The son of Adalbert II of Tuscany and Bertha. Guy's widow read “Of Ships”.")]
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
@@ -204,11 +211,11 @@ def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
 
 
 def _readings(words: Sequence[re.Match[str]], first: int, last: int) -> set[tuple[int, int]]:
-    """The run as a whole and, where small words may separate it, its parts."""
+    """The run as a whole and, where small words may separate two names, its parts."""
     spans = {(words[first].start(), words[last].end())}
     begin = first
     for k in range(first + 1, last + 1):
-        if words[k].group() in _BETWEEN:
+        if words[k].group() in _BETWEEN and not _is_firm(words, k + 1, last):
             if begin < k:
                 spans.add((words[begin].start(), words[k - 1].end()))
             begin = k + 1
@@ -217,3 +224,9 @@ def _readings(words: Sequence[re.Match[str]], first: int, last: int) -> set[tupl
     if begin <= last:
         spans.add((words[begin].start(), words[last].end()))
     return spans
+
+
+def _is_firm(words: Sequence[re.Match[str]], k: int, last: int) -> bool:
+    """Whether word `k`, after an "and", ends the name of a firm: no further name follows in the run."""
+    is_last = k == last or words[k + 1].group() in _SMALL
+    return is_last and words[k].group().casefold() in _FIRM

@@ -1,10 +1,11 @@
-"""A passage: its title, and its text without hard line breaks and repeated lines."""
+"""A passage: its title, and its text without hard line breaks, repeated lines and what a browser printed around it."""
 
 from collections.abc import Set
 from typing import NamedTuple
 
 from llama_index.ragkit.text.headings import split_heading
 from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.print_lines import without_print_lines
 from llama_index.ragkit.text.repeated_lines import without_lines
 from llama_index.ragkit.text.unwrapping import unwrap
 
@@ -39,6 +40,7 @@ def read_passage(
     >>> read_passage("The Lamp\\n\\nIt burned\\noil.")
     PassageText(title='The Lamp', body='It burned oil.')
     """
+    text = without_print_lines(text)
     body = without_lines(text, repeated).strip() or text.strip()
     title = " ".join(title.split())
     heading, rest = split_heading(body, is_chunk)
