@@ -34,6 +34,9 @@ def read_text(text, title="", lower_case=False):
         ("Þórdís Åkerløv lived on Vinterøy.", ["Þórdís Åkerløv", "Vinterøy"]),
         ("Встреча прошла в Нижнем Новгороде.", ["Нижнем Новгороде"]),
         ("in 1944, 1945 and 1946", []),
+        ("It grew between 2022 and June 30.", ["June 30"]),
+        ("1. Ada Hale came. 2. Guy Orde left.", ["Ada Hale", "Guy Orde"]),
+        ("She left AT&T. He joined P&G Austria.", ["AT&T", "P&G Austria"]),
         ("no name at all", []),
     ],
 )

@@ -26,8 +26,8 @@ class Mention(NamedTuple):
     end: int
 
 
-# A word may contain apostrophes, hyphens and points, as in "O'Brien", "Saxe-Coburg" and "U.S".
-WORD = re.compile(rf"[^\W_]+(?:['’.\-‐‑]?[^\W_{KANA}{HAN}{HANGUL}]+)*")
+# A word may contain apostrophes, hyphens, points and "&", as in "O'Brien", "Saxe-Coburg", "U.S" and "AT&T".
+WORD = re.compile(rf"[^\W_]+(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+)*")
 _QUOTED = re.compile(r"[\"“„«「『《]\s*([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
@@ -124,7 +124,7 @@ def _joined(text: str, left: re.Match[str], right: re.Match[str], small: frozens
     gap = text[left.end() : right.start()]
     if gap in _JOINTS or (gap.isspace() and gap.count("\n") < 2):
         return True
-    initial = len(left.group()) == 1 or left.group() in _ABBREVIATED
+    initial = (len(left.group()) == 1 and left.group().isalpha()) or left.group() in _ABBREVIATED
     return initial and gap in (".", ". ") and right.group().casefold() not in small
 
 
@@ -198,7 +198,9 @@ def _skip_openers(
 
 
 def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
-    """The start of the name without the year of an event before it: "In 1931 the Old Lamp"."""
+    """The start of the name without what dates it: "In 1931 the Old Lamp", "between 2022 and June 30"."""
+    while first + 1 < last and _NUMBER.fullmatch(words[first].group()) and words[first + 1].group() in _BETWEEN:
+        first += 2
     year = first + (words[first].group().casefold() in _DATING) if first < last else first
     if not 0 < year < last or not _YEAR.fullmatch(words[year].group()):
         return first
