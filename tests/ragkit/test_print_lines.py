@@ -14,7 +14,8 @@ PRINTED = {
     "Safari": f"The lamp  22.11.26, 21:59\n{TEXT}\nhttps://coast.example/lamp 1 von 3".replace("The lamp  ", ""),
     "without a title": f"{TEXT}\n2026-11-22 21:59\nabout:blank 2/3",
     "two pages in one text": "\n".join(
-        f"{line}\n11/22/26, 9:59 PM The lamp\nhttps://coast.example/lamp {i}/2" for i, line in enumerate(TEXT.split("\n"), 1)
+        f"{line}\n11/22/26, 9:59 PM The lamp\nhttps://coast.example/lamp {i}/2"
+        for i, line in enumerate(TEXT.split("\n"), 1)
     ),
 }
 

@@ -1,5 +1,6 @@
 """A passage: its title, and its text without hard line breaks, repeated lines and what a browser printed around it."""
 
+import re
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from llama_index.ragkit.text.repeated_lines import without_lines
 from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = ["PassageText", "read_passage"]
+
+_EMPHASIS = re.compile(r"(\*{1,3})(\S(?:.*?\S)?)\1")
 
 
 class PassageText(NamedTuple):
@@ -31,7 +34,7 @@ def read_passage(
 
     Parameters
     ----------
-    title : the title, if known; a first line with the same words is not part of the body
+    title : the title, if known, of which marks of emphasis are left out; a first line with the same words is not part of the body
     headings : whether a heading is the title if none is given; otherwise it stays in the body
     repeated : keys of lines to remove, unless the text has no others; see
         :func:`~llama_index.ragkit.text.repeated_lines.repeated_lines`
@@ -42,7 +45,7 @@ def read_passage(
     """
     text = without_print_lines(text)
     body = without_lines(text, repeated).strip() or text.strip()
-    title = " ".join(title.split())
+    title = _EMPHASIS.sub(r"\2", " ".join(title.split()))
     heading, rest = split_heading(body, is_chunk)
     if title:
         first, _, below = body.partition("\n")

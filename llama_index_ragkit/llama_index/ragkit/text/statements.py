@@ -4,19 +4,21 @@ import re
 from collections.abc import Iterator
 
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.print_lines import without_print_lines
+from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.scripts import UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
-from llama_index.ragkit.text.unwrapping import LIST_ITEM, unwrap
+from llama_index.ragkit.text.unwrapping import LIST_ITEM
 
 __all__ = ["is_statement", "sentences_of_prose"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
 _SENTENCE_END = re.compile(r"[.!?…।؟。！？][\"'”’»)\]]*$")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[# \t]*")
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
+_ENDS = re.compile(r"[.!?:…。！？：]$")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 
 
@@ -36,23 +38,38 @@ def is_statement(text: str) -> bool:
 
 
 def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
-    """The sentences of a text, each on one line, without headings, marks of Markdown, code and numbers of tables.
+    """The sentences of a text, each on one line, without marks of Markdown, code and numbers of tables.
+
+    A heading stands before the first sentence below it, unless that begins with the same words.
 
     Parameters
     ----------
     language : ISO 639-1 code for the sentence rules; None to choose them by the script
 
     >>> sentences_of_prose("## Lamps\\n\\n- They *burned*\\n  oil. It was dear.\\n> Who paid?")
-    ['They burned oil.', 'It was dear.', 'Who paid?']
+    ['Lamps: They burned oil.', 'It was dear.', 'Who paid?']
     """
     return list(_sentences(text, language))
 
 
 def _sentences(text: str, language: str | None) -> Iterator[str]:
-    for line in prose(unwrap(without_print_lines(text))).split("\n"):
-        if _HEADING.match(line):
+    heading, body = read_passage(text)
+    for line in prose(body).split("\n"):
+        marked = _HEADING.fullmatch(line)
+        if marked:
+            heading = marked[1]
             continue
-        body = _QUOTATION.sub("", line.strip(), count=1)
-        item = LIST_ITEM.match(body)
-        for sentence in split_sentences(body[item.end() :] if item else body, language):
-            yield " ".join(sentence.split())
+        plain = _QUOTATION.sub("", line.strip(), count=1)
+        item = LIST_ITEM.match(plain)
+        for sentence in split_sentences(plain[item.end() :] if item else plain, language):
+            words = " ".join(sentence.split())
+            if any(map(str.isalnum, words)):
+                yield _headed(heading, words)
+                heading = ""
+
+
+def _headed(heading: str, sentence: str) -> str:
+    if not heading or normalise(sentence).startswith(normalise(heading)):
+        return sentence
+    joint = " " if _ENDS.search(heading) else "：" if _WIDE.match(heading[-1]) else ": "
+    return heading + joint + sentence
