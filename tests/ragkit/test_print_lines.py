@@ -9,9 +9,9 @@ TEXT = "The lamp burned whale oil.\nAda Hale lit it at dusk."
 
 PRINTED = {
     "Chromium, as pypdf reads it": f"{TEXT}\n11/22/26, 9:59 PM The lamp - Coast history\n\ufb01le:///tmp/lamp.html 1/3",
-    "Chromium, as it is seen": f"11/22/26, 9:59 PM    The lamp - Coast history\n\n{TEXT}\n\nhttps://coast.example/a?b=1 12/12",
+    "Chromium, as it is seen": f"11/22/26, 9:59 PM    The lamp - Coast\n\n{TEXT}\n\nhttps://coast.example/a?b=1 12/12",
     "Firefox": f"The lamp - Coast history    https://coast.example/lamp\n{TEXT}\n1 of 3    22/11/2026, 21:59",
-    "Safari": f"The lamp  22.11.26, 21:59\n{TEXT}\nhttps://coast.example/lamp 1 von 3".replace("The lamp  ", ""),
+    "Chromium in German, without a title": f"22.11.26, 21:59\n{TEXT}\nhttps://coast.example/lamp 1 von 3",
     "without a title": f"{TEXT}\n2026-11-22 21:59\nabout:blank 2/3",
     "two pages in one text": "\n".join(
         f"{line}\n11/22/26, 9:59 PM The lamp\nhttps://coast.example/lamp {i}/2"

@@ -39,9 +39,9 @@ class ExtractiveSummarizer(Summarizer):
     vectors of the index's embedding model. So the cost of a summary does not grow with the length of its texts.
 
     Sentences are those of the prose of a text, with the heading above them: code, marks of Markdown, what is no
-    statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted by
-    its length in tokens, so that fragments count less than statements, divided by the square root of the length of its
-    text, so that long texts do not dominate. Sentences that differ only in white space are one; of more than 1,000
+    statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted
+    by its length in tokens, so that fragments count less than statements, divided by the square root of the length of
+    its text, so that long texts do not dominate. Sentences that differ only in white space are one; of more than 1,000
     only the 1,000 most central are considered. The summary lists the selected sentences in the order of the texts. It
     is deterministic, and the order of the texts affects only the order of the sentences.
 

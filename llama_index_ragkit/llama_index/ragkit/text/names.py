@@ -68,8 +68,8 @@ _SMALL, _BETWEEN, _FIRM = (frozenset(words.split()) for words in (_SMALL_TEXT, _
 def names(text: str) -> list[Mention]:
     """The names of a text by position, the longer first where two begin together.
 
-    Where a small word may separate two names, the whole and its parts are returned, but not those of a firm ("Strake and
-    Sons"). A genitive ending is dropped.
+    Where a small word may separate two names, the whole and its parts are returned, but not those of a firm ("Strake
+    and Sons"). A genitive ending is dropped.
 
     >>> [name.text for name in names("The son of Adalbert II of Tuscany and Bertha. Guy's widow read “Of Ships”.")]
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']

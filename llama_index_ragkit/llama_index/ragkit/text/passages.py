@@ -34,7 +34,8 @@ def read_passage(
 
     Parameters
     ----------
-    title : the title, if known, of which marks of emphasis are left out; a first line with the same words is not part of the body
+    title : the title, if known, of which marks of emphasis are left out; a first line with the same words is not part
+        of the body
     headings : whether a heading is the title if none is given; otherwise it stays in the body
     repeated : keys of lines to remove, unless the text has no others; see
         :func:`~llama_index.ragkit.text.repeated_lines.repeated_lines`

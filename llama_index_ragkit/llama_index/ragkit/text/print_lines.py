@@ -1,7 +1,8 @@
 """The lines that a browser prints on each page of a PDF: date, title, address, number of the page.
 
-The line of the address and the number is what tells them apart ("https://example.org/lamps 3/12"). The line beside it is
-one of them if it begins or ends with a date and a time; the same line elsewhere, as in the log of a chat, is text.
+The line of the address and the number is what tells them apart ("https://example.org/lamps 3/12"). The line beside it
+is one of them if it begins with a date and a time or ends with an address, and so is the first line of the text and the
+last. The same line elsewhere, as in the log of a chat, is text.
 """
 
 import re
