@@ -3,7 +3,8 @@
 The passages, names and questions are those of `benchmarks.made_up_names`; vectors follow from the words of a text,
 with the places as topics, so that passages of one place are near to each other. The stores are an SQLite file with
 vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_PASSAGES` sets the size of the corpus in
-stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same.
+stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same. With
+`RAG_STORES_SCHEMA` the index on PostgreSQL is built in that schema once and kept, and SQLite is left out.
 """
 
 import os
@@ -28,7 +29,7 @@ from benchmarks.made_up_names import passages, questions
 from benchmarks.measuring import Times, peak_mb, resident_mb, timed
 from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context, writing
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context, writing
 
 __all__ = ["measurements"]
 
@@ -194,15 +195,17 @@ def measurements() -> Iterator[dict[str, Any]]:
     twin = apart(embedded, in_memory, _asked(in_memory))
     wanted = twin.pop("lists")
     yield {"name": f"hipporag: {in_memory} passages in memory", **twin}
-    kinds = [*(["postgresql"] if os.environ.get("PG_DSN") else []), "sqlite"]
+    kept = os.environ.get("RAG_STORES_SCHEMA")
+    kinds = [*(["postgresql"] if os.environ.get("PG_DSN") else []), *([] if kept else ["sqlite"])]
     for kind in kinds:
-        place = f"bench_{uuid4().hex[:12]}"
+        place = kept or f"bench_{uuid4().hex[:12]}"
         if kind == "sqlite":
             place = tempfile.mkdtemp()
-        else:
+        is_there = kind == "postgresql" and _has(place)
+        if kind == "postgresql" and not is_there:
             _run(f"CREATE SCHEMA {place}")
         try:
-            built = apart(build, kind, place, total)
+            built = {} if is_there else apart(build, kind, place, total)
             used = apart(serve, kind, place, total, asked)
             lists = used.pop("lists")
             same = [set(one) == set(other) for one, other in zip(lists, wanted, strict=True)]
@@ -218,8 +221,16 @@ def measurements() -> Iterator[dict[str, Any]]:
         finally:
             if kind == "sqlite":
                 shutil.rmtree(place)
-            else:
+            elif not kept:
                 _run(f"DROP SCHEMA {place} CASCADE")
+
+
+def _has(schema: str) -> bool:
+    server = make_engine(os.environ["PG_DSN"])
+    with reading(server) as connection:
+        found = connection.execute(text("SELECT to_regnamespace(:name)"), {"name": schema}).scalar()
+    server.dispose()
+    return found is not None
 
 
 def _run(statement: str) -> None:

@@ -52,6 +52,7 @@ RAGKIT_ORDER = (
     "extraction",
     "html",
     "index",
+    "ray",
     "evaluation",
     "compare",
     "serve",

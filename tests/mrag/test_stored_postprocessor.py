@@ -11,9 +11,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.cases import QUESTION, chunks
 from tests.mrag.stored import Twins
 
-from llama_index.hipporag import HippoRAGIndex, HippoRAGPostprocessor, NounPhraseExtractor
 from llama_index.mrag import MRAGIndex, MRAGPostprocessor
-from llama_index.ragkit.errors import ConfigurationError
 
 MANY = "The Analytical Engine used cards. The loom wove silk in Lyon, by the river."
 
@@ -69,14 +67,3 @@ def test_without_a_question_or_nodes_of_the_index_nothing_moves(twins: Twins, tm
     assert [each.node_id for each in post.postprocess_nodes(foreign, query_str="b")] == ["a", "b"]
     empty = Twins(tmp_path_factory.mktemp("empty"), partial(MRAGIndex, []))
     assert len(MRAGPostprocessor(index=empty.stored).postprocess_nodes(foreign, query_str="b")) == 2
-
-
-def test_a_postprocessor_that_needs_all_of_the_index_refuses_it_by_name(twins: Twins):
-    index = HippoRAGIndex(
-        chunks("d", 3),
-        extractor=NounPhraseExtractor(),
-        storage_context=twins.context(),
-        serve_from="stores",
-    )
-    with pytest.raises(ConfigurationError, match="served from stores"):
-        HippoRAGPostprocessor(index=index).postprocess_nodes(given(chunks("d", 3)), query_str=QUESTION)

@@ -1,7 +1,6 @@
 """The search of a retriever in an index that is served from stores, and what its explanations and page need."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +11,6 @@ from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.hipporag.text.normalization import Normalizer
@@ -106,15 +104,15 @@ def answer_stored(
     """Answer a question from its state."""
     near = _Near(state, query.text, (yield from query.vector()), config.lexical_weight, state.near)
     result = yield from search_stored(
-        partial(_graph, state, config.subject_weight), query.text, near, config, normalizer, by_terms=state.has_terms
+        partial(state.question_graph, config.subject_weight),
+        query.text,
+        near,
+        config,
+        normalizer,
+        by_terms=state.has_terms,
+        wanted=query.wanted,
     )
     return StoredAnswer(state, result, near.view.rows, near.nearness)
-
-
-@contextmanager
-def _graph(state: StoredGraphState, subject_weight: float) -> Iterator[QuestionGraph]:
-    with state.passage_graph.reader() as reader:
-        yield QuestionGraph(reader, None if state.selection.is_whole else state.allowed, subject_weight)
 
 
 class _Near:
@@ -145,6 +143,7 @@ class _Near:
         """The nearness of passages; those that are not in the view are read."""
         state = self._state
         self._take((yield from state.stored.including(self.view, self._question, passages, state.selection)))
-        rows = self.view.rows
-        known = sorted((rows.record_of(i).key, i) for i in passages if i in rows)
-        return {i: float(self.nearness.scores[rows.row_of(i)]) for _, i in known}
+        found = self.view.rows.rows_of(passages)
+        records, scores = self.view.rows.records, self.nearness.scores.tolist()
+        known = sorted((records[row].key, records[row].id, scores[row]) for row in found[found >= 0].tolist())
+        return {node_id: score for _, node_id, score in known}

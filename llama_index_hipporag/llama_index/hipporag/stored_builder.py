@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from llama_index.hipporag.config import GraphConfig
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.graph.record_reader import RecordReader
@@ -12,6 +14,7 @@ from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.ragkit import Change, ChunkView, IndexStorage, Resources, Selection, Steps, StoredBuilder
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredGraphBuilder"]
 
@@ -54,7 +57,14 @@ class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[HippoRAGState]:
         """The passages near to a question, and where the graph is."""
+        return self._state(near, selection)
+        yield
+
+    def graph_state(self, selection: Selection) -> StoredGraphState:
+        """Where the graph is, without passages."""
+        return self._state(ChunkView(Snapshot.empty(), np.zeros(0)), selection)
+
+    def _state(self, near: ChunkView, selection: Selection) -> StoredGraphState:
         parts: dict[str, Any] = {"passage_graph": self._graph, "stored": self.chunks, "near": near}
         terms = extracts_terms(self.storage.struct.components)
         return StoredGraphState(chunks=near.rows, has_terms=terms, selection=selection, **parts)
-        yield

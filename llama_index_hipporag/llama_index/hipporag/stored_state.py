@@ -1,6 +1,7 @@
 """`StoredGraphState`: what one question to an index that is served from stores is answered from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_graph.passage_edges import passage_number
+from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.ragkit import ChunkView, Selection, StoredChunks, run_steps
 
 __all__ = ["StoredGraphState"]
@@ -32,6 +34,12 @@ class StoredGraphState(HippoRAGState):
     stored: StoredChunks = field(kw_only=True)
     near: ChunkView = field(kw_only=True)
     selection: Selection = field(kw_only=True)
+
+    @contextmanager
+    def question_graph(self, subject_weight: float) -> Iterator[QuestionGraph]:
+        """The part of the graph that one question needs; to be read in this block."""
+        with self.passage_graph.reader() as reader:
+            yield QuestionGraph(reader, None if self.selection.is_whole else self.allowed, subject_weight)
 
     def allowed(self, numbers: Ints) -> NDArray[np.bool_]:
         """Which passages may be returned, by the numbers of their nodes."""

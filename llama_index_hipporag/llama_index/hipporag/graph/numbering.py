@@ -1,9 +1,10 @@
 """`Numbering`: the rows of phrases and the columns of facts."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import compress, islice
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Numbering"]
@@ -62,8 +63,15 @@ class Numbering(Mapping[T, int]):
 
     def without(self, numbers: NDArray[Any]) -> "Numbering[T]":
         """Without the keys of these numbers; the others move up, in the same order."""
-        gone = set(numbers.tolist())
-        return Numbering(key for number, key in enumerate(self) if number not in gone)
+        if not len(numbers):
+            return self
+        stays = np.ones(self._size, np.bool_)
+        stays[numbers] = False
+        shorter: Numbering[T] = Numbering()
+        shorter._keys = list(compress(self._keys, stays.tolist()))
+        shorter._size = len(shorter._keys)
+        shorter._numbers = dict(zip(shorter._keys, range(shorter._size), strict=True))
+        return shorter
 
     def _append(self, keys: Iterable[T]) -> None:
         for key in keys:

@@ -111,22 +111,41 @@ def rescored(
     """
     p, n, _ = graph.shape
     places = [place for place, row in enumerate(rows.tolist()) if row >= 0]
-    order = dict.fromkeys(range(len(rows)), 1.0)
-    if places:
-        reset = np.zeros(n + p)
-        for place in places:
-            reset[n + rows[place]] += 1.0 / (place + 1)
-        reset *= (node_weight if weights else 1.0) / reset.sum()
-        total = sum(weights.values())
-        for row, weight in weights.items():
-            reset[row] += (1 - node_weight) * weight / total
-        walked = pagerank(graph.walk(subject_weight=subject_weight), reset)[n:]
-        found = np.round(walked[rows[places]] / walked[rows[places]].max(), _DECIMALS)
-        order.update(zip(places, found.tolist(), strict=True))
+    if not places:
+        return best_first(len(rows), places, np.empty(0))
+    reset = np.zeros(n + p)
+    np.add.at(reset, n + rows[places], rank_shares(places) * (node_weight if weights else 1.0))
+    total = sum(weights.values())
+    for row, weight in weights.items():
+        reset[row] += (1 - node_weight) * weight / total
+    walked = pagerank(graph.walk(subject_weight=subject_weight), reset)[n:]
+    return best_first(len(rows), places, walked[rows[places]])
+
+
+def rank_shares(places: Sequence[int]) -> Floats:
+    """Weights in proportion to 1 / rank, sum 1, of the passages at some places from 0."""
+    weights: Floats = 1.0 / (np.array(places) + 1)
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[int, float]]:
+    """Passages by score at the places that they had; the others keep theirs, with the score of the one before them.
+
+    Parameters
+    ----------
+    count : how many passages there are
+    places : of those that have scores, ascending
+    scores : theirs, at least 0
+
+    Returns
+    -------
+    (place, score as a share of the best) in the new order
+    """
+    order = dict(zip(places, share_of_best(scores).tolist(), strict=True))
     ranked = iter(sorted(places, key=lambda place: (-order[place], place)))
-    known = set(places)
     result: list[tuple[int, float]] = []
-    for place in range(len(rows)):
+    for place in range(count):
         score = result[-1][1] if result else 1.0
-        result.append(((best_place := next(ranked)), order[best_place]) if place in known else (place, score))
+        result.append(((best_place := next(ranked)), order[best_place]) if place in order else (place, score))
     return result

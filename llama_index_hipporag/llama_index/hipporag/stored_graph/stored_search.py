@@ -25,12 +25,13 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.question_scores import squashed
 
-__all__ = ["NearPassages", "StoredResult", "search_stored"]
+__all__ = ["NearPassages", "StoredResult", "scores_of", "search_stored"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_CANDIDATES = 200  # passages that are scored, by nearness and by the walk each
+_NEAR = 200  # passages that are scored because they are near, at least
+_WALKED = 60  # and those that are best in the walk; a further one has too little of it to be among the best of the sum
 _BEST = 10  # passages of the walk that may be certain
 _LEAST_ACTIVE = 1e-7  # probability below which a phrase is not reported
 _DECIMALS = 5  # by which scores differ: a push leaves some of the walk out
@@ -89,6 +90,7 @@ def search_stored(
     normalizer: Normalizer = "unicode",
     *,
     by_terms: bool = True,
+    wanted: int = 10,
     epsilon: float = EPSILON,
 ) -> Steps[StoredResult]:
     """Answer a question.
@@ -96,6 +98,7 @@ def search_stored(
     Parameters
     ----------
     open_graph : the graph, as it is when it is opened
+    wanted : how many passages must be in the right order
     by_terms : whether the graph has terms in lower case
     epsilon : see :func:`~llama_index.hipporag.pagerank.frontier_push.frontiers`
 
@@ -107,7 +110,7 @@ def search_stored(
     other = [f"{name}={value!r}" for name, value in _FIXED.items() if getattr(config, name) != value]
     if other:
         raise ConfigurationError(f"A stored graph is searched with {', '.join(other)} alone.")
-    found = yield from offload(_walked, open_graph, question, near, config, normalizer, by_terms, epsilon)
+    found = yield from offload(_walked, open_graph, question, near, config, normalizer, by_terms, wanted, epsilon)
     nearness = yield from near.of(found.candidates)
     return _result(found, nearness, config)
 
@@ -137,17 +140,19 @@ def _walked(
     config: SearchConfig,
     normalizer: Normalizer,
     by_terms: bool,
+    wanted: int,
     epsilon: float,
 ) -> _Walked:
+    near_by, far = max(_NEAR, wanted), max(_WALKED, wanted)
     with open_graph() as graph:
         links = graph.links(question, normalizer, config.node_specificity, by_terms)
         weights = {link.row: link.weight for link in links}
         if not any(weights.values()):
-            return _Walked(links, near.best(_CANDIDATES), None, {}, graph.calls)
-        nearest, cosines = near.nearest(_CANDIDATES)
+            return _Walked(links, near.best(near_by), None, {}, graph.calls)
+        nearest, cosines = near.nearest(near_by)
         nodes, shares = _reset(weights, nearest, cosines, config)
         *_, estimate = frontiers(graph.fetch, nodes, shares, damping=config.damping, epsilon=epsilon)
-        candidates = _candidates(graph, [*near.best(_CANDIDATES), *nearest], estimate)
+        candidates = _candidates(graph, [*near.best(near_by), *nearest], estimate, far)
         return _Walked(links, candidates, estimate, graph.labels, graph.calls)
 
 
@@ -157,22 +162,29 @@ def _result(found: _Walked, nearness: Mapping[str, float], config: SearchConfig)
     estimate = found.estimate
     if estimate is None:
         return StoredResult(_ranked(ids, near), found.links, calls=found.calls)
-    of = dict(zip(estimate.nodes.tolist(), estimate.scores.tolist(), strict=True))
-    walked = share_of_best(np.array([of.get(passage_number(node_id), 0.0) for node_id in ids]))
+    walked = share_of_best(scores_of(estimate, np.array([passage_number(node_id) for node_id in ids], np.int64)))
     trusted = trust(near, walked)
-    phrases = np.flatnonzero((estimate.scores > _LEAST_ACTIVE) & ~is_passage(estimate.nodes)).tolist()
-    active = {int(estimate.nodes[i]): float(estimate.scores[i]) for i in phrases}
+    read = np.array(list(found.labels), np.int64)
+    active = zip(found.labels.values(), is_passage(read).tolist(), scores_of(estimate, read).tolist(), strict=True)
     return StoredResult(
         _ranked(ids, combine(near, walked, WALK_WEIGHT * config.walk_share * trusted)),
         found.links,
         trusted,
         dict(zip(ids, walked.tolist(), strict=True)),
-        {found.labels[node]: score for node, score in active.items() if found.labels.get(node)},
+        {label: score for label, passage, score in active if label and not passage and score > _LEAST_ACTIVE},
         estimate.read,
         estimate.missing,
         estimate.settled(_BEST, is_passage(estimate.nodes)),
         found.calls,
     )
+
+
+def scores_of(estimate: FrontierEstimate, nodes: Ints) -> Floats:
+    """The scores of nodes, 0 for those that the walk has not reached."""
+    order = np.argsort(estimate.nodes)
+    places = np.searchsorted(estimate.nodes, nodes, sorter=order)
+    places = order[np.minimum(places, len(order) - 1)]
+    return np.where(estimate.nodes[places] == nodes, estimate.scores[places], 0.0)
 
 
 def _reset(
@@ -185,11 +197,11 @@ def _reset(
     return nodes, np.array([*weights.values(), *(shares * config.passage_seed_weight)])
 
 
-def _candidates(graph: QuestionGraph, near: Sequence[str], estimate: FrontierEstimate) -> list[str]:
+def _candidates(graph: QuestionGraph, near: Sequence[str], estimate: FrontierEstimate, count: int) -> list[str]:
     """The passages that are near, and the best of the walk."""
     known = {passage_number(node_id): node_id for node_id in near}
     passages = is_passage(estimate.nodes)
-    best = np.argsort(-estimate.scores[passages], kind="stable")[:_CANDIDATES]
+    best = np.argsort(-estimate.scores[passages], kind="stable")[:count]
     others = [node for node in estimate.nodes[passages][best].tolist() if node not in known]
     return list(dict.fromkeys([*known.values(), *graph.labels_of(np.array(others, np.int64))]))
 

@@ -520,7 +520,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
         refuse_unstorable(documents)
-        stored = yield from self._storage.manifest.hashes()
+        stored = yield from self._storage.manifest.hashes(document.id_ for document in documents)
         unfinished = set((yield from self._storage.commits.unfinished()).documents)
         changed = [doc.id_ in unfinished or stored.get(doc.id_) != doc.hash for doc in documents]
         stale = [document for document, is_changed in zip(documents, changed, strict=True) if is_changed]

@@ -6,10 +6,12 @@ them, so that a write, or a delete, can be repeated from wherever it ended: by a
 interrupt or a cancelled task. In a process that lives on, the next operation first reads the stored state again.
 """
 
-import dataclasses
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -33,7 +35,7 @@ from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.commits import REMOVALS
+from llama_index.ragkit.storage.commits import REMOVALS, NotBegunError
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
@@ -48,7 +50,16 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Vectors = Mapping[str, NDArray[np.float32]]
 
-_TRIES = 5  # of a query beside which other processes write
+_TRIES = 5  # of a query or a write beside which other processes write
+
+
+@dataclass
+class _Ready:
+    """What was computed for a write that is planned again, since another process was first."""
+
+    planned: bool = False
+    vectors: Vectors = field(default_factory=dict)
+    extracted: dict[str, NodeEntry] = field(default_factory=dict)
 
 
 class IndexWriter(Generic[State]):
@@ -255,34 +266,77 @@ class IndexWriter(Generic[State]):
         replace : whether other nodes of `documents` are removed
         again : ids to process again although they did not change
         """
-        storage = self._storage
         with (yield from self._lock.acquire()):
             refuse_unstorable(nodes)
-            yield from self._check_write()
+            yield from self._repeated(self._check_write)
             nodes, given = self._without_records(nodes)
-            known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
-            stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
-            rows = yield from storage.rows_of([node.node_id for node in nodes])
-            to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
-            plan = plan_write(to_plan, known, rows, stored=stored, again=again)
-            whole = self._read_with(nodes, plan, given)
-            if whole:
-                plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
-            yield from self._check_delete(plan.removed)
-            is_build = not storage.struct.generation or storage.struct.building
-            node_of = {node.node_id: node for node in nodes}
-            todo = [node_of[node_id] for node_id in plan.write]
-            self._announce(plan, len(nodes))
-            with self._resources.claims(storage.cache_user("")) as claims:
+            with self._resources.claims(self._storage.cache_user("")) as claims:
                 yield from claims.begin()
-                vectors = yield from self._embed(todo, rows, plan.repeated)
-                # Extractions of an incomplete write are reused.
-                extracted = yield from self._extract([node_of[i] for i in plan.read], given, nodes, again)
-                entries = {**extracted, **plan.reused}
-                yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
+                ready = _Ready()
+                attempt = partial(self._write_once, nodes, given, documents, ready, replace=replace, again=again)
+                is_build = yield from self._repeated(attempt)
                 yield from claims.keep()
             if is_build:
                 yield from self._sweep()
+
+    def _repeated(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
+        """A write. Where the index is served from stores, it is planned again, a few times at most, if another process
+        was first.
+
+        Raises
+        ------
+        ConcurrentWriteError
+        """
+        tries = _TRIES if self._storage.stored else 1
+        while True:
+            tries -= 1
+            try:
+                return (yield from attempt())
+            except NotBegunError:
+                if not tries:
+                    raise
+
+    def _write_once(
+        self,
+        nodes: Sequence[BaseNode],
+        given: Mapping[str, Record],
+        documents: Sequence[Document],
+        ready: _Ready,
+        *,
+        replace: bool,
+        again: Collection[str],
+    ) -> Steps[bool]:
+        """Plan a write and carry it out; returns whether it was, or ended, a build.
+
+        Parameters
+        ----------
+        given : extractions that nodes have brought along
+        ready : what was computed when the write was planned before
+        """
+        storage = self._storage
+        if ready.planned:
+            yield from self._check_write()
+        ready.planned = True
+        known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
+        stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
+        rows = yield from storage.rows_of([node.node_id for node in nodes])
+        to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
+        plan = plan_write(to_plan, known, rows, stored=stored, again=again)
+        whole = self._read_with(nodes, plan, given)
+        if whole:
+            plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
+        yield from self._check_delete(plan.removed)
+        is_build = not storage.struct.generation or storage.struct.building
+        node_of = {node.node_id: node for node in nodes}
+        todo = [node_of[node_id] for node_id in plan.write]
+        self._announce(plan, len(nodes))
+        vectors = ready.vectors = yield from self._embed(todo, rows, plan.repeated, ready.vectors)
+        # Extractions of an incomplete write are reused.
+        unread = [node_of[i] for i in plan.read if i not in ready.extracted]
+        ready.extracted.update((yield from self._extract(unread, given, nodes, again)))
+        entries = {**{i: ready.extracted[i] for i in plan.read}, **plan.reused}
+        yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
+        return is_build
 
     def _read_with(self, nodes: Sequence[BaseNode], plan: WritePlan, given: Collection[str]) -> list[str]:
         """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed.
@@ -364,13 +418,17 @@ class IndexWriter(Generic[State]):
 
     def delete(self, node_ids: Sequence[str], *, from_docstore: bool, ref_doc_ids: Sequence[str] = ()) -> Steps[None]:
         """Delete nodes, and whole documents, with everything derived from them."""
-        storage = self._storage
         with (yield from self._lock.acquire()):
-            yield from self._recover()
-            entries = yield from storage.manifest.entries_of(node_ids)
-            yield from self._check_delete(entries)
-            yield from storage.records.cleaned_once(self._remove(node_ids, entries, ref_doc_ids, from_docstore))
+            attempt = partial(self._delete_once, node_ids, ref_doc_ids, from_docstore)
+            yield from self._repeated(attempt)
             yield from self._sweep()
+
+    def _delete_once(self, node_ids: Sequence[str], ref_doc_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
+        yield from self._recover()
+        entries = yield from self._storage.manifest.entries_of(node_ids)
+        yield from self._check_delete(entries)
+        removal = self._remove(node_ids, entries, ref_doc_ids, from_docstore)
+        yield from self._storage.records.cleaned_once(removal)
 
     def _remove(
         self,
@@ -481,8 +539,10 @@ class IndexWriter(Generic[State]):
             plain[node.node_id] = node
         return list(plain.values()), given
 
-    def _embed(self, nodes: Sequence[BaseNode], rows: Snapshot, stored: Collection[str]) -> Steps[Vectors]:
-        """Vectors by node id. Nodes without text have none; existing and stored embeddings are reused."""
+    def _embed(
+        self, nodes: Sequence[BaseNode], rows: Snapshot, stored: Collection[str], known: Vectors
+    ) -> Steps[Vectors]:
+        """Vectors by node id. Nodes without text have none; existing, stored and known embeddings are reused."""
         with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
         if not with_text:
             return {}
@@ -492,6 +552,7 @@ class IndexWriter(Generic[State]):
             struct.embedding = yield from describe_model(self._resources.embed_model)
         vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
+        vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
         bare = [node for node in with_text if node.node_id not in vectors]
         if self._builder.embeds_chunks or self._storage.external is not None:
             embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
@@ -608,7 +669,7 @@ def _with_keys(entry: NodeEntry, old: NodeEntry | None) -> NodeEntry:
     """An entry with the cache keys of an older one beside its own."""
     if old is None:
         return entry
-    return dataclasses.replace(entry, cache_keys=list(dict.fromkeys([*old.cache_keys, *entry.cache_keys])))
+    return replace_fields(entry, cache_keys=list(dict.fromkeys([*old.cache_keys, *entry.cache_keys])))
 
 
 def _stacked(nodes: Sequence[BaseNode], vectors: Vectors) -> NDArray[np.float32]:

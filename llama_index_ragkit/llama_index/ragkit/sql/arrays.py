@@ -1,13 +1,17 @@
-"""Many rows as the parameters of one statement, in SQLite and PostgreSQL."""
+"""Many rows as the parameters of one statement, in SQLite and PostgreSQL.
+
+PostgreSQL takes an array as text: psycopg writes the elements one by one in Python, which took half of the time of a
+build.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-__all__ = ["integer_id", "parameters", "rows_as_table", "store"]
+__all__ = ["bytes_array", "integer_array", "integer_id", "parameters", "rows_as_table", "store", "text_array"]
 
 _ROWS_AT_ONCE = 20_000
 
@@ -18,6 +22,33 @@ def integer_id(*parts: str) -> int:
     return int.from_bytes(hashed, "big") >> 1
 
 
+def integer_array(values: Iterable[int]) -> str:
+    """Integers as the text of an array of PostgreSQL."""
+    return "{" + ",".join(map(str, map(int, values))) + "}"
+
+
+def text_array(values: Iterable[str]) -> str:
+    r"""Texts as the text of an array of PostgreSQL.
+
+    >>> print(text_array(["a", 'say "b"', "c\\d", ""]))
+    {"a","say \"b\"","c\\d",""}
+    """
+    escaped = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]
+    return '{"' + '","'.join(escaped) + '"}' if escaped else "{}"
+
+
+def bytes_array(values: Iterable[bytes]) -> str:
+    r"""Byte strings as the text of an array of PostgreSQL.
+
+    >>> print(bytes_array([b"a", b""]))
+    {"\\x61","\\x"}
+    """
+    return "{" + ",".join(f'"\\\\x{value.hex()}"' for value in values) + "}"
+
+
+_ARRAYS: dict[str, Any] = {"bigint": integer_array, "integer": integer_array, "text": text_array, "bytea": bytes_array}
+
+
 def rows_as_table(connection: Connection, name: str, columns: Mapping[str, str]) -> str:
     """A query expression for rows that :func:`parameters` binds.
 
@@ -26,7 +57,7 @@ def rows_as_table(connection: Connection, name: str, columns: Mapping[str, str])
     Parameters
     ----------
     name : of the table in the statement, and the beginning of the names of its parameters
-    columns : column -> its type in PostgreSQL
+    columns : column -> its type in PostgreSQL: bigint, integer, text or bytea
     """
     if connection.dialect.name == "sqlite":
         parts = [f"json_extract(value, '$[{i}]') AS {column}" for i, column in enumerate(columns)]
@@ -41,7 +72,10 @@ def parameters(
     """The parameters of :func:`rows_as_table` for some rows."""
     if connection.dialect.name == "sqlite":
         return {name: json.dumps(rows)}
-    return {f"{name}_{column}": [row[i] for row in rows] for i, column in enumerate(columns)}
+    return {
+        f"{name}_{column}": _ARRAYS[kind.lower()](row[i] for row in rows)
+        for i, (column, kind) in enumerate(columns.items())
+    }
 
 
 def store(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from llama_index.core.graph_stores.simple import SimpleGraphStore
 from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
-from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
@@ -16,6 +15,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from sqlalchemy import Engine
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.document_store import SQLDocumentStore
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
@@ -112,7 +112,7 @@ def storage_context(
     """
     records = SQLKVStore(database, tenant)
     return SQLStorageContext(
-        docstore=KVDocumentStore(records),
+        docstore=SQLDocumentStore(records),
         index_store=KVIndexStore(records),
         vector_stores=_vector_stores(vector_stores, records),
         graph_store=SimpleGraphStore(),

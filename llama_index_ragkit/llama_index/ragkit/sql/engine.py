@@ -47,9 +47,7 @@ class _Block:
     def use(self) -> Iterator[Connection]:
         with self._turn, _errors(self.engine):
             if self._ended:
-                raise StorageError(
-                    "The transaction of this task has ended: whoever began it did not wait for the task."
-                )
+                raise StorageError("The transaction of this task has ended: it was begun by a block that did not wait.")
             yield self._connection
 
     def end(self) -> None:

@@ -195,7 +195,11 @@ class _Write:
         self._flush()
 
     def _locked(self, nodes: Ints, labels: Sequence[str]) -> Iterable[Any]:
-        parameters = {"graph": self._number, "nodes": self._statements.array(nodes), "labels": list(labels)}
+        parameters = {
+            "graph": self._number,
+            "nodes": self._statements.array(nodes),
+            "labels": self._statements.texts(labels),
+        }
         if self._statements.locks_itself:
             del parameters["labels"]
         found = self._connection.execute(self._statements.lock, parameters).all()

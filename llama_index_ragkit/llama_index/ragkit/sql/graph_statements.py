@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine, TextClause, text
 
+from llama_index.ragkit.sql.arrays import bytes_array, integer_array, text_array
 from llama_index.ragkit.sql.tables import Tables
 
 __all__ = ["Statements", "statements_for"]
@@ -28,7 +29,7 @@ class Statements:
     sizes : bytes of the further rows of nodes
     segments : some further rows
     store, remove : rows
-    array : integers as a parameter
+    array, texts : integers and texts as a parameter
     rows, keys : the parameters of `store` and `remove`
     """
 
@@ -42,6 +43,7 @@ class Statements:
     store: TextClause
     remove: TextClause
     array: Callable[[Any], Any]
+    texts: Callable[[Sequence[str]], Any]
     rows: Callable[[int, Sequence[tuple[int, int, int, str, bytes]]], Any]
     keys: Callable[[int, Sequence[tuple[int, int]]], Any]
 
@@ -81,12 +83,8 @@ def _in_array(name: str) -> str:
     return f"= ANY(CAST(:{name} AS BIGINT[]))"
 
 
-def _as_list(values: Any) -> list[int]:
-    return [int(value) for value in values]
-
-
 def _as_json(values: Any) -> str:
-    return json.dumps(_as_list(values))
+    return json.dumps([int(value) for value in values])
 
 
 _PAIRS = (
@@ -110,6 +108,7 @@ _SQLITE = Statements(
     ),
     remove=text(f"DELETE FROM {_TABLE} WHERE graph = :graph AND node = :node AND segment = :segment"),
     array=_as_json,
+    texts=json.dumps,
     rows=lambda graph, rows: [
         dict(zip(("graph", "node", "segment", "leaves", "label", "packed"), (graph, *row), strict=True)) for row in rows
     ],
@@ -143,19 +142,19 @@ _POSTGRESQL = Statements(
         f"DELETE FROM {_TABLE} r USING unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) "
         "AS given (node, segment) WHERE r.graph = :graph AND r.node = given.node AND r.segment = given.segment"
     ),
-    array=_as_list,
+    array=integer_array,
+    texts=text_array,
     rows=lambda graph, rows: {
         "graph": graph,
-        **{
-            name: list(values)
-            for name, values in zip(
-                ("nodes", "segments", "leaves", "labels", "packed"), zip(*rows, strict=True), strict=True
-            )
-        },
+        "nodes": integer_array(row[0] for row in rows),
+        "segments": integer_array(row[1] for row in rows),
+        "leaves": integer_array(row[2] for row in rows),
+        "labels": text_array(row[3] for row in rows),
+        "packed": bytes_array(row[4] for row in rows),
     },
     keys=lambda graph, keys: {
         "graph": graph,
-        "nodes": [node for node, _ in keys],
-        "segments": [segment for _, segment in keys],
+        "nodes": integer_array(node for node, _ in keys),
+        "segments": integer_array(segment for _, segment in keys),
     },
 )

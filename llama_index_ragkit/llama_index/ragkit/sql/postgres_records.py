@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, Row, text
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_layout import key_hash
+from llama_index.ragkit.sql.arrays import bytes_array, text_array
 from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.tables import Tables
 
@@ -76,7 +77,7 @@ class PostgresRecords:
         """The values of those keys that exist, in the order of `keys`."""
         _TABLES.make(self._engine)
         with reading(self._engine, single=True) as connection:
-            rows = connection.execute(_GET, self._at(collection, hashes=[key_hash(key) for key in keys])).all()
+            rows = connection.execute(_GET, self._at(collection, hashes=_hashes(keys))).all()
         found = _texts(rows)
         return {key: json.loads(found[key]) for key in keys if key in found}
 
@@ -98,11 +99,11 @@ class PostgresRecords:
         keys = _checked(rows)
         for start in range(0, len(keys), size):
             batch = keys[start : start + size]
-            values = {"hashes": [key_hash(key) for key in batch], "keys": batch, "values": [rows[key] for key in batch]}
-            connection.execute(_PUT, self._at(collection, **values))
+            texts = {"keys": text_array(batch), "values": text_array(rows[key] for key in batch)}
+            connection.execute(_PUT, self._at(collection, hashes=_hashes(batch), **texts))
 
     def _delete(self, connection: Connection, keys: Iterable[str], collection: str) -> int:
-        return connection.execute(_DELETE, self._at(collection, hashes=[key_hash(key) for key in keys])).rowcount
+        return connection.execute(_DELETE, self._at(collection, hashes=_hashes(keys))).rowcount
 
     def delete_all(self, keys: Sequence[str], collection: str) -> int:
         """Delete many keys in one transaction; returns how many of them existed."""
@@ -114,7 +115,7 @@ class PostgresRecords:
         """Read, change and write entries in one transaction, which locks them."""
         _TABLES.make(self._engine)
         keys = _checked(changes)
-        at = self._at(collection, hashes=[key_hash(key) for key in keys], keys=keys)
+        at = self._at(collection, hashes=_hashes(keys), keys=text_array(keys))
         after: dict[str, CacheEntry | None] = {}
         with writing(self._engine) as connection:
             stored: dict[str, str] = {}
@@ -146,6 +147,10 @@ class PostgresRecords:
         _TABLES.make(self._engine)
         with reading(self._engine, single=True) as connection:
             return sorted(connection.execute(_TENANTS).scalars())
+
+
+def _hashes(keys: Iterable[str]) -> str:
+    return bytes_array(map(key_hash, keys))
 
 
 def _texts(rows: Iterable[Row[Any]]) -> dict[str, str]:

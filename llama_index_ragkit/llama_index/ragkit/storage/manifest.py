@@ -84,9 +84,9 @@ class Manifest:
             if record["node_ids"]
         }
 
-    def hashes(self) -> Steps[dict[str, str]]:
-        """Hashes of the completely written documents."""
-        found = yield from self._records.get_all(_DOCUMENTS)
+    def hashes(self, ref_doc_ids: Iterable[str]) -> Steps[dict[str, str]]:
+        """Hashes of those documents that are completely written."""
+        found = yield from self._records.get_many(_DOCUMENTS, ref_doc_ids)
         return {ref_doc_id: record["hash"] for ref_doc_id, record in found.items() if record["hash"]}
 
     def add(self, entries: Mapping[str, NodeEntry], metadata: Mapping[str, dict[str, Any]]) -> Steps[None]:

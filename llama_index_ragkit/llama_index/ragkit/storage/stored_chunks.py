@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -82,22 +83,34 @@ class StoredChunks:
             If a store fails; if a filter cannot be compared with the value of a chunk.
         """
         count = max(wanted, _FEWEST)
-        near = yield from self.space.candidates(vector, count, selection)
-        if self.terms is None:
-            return ChunkView(near, np.zeros(len(near)))
-        if selection.only is not None:
-            scores = yield from offload(self.terms.scores, question, len(near), near.ids)
-            return ChunkView(near, _aligned(scores, near.ids))
-        limit = count
-        while True:
-            scores = yield from offload(self.terms.scores, question, limit, None, near.ids)
-            others = yield from self.space.fetch([row_id for row_id in scores if row_id not in near], selection)
-            passed = sum(row_id in near or row_id in others for row_id in list(scores)[:limit])
-            if selection.is_whole or passed >= count or len(scores) < limit or limit >= _MOST:
-                break
-            limit = min(_MORE * limit, _MOST)
-        rows = _together(near, others)
+        records = yield from self.space.records_near(vector, count, selection)
+        scores: Mapping[str, float] = {}
+        if self.terms is not None:
+            ids = [record["id"] for record in records.values()]
+            if selection.only is not None:
+                scores = yield from offload(self.terms.scores, question, len(ids), ids)
+            else:
+                others, scores = yield from self._by_words(self.terms, question, ids, count, selection)
+                records = {**records, **others}
+        rows = yield from self.space.rows(records)
         return ChunkView(rows, _aligned(scores, rows.ids))
+
+    def _by_words(
+        self, terms: StoredTerms, question: str, near: Sequence[str], count: int, selection: Selection
+    ) -> Steps[tuple[Mapping[str, Record], Mapping[str, float]]]:
+        """The records of the chunks with the best lexical scores that are not near by their vectors; the scores of
+        these and of the near ones.
+        """
+        known, limit = set(near), count
+        while True:
+            scores = yield from offload(terms.scores, question, limit, None, near)
+            best = list(scores)[:limit]
+            others = yield from self.space.records_of([row_id for row_id in scores if row_id not in known], selection)
+            passed = known | {record["id"] for record in others.values()}
+            enough = sum(row_id in passed for row_id in best) >= count
+            if selection.is_whole or enough or len(scores) < limit or limit >= _MOST:
+                return others, scores
+            limit = min(_MORE * limit, _MOST)
 
     def including(
         self, view: ChunkView, question: str, ids: Sequence[str], selection: Selection = EVERYTHING

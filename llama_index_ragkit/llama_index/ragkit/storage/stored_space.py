@@ -40,13 +40,17 @@ _FEWEST = 100  # rows that are asked for at least
 _SPARE = 2  # rows that are asked for, times those that are wanted
 _MORE = 4  # rows that are asked for then, times those before, while too few are left
 _MOST = 16_000  # rows that a store is asked for; some have such a limit
+_ALONE = 0.75  # share of the rows found that are of this space, from which on a store counts as its own
 
 
 class StoredSpace:
     """Rows in a vector store of the user, and a record of each beside it.
 
     Several spaces, of several indexes and tenants, may share a store: the id of a row there is derived from the index,
-    the space and the row, rows carry the name of their space, and those of others are left out.
+    the space and the row, rows carry the name of their space, and those of others are left out. The store is asked to
+    filter by that name once a search has found many rows of others: a store that holds one space alone would check
+    each row for nothing, and planners of databases that know nothing of such a filter read the whole table instead of
+    the index of its vectors.
 
     A record holds the id of the row, its sort key, document and metadata, by which filters are checked whatever the
     store makes of them. It also holds the vector, unless the store returns vectors by id exactly as they were written,
@@ -80,6 +84,7 @@ class StoredSpace:
         self._records = records
         self.repeats = False
         self._filters_work = True
+        self._shared = False  # whether the store holds many rows of other spaces
         self._returns_vectors: bool | None = None
 
     @property
@@ -244,8 +249,23 @@ class StoredSpace:
 
     def keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """As :meth:`fetch`, by the keys of rows; unknown ones are left out."""
+        records = yield from self._records.get_many(self._collection, keys)
         # Rows that do not count are left out before their vectors are read: a write may have begun to delete them.
-        records = _counted((yield from self._records.get_many(self._collection, keys)), selection)
+        return (yield from self.rows(_counted(records, selection)))
+
+    def records_of(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Mapping[str, Record]]:
+        """The records of those rows that exist and count, for :meth:`rows`."""
+        keys = [self.key(row_id) for row_id in ids]
+        return _counted((yield from self._records.get_many(self._collection, keys)), selection)
+
+    def rows(self, records: Mapping[str, Record]) -> Steps[Snapshot]:
+        """The rows of records, by one read of the store.
+
+        Raises
+        ------
+        HalfWrittenError
+            See :meth:`fetch`.
+        """
         if not records:
             return Snapshot.empty()
         bare = {
@@ -269,7 +289,13 @@ class StoredSpace:
     def candidates(
         self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
     ) -> Steps[Snapshot]:
-        """Rows near a vector that count: at least `wanted`, if the store finds as many.
+        """Rows near a vector that count: those of :meth:`records_near`."""
+        return (yield from self.rows((yield from self.records_near(vector, wanted, selection))))
+
+    def records_near(
+        self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
+    ) -> Steps[Mapping[str, Record]]:
+        """The records of rows near a vector that count: of at least `wanted`, if the store finds as many.
 
         Twice as many are asked for, and four times as many again while too few are left, up to 16,000 rows.
         Filters go down to the store as far as all stores understand them alike, and are checked again here.
@@ -285,33 +311,45 @@ class StoredSpace:
             If the store fails; if a filter cannot be compared with the value of a row.
         """
         if selection.only is not None:
-            return (yield from self.fetch(selection.only, selection))
+            return (yield from self.records_of(selection.only, selection))
         count = max(_SPARE * wanted, _FEWEST)
         while True:
             found = yield from self._search(vector, count, selection.filters)
-            rows = yield from self.keyed((yield from self._keys_of(found)), selection)
-            if len(rows) >= wanted or len(found) < count or count >= _MOST:
-                return rows
+            known = yield from self._known(found)
+            if not self._shared and len(known) < _ALONE * len(found):
+                self._shared = True
+                continue
+            records = _counted(known, selection)
+            if len(records) >= wanted or len(found) < count or count >= _MOST:
+                return records
             count = min(_MORE * count, _MOST)
 
-    def _keys_of(self, in_store: Sequence[str]) -> Steps[list[str]]:
-        """The keys of rows by their ids in the store, each once; ids of others stay as they are."""
-        versions = yield from self._records.get_many(self._versions, in_store)
-        return list(dict.fromkeys(versions[one]["key"] if one in versions else one for one in in_store))
+    def _known(self, in_store: Sequence[str]) -> Steps[Mapping[str, Record]]:
+        """The records of rows by their ids in the store; those of others are left out."""
+        records = yield from self._records.get_many(self._collection, in_store)
+        others = [one for one in in_store if one not in records]
+        if not others:
+            return records
+        versions = yield from self._records.get_many(self._versions, others)
+        replaced = [version["key"] for version in versions.values() if version["key"] not in records]
+        return {**records, **(yield from self._records.get_many(self._collection, replaced))}
 
     def _search(self, vector: NDArray[np.float32], count: int, filters: MetadataFilters | None) -> Steps[list[str]]:
-        if self._filters_work:
-            ours = MetadataFilters(filters=[MetadataFilter(key=_SPACE, value=self._label)])
-            pushed = None if self._flat else relaxed(filters)
-            both = ours if pushed is None else MetadataFilters(filters=[*ours.filters, pushed])
-            try:
-                return (yield from self._external.search(vector, count, both))
-            except StorageError:
-                # Without filters the search fails too, unless they were the reason.
-                found = yield from self._external.search(vector, count)
-                self._filters_work = False
-                return found
-        return (yield from self._external.search(vector, count))
+        parts: list[MetadataFilter | MetadataFilters] = []
+        if self._shared:
+            parts.append(MetadataFilter(key=_SPACE, value=self._label))
+        pushed = None if self._flat else relaxed(filters)
+        if pushed is not None:
+            parts.append(pushed)
+        if not self._filters_work or not parts:
+            return (yield from self._external.search(vector, count))
+        try:
+            return (yield from self._external.search(vector, count, MetadataFilters(filters=parts)))
+        except StorageError:
+            # Without filters the search fails too, unless they were the reason.
+            found = yield from self._external.search(vector, count)
+            self._filters_work = False
+            return found
 
 
 def _counted(records: Mapping[str, Record], selection: Selection) -> Mapping[str, Record]:
