@@ -8,7 +8,7 @@ from llama_index.ragkit.text.print_lines import without_print_lines
 TEXT = "The lamp burned whale oil.\nAda Hale lit it at dusk."
 
 PRINTED = {
-    "Chromium, as pypdf reads it": f"{TEXT}\n11/22/26, 9:59 PM The lamp - Coast history\n\ufb01le:///home/ada/lamp.html 1/3",
+    "Chromium, as pypdf reads it": f"{TEXT}\n11/22/26, 9:59 PM The lamp - Coast history\n\ufb01le:///ada/lamp.html 1/3",
     "Chromium, as it is seen": f"11/22/26, 9:59 PM    The lamp - Coast\n\n{TEXT}\n\nhttps://coast.example/a?b=1 12/12",
     "Firefox": f"The lamp - Coast history    https://coast.example/lamp\n{TEXT}\n1 of 3    22/11/2026, 21:59",
     "Chromium in German, without a title": f"22.11.26, 21:59\n{TEXT}\nhttps://coast.example/lamp 1 von 3",
