@@ -34,6 +34,9 @@ def read_text(text, title="", lower_case=False):
         ("Þórdís Åkerløv lived on Vinterøy.", ["Þórdís Åkerløv", "Vinterøy"]),
         ("Встреча прошла в Нижнем Новгороде.", ["Нижнем Новгороде"]),
         ("in 1944, 1945 and 1946", []),
+        ("It grew between 2022 and June 30.", ["June 30"]),
+        ("1. Ada Hale came. 2. Guy Orde left.", ["Ada Hale", "Guy Orde"]),
+        ("She left AT&T. He joined P&G Austria.", ["AT&T", "P&G Austria"]),
         ("no name at all", []),
     ],
 )
@@ -44,6 +47,20 @@ def test_names(text, expected):
 
 def test_where_a_small_word_may_part_two_names_all_readings_are_given():
     assert texts(names("The film is Trainer and Temptress.")) == ["Trainer and Temptress", "Trainer", "Temptress"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was printed by Strake and Sons.", ["Strake and Sons"]),
+        ("It was built by Smith and Company in Ulm.", ["Smith and Company in Ulm", "Smith and Company", "Ulm"]),
+        ("Sie ist von Vogel und Söhne.", ["Vogel und Söhne"]),
+        ("They met Bell and Brothers Grimm.", ["Bell and Brothers Grimm", "Bell", "Brothers Grimm"]),
+        ("He read Sons and Lovers.", ["Sons and Lovers", "Sons", "Lovers"]),
+    ],
+)
+def test_a_firm_is_one_name(text, expected):
+    assert texts(names(text)) == expected
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def test_a_chunk_that_has_only_repeated_lines_is_kept():
 
 def test_a_given_title_is_no_part_of_the_body():
     assert read_passage("The Lamp\nIt burned.", "the lamp") == PassageText("the lamp", "It burned.")
+    assert read_passage("# *The lamp*\nIt burned.", "*The lamp*, 3 * 4") == PassageText(
+        "The lamp, 3 * 4", "# *The lamp*\n\nIt burned."
+    )
     assert read_passage("The lamp", "The lamp") == PassageText("The lamp", "The lamp")
     assert read_passage("# The Lamp\n\nIt burned.", headings=False) == PassageText("", "# The Lamp\n\nIt burned.")
     assert read_passage("# The Lamp\n\nIt burned.", "Oil") == PassageText("Oil", "# The Lamp\n\nIt burned.")

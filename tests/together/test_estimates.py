@@ -163,4 +163,4 @@ def test_a_write_says_what_it_will_do(caplog: pytest.LogCaptureFixture) -> None:
     first, second = (r.getMessage() for r in caplog.records if r.name.endswith("index.writer"))
     read = "to read with NounPhraseExtractor, 0 unchanged"
     assert first == f"hipporag: 2 chunks given, 2 to embed with hash, 2 {read}, 0 to remove."
-    assert second == f"hipporag: 1 chunks given, 1 to embed with hash, 1 {read}, 1 to remove."
+    assert second == f"hipporag: 1 chunk given, 1 to embed with hash, 1 {read}, 1 to remove."

@@ -36,8 +36,8 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
         unverified = [node_id for node_id, record in change.records.items() if is_unverified(record)]
         if unverified:
             logger.warning(
-                "The statements of %d nodes, such as %s, failed verification against the text in every attempt; the "
-                "best attempts were kept. index.unverified() lists these nodes.",
+                "Nodes whose statements failed verification against the text in every attempt: %d, such as %s. The "
+                "best attempts were kept; index.unverified() lists the nodes.",
                 len(unverified), unverified[0],
             )  # fmt: skip
         return graph

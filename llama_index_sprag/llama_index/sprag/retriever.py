@@ -162,7 +162,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                 yield from writer.revise(lambda latest: builder.embed_without_header(latest, missing))
             except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError) as error:
                 # The question is answered all the same.
-                logger.warning("%d chunks have no vector without a header, and get none now. %s", len(missing), error)
+                logger.warning("Chunks without a vector of their text alone, left so: %d. %s", len(missing), error)
         return (yield from super()._queries(bundles))
 
     def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:

@@ -13,16 +13,12 @@ from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
-from llama_index.ragkit.text.scripts import UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.statements import is_statement
 
 __all__ = ["outline"]
 
 _MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_WORD = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
-_WIDE = re.compile(f"[{UNSPACED}]")
-_SENTENCE_END = re.compile(r"[.!?…।؟。！？][\"'”’»)\]]*$")
-_LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 _LONGEST_TOPIC = 160
 _TOPIC_PHRASES, _ROUTE_PHRASES = 3, 8
 
@@ -44,7 +40,7 @@ def outline(passage: PassageText, language: str | None = None) -> tuple[str, lis
     title, text = passage
     text = prose(text) or text
     facts = [(routes, sentence) for routes, body in _sections(text) for sentence in _facts(body, language)]
-    facts = [fact for fact in facts if _is_statement(fact[1])] or facts
+    facts = [fact for fact in facts if is_statement(fact[1])] or facts
     if not facts and any(character.isalnum() for character in title):
         facts = [((), title)]
     if not facts:
@@ -84,16 +80,6 @@ def _sections(text: str) -> list[tuple[Path, str]]:
 def _facts(body: str, language: str | None) -> list[str]:
     sentences = (" ".join(sentence.split()) for sentence in split_sentences(body, language))
     return [sentence for sentence in sentences if any(character.isalnum() for character in sentence)]
-
-
-def _is_statement(text: str) -> bool:
-    """Whether a text can be understood by itself: it ends a sentence, or has four words that are not all names."""
-    if _WIDE.search(text):
-        return len(_WIDE.findall(text)) >= _LEAST_CHARACTERS
-    words = _WORD.findall(text)
-    if _SENTENCE_END.search(text):
-        return len(words) > 1
-    return len(words) >= _LEAST_WORDS and any(len(word) > 2 and not word[0].isupper() for word in words)
 
 
 def _branches(facts: list[tuple[Path, str]], phrases: list[str]) -> list[Path]:

@@ -95,7 +95,9 @@ def installed(names: Sequence[str] | None = None) -> list[Method]:
     known = {_plain(name): method for name, method in found.items()}
     missing = [name for name in names if _plain(name) not in known]
     if missing:
-        raise ConfigurationError(f"Unknown or not installed: {', '.join(missing)}. Installed: {', '.join(found)}.")
+        raise ConfigurationError(
+            f"Unknown or not installed: {', '.join(missing)}. Installed: {', '.join(found) or 'none'}."
+        )
     return [known[_plain(name)] for name in names]
 
 

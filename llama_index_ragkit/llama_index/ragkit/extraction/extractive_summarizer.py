@@ -5,31 +5,43 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import fsum, sqrt
+from math import ceil, fsum, sqrt
 from typing import ClassVar
 
+import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
+from numpy.typing import NDArray
 
 from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences
 from llama_index.ragkit.extraction.sentence_vectors import sentence_vectors
+from llama_index.ragkit.extraction.sentence_words import word_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.statements import is_statement, sentences_of_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["ExtractiveSummarizer"]
 
+_CANDIDATES = 12  # sentences that are embedded for a summary, or more if so many are short
+_CANDIDATE_TOKENS = 1.25  # tokens of these, if sentences were equally long, as a multiple of those of the summary
+
 
 class ExtractiveSummarizer(Summarizer):
     """Selects sentences that are central among all sentences and do not repeat each other.
 
-    Sentences are selected by :func:`~llama_index.ragkit.extraction.sentence_selection.select_sentences` on vectors of
-    the index's embedding model; its module gives the formula, its source and the deviations. A sentence is weighted by
-    its length in tokens, so that fragments count less than statements, divided by the square root of the length of its
-    text, so that long texts do not dominate. Sentences that differ only in white space are one; of more than 1,000
+    Sentences are selected by :func:`~llama_index.ragkit.extraction.sentence_selection.select_sentences`; its module
+    gives the formula, its source and the deviations. It selects twice: on vectors of words
+    (:mod:`llama_index.ragkit.extraction.sentence_words`) a dozen, or more where sentences are short, and among these on
+    vectors of the index's embedding model. So the cost of a summary does not grow with the length of its texts.
+
+    Sentences are those of the prose of a text, with the heading above them: code, marks of Markdown, what is no
+    statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted
+    by its length in tokens, so that fragments count less than statements, divided by the square root of the length of
+    its text, so that long texts do not dominate. Sentences that differ only in white space are one; of more than 1,000
     only the 1,000 most central are considered. The summary lists the selected sentences in the order of the texts. It
     is deterministic, and the order of the texts affects only the order of the sentences.
 
@@ -59,7 +71,7 @@ class ExtractiveSummarizer(Summarizer):
         """What determines the summaries; later writes to an index must have the same."""
         return {
             "class": type(self).__name__,
-            "version": "1",
+            "version": "2",
             "max_sentences": str(self._max_sentences),
             "redundancy": repr(self._redundancy),
             "language": str(self._language),
@@ -77,13 +89,13 @@ class ExtractiveSummarizer(Summarizer):
     ) -> Steps[tuple[str, list[str]]]:
         """Summarise texts in at most `max_tokens` tokens (by the tokenizer of `Settings`).
 
-        `llm` is not used. Every distinct sentence is embedded once, in one batch. With a cache the vectors are kept
-        there, so that the next summary of the same text embeds nothing.
+        `llm` is not used. The sentences to choose from are embedded in one batch. With a cache their vectors are kept
+        there, so that the next summary with the same sentences embeds nothing.
 
         Returns
         -------
         summary : at least one sentence, cut at a word if not even one fits; "" if the texts are empty
-        cache_keys : one for each text, if there is a cache
+        cache_keys : one for each embedded sentence, if there is a cache
         """
         check_count("max_tokens", max_tokens, 1)
         split = _split(texts, self._language)
@@ -96,32 +108,51 @@ class ExtractiveSummarizer(Summarizer):
             return "", []
         costs = {sentence: max(1, count_tokens(" " + sentence)) for sentence in sentences}
         weights = _weights(split, costs)
-        vectors, keys = yield from sentence_vectors(sentences, split, embed_model, cache, user)
-        chosen = yield from offload(
-            select_sentences,
-            vectors,
-            [costs[sentence] for sentence in sentences],
-            max_tokens,
-            weights=[weights[sentence] for sentence in sentences],
-            redundancy=self._redundancy,
-            max_sentences=self._max_sentences,
-        )
-        picked = [sentences[i] for i in chosen]
+        tokens = sum(costs.values())
+        most = max(_CANDIDATES, ceil(_CANDIDATE_TOKENS * max_tokens * len(sentences) / tokens))
+        if most < len(sentences):
+            by_words = yield from offload(word_vectors, sentences, self._language)
+            sentences = sorted((yield from self._select(sentences, by_words, costs, weights, tokens, most)))
+        vectors, keys = yield from sentence_vectors(sentences, embed_model, cache, user)
+        picked = yield from self._select(sentences, vectors, costs, weights, max_tokens, self._max_sentences)
         summary = _join(sorted(picked, key=places.__getitem__))
         while len(picked) > 1 and count_tokens(summary) > max_tokens:  # token counts are not additive
             picked.pop()
             summary = _join(sorted(picked, key=places.__getitem__))
         return _cut(summary, max_tokens), keys
 
+    def _select(
+        self,
+        sentences: Sequence[str],
+        vectors: NDArray[np.float32],
+        costs: Mapping[str, int],
+        weights: Mapping[str, float],
+        budget: int,
+        most: int | None,
+    ) -> Steps[list[str]]:
+        chosen = yield from offload(
+            select_sentences,
+            vectors,
+            [costs[sentence] for sentence in sentences],
+            budget,
+            weights=[weights[sentence] for sentence in sentences],
+            redundancy=self._redundancy,
+            max_sentences=most,
+        )
+        return [sentences[i] for i in chosen]
+
 
 def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
-    """The distinct sentences of every text, in order, each on one line.
+    """The distinct sentences of every text, in order, each on one line: of its prose, those that are statements.
 
-    Pieces without a letter or digit (rules, bullets) are dropped unless there is nothing else.
+    If no text has any, all sentences of the prose; then all with a letter or digit; then all.
     """
-    split = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
-    telling = [[sentence for sentence in text if _says_something(sentence)] for text in split]
-    return [list(dict.fromkeys(text)) for text in (telling if any(telling) else split)]
+    prose = [sentences_of_prose(text, language) for text in texts]
+    plain = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
+    telling = [[sentence for sentence in text if _says_something(sentence)] for text in plain]
+    statements = [[sentence for sentence in text if is_statement(sentence)] for text in prose]
+    split = next((found for found in (statements, prose, telling) if any(found)), plain)
+    return [list(dict.fromkeys(text)) for text in split]
 
 
 def _weights(split: Sequence[Sequence[str]], costs: Mapping[str, int]) -> dict[str, float]:

@@ -1,7 +1,6 @@
-"""Vectors of the sentences of texts, kept in a cache text by text.
+"""Vectors of sentences, kept in a cache.
 
-A summary is written again when one of its texts changes, and the sentences of the others would be embedded again. They
-are not kept in the index itself, where they would take several times the space of the chunks' own vectors.
+A summary is written again when one of its texts changes, and most of the sentences that it is chosen from are the same.
 """
 
 import base64
@@ -21,53 +20,41 @@ Floats = NDArray[np.float32]
 
 
 def sentence_vectors(
-    sentences: Sequence[str],
-    split: Sequence[Sequence[str]],
-    model: BaseEmbedding,
-    cache: ExtractionCache | None,
-    user: str,
+    sentences: Sequence[str], model: BaseEmbedding, cache: ExtractionCache | None, user: str
 ) -> Steps[tuple[Floats, list[str]]]:
     """Vectors of sentences, shape (len(sentences), d), and the keys of the cache entries that hold them.
 
     Parameters
     ----------
     sentences : distinct
-    split : the distinct sentences of each text, all among `sentences`
     cache : None to keep nothing
     user : of the cache entries
     """
     if cache is None:
         return (yield from embed_texts(model, sentences)), []
-    texts = {_key(text, model): text for text in split if text}
+    keys = [cache_key("sentence vector", type(model).__name__, model.model_name, sentence) for sentence in sentences]
     known: dict[str, Floats] = {}
-    missing = []
-    for key, text in texts.items():
+    for key, sentence in zip(keys, sentences, strict=True):
         kept = yield from cache.get(key, user)
-        rows = None if kept is None else _unpacked(kept, len(text))
-        if rows is None:
-            missing.append(key)
-        else:
-            known.update(zip(text, rows, strict=True))
+        row = None if kept is None else _unpacked(kept)
+        if row is not None:
+            known[sentence] = row
     new = [sentence for sentence in sentences if sentence not in known]
     known.update(zip(new, (yield from embed_texts(model, new)), strict=True))
-    for key in missing:
-        yield from cache.put(key, _packed(np.stack([known[sentence] for sentence in texts[key]])), user)
-    return np.stack([known[sentence] for sentence in sentences]), list(texts)
+    for key, sentence in zip(keys, sentences, strict=True):
+        if sentence in new:
+            yield from cache.put(key, _packed(known[sentence]), user)
+    return np.stack([known[sentence] for sentence in sentences]), keys
 
 
-def _key(text: Sequence[str], model: BaseEmbedding) -> str:
-    return cache_key("sentence vectors", type(model).__name__, model.model_name, *text)
+def _packed(row: Floats) -> str:
+    return base64.b64encode(row.astype("<f4").tobytes()).decode("ascii")
 
 
-def _packed(rows: Floats) -> str:
-    return base64.b64encode(rows.astype("<f4").tobytes()).decode("ascii")
-
-
-def _unpacked(kept: object, count: int) -> Floats | None:
-    """The rows; None for what cannot be such an entry."""
+def _unpacked(kept: object) -> Floats | None:
+    """The vector; None for what cannot be such an entry."""
     try:
         numbers = np.frombuffer(base64.b64decode(str(kept), validate=True), dtype="<f4")
     except ValueError:
         return None
-    found = numbers.size and numbers.size % count == 0 and np.isfinite(numbers).all()
-    return numbers.reshape(count, -1) if found else None
+    return numbers if numbers.size and np.isfinite(numbers).all() else None

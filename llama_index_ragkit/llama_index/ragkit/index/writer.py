@@ -363,9 +363,10 @@ class IndexWriter(Generic[State]):
             reads += f" ({self._resources.num_workers} LLM calls at a time)"
         new = len(plan.write) - len(plan.repeated)
         model = f" with {self._resources.embed_model.model_name}" if new else ""
+        chunks = "1 chunk" if given == 1 else f"{given} chunks"
         logger.info(
-            "%s: %d chunks given, %d to embed%s%s, %d unchanged, %d to remove.",
-            self._method, given, new, model, reads, given - len(plan.write), len(plan.removed),
+            "%s: %s given, %d to embed%s%s, %d unchanged, %d to remove.",
+            self._method, chunks, new, model, reads, given - len(plan.write), len(plan.removed),
         )  # fmt: skip
 
     def _store(

@@ -26,8 +26,8 @@ class Mention(NamedTuple):
     end: int
 
 
-# A word may contain apostrophes, hyphens and points, as in "O'Brien", "Saxe-Coburg" and "U.S".
-WORD = re.compile(rf"[^\W_]+(?:['’.\-‐‑]?[^\W_{KANA}{HAN}{HANGUL}]+)*")
+# A word may contain apostrophes, hyphens, points and "&", as in "O'Brien", "Saxe-Coburg", "U.S" and "AT&T".
+WORD = re.compile(rf"[^\W_]+(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+)*")
 _QUOTED = re.compile(r"[\"“„«「『《]\s*([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
@@ -56,13 +56,20 @@ og i na no in on at to for a an und
 """
 # Those that may also separate two names: both readings are returned.
 _BETWEEN_TEXT = "and y e et und og i in on at to for"
-_SMALL, _BETWEEN = (frozenset(words.split()) for words in (_SMALL_TEXT, _BETWEEN_TEXT))
+# What a firm calls itself by after "and": "Strake and Sons", "Vogel und Söhne". No name of its own.
+_FIRM_TEXT = """
+sons son daughters daughter brothers bros sisters co company partners partner associates successors nephews söhne sohn
+töchter brüder fils filles frères cie compagnie associés hijos hijo hermanos compañía cía socios figli
+figlio fratelli soci filhos irmãos zonen zoon söner bröder sønner synowie сыновья
+"""
+_SMALL, _BETWEEN, _FIRM = (frozenset(words.split()) for words in (_SMALL_TEXT, _BETWEEN_TEXT, _FIRM_TEXT))
 
 
 def names(text: str) -> list[Mention]:
     """The names of a text by position, the longer first where two begin together.
 
-    Where a small word may separate two names, the whole and its parts are returned. A genitive ending is dropped.
+    Where a small word may separate two names, the whole and its parts are returned, but not those of a firm ("Strake
+    and Sons"). A genitive ending is dropped.
 
     >>> [name.text for name in names("The son of Adalbert II of Tuscany and Bertha. Guy's widow read “Of Ships”.")]
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
@@ -117,7 +124,7 @@ def _joined(text: str, left: re.Match[str], right: re.Match[str], small: frozens
     gap = text[left.end() : right.start()]
     if gap in _JOINTS or (gap.isspace() and gap.count("\n") < 2):
         return True
-    initial = len(left.group()) == 1 or left.group() in _ABBREVIATED
+    initial = (len(left.group()) == 1 and left.group().isalpha()) or left.group() in _ABBREVIATED
     return initial and gap in (".", ". ") and right.group().casefold() not in small
 
 
@@ -191,7 +198,9 @@ def _skip_openers(
 
 
 def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
-    """The start of the name without the year of an event before it: "In 1931 the Old Lamp"."""
+    """The start of the name without what dates it: "In 1931 the Old Lamp", "between 2022 and June 30"."""
+    while first + 1 < last and _NUMBER.fullmatch(words[first].group()) and words[first + 1].group() in _BETWEEN:
+        first += 2
     year = first + (words[first].group().casefold() in _DATING) if first < last else first
     if not 0 < year < last or not _YEAR.fullmatch(words[year].group()):
         return first
@@ -204,11 +213,11 @@ def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
 
 
 def _readings(words: Sequence[re.Match[str]], first: int, last: int) -> set[tuple[int, int]]:
-    """The run as a whole and, where small words may separate it, its parts."""
+    """The run as a whole and, where small words may separate two names, its parts."""
     spans = {(words[first].start(), words[last].end())}
     begin = first
     for k in range(first + 1, last + 1):
-        if words[k].group() in _BETWEEN:
+        if words[k].group() in _BETWEEN and not _is_firm(words, k + 1, last):
             if begin < k:
                 spans.add((words[begin].start(), words[k - 1].end()))
             begin = k + 1
@@ -217,3 +226,9 @@ def _readings(words: Sequence[re.Match[str]], first: int, last: int) -> set[tupl
     if begin <= last:
         spans.add((words[begin].start(), words[last].end()))
     return spans
+
+
+def _is_firm(words: Sequence[re.Match[str]], k: int, last: int) -> bool:
+    """Whether word `k`, after an "and", ends the name of a firm: no further name follows in the run."""
+    is_last = k == last or words[k + 1].group() in _SMALL
+    return is_last and words[k].group().casefold() in _FIRM

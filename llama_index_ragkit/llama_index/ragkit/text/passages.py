@@ -1,14 +1,18 @@
-"""A passage: its title, and its text without hard line breaks and repeated lines."""
+"""A passage: its title, and its text without hard line breaks, repeated lines and what a browser printed around it."""
 
+import re
 from collections.abc import Set
 from typing import NamedTuple
 
 from llama_index.ragkit.text.headings import split_heading
 from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.print_lines import without_print_lines
 from llama_index.ragkit.text.repeated_lines import without_lines
 from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = ["PassageText", "read_passage"]
+
+_EMPHASIS = re.compile(r"(\*{1,3})(\S(?:.*?\S)?)\1")
 
 
 class PassageText(NamedTuple):
@@ -30,7 +34,8 @@ def read_passage(
 
     Parameters
     ----------
-    title : the title, if known; a first line with the same words is not part of the body
+    title : the title, if known, of which marks of emphasis are left out; a first line with the same words is not part
+        of the body
     headings : whether a heading is the title if none is given; otherwise it stays in the body
     repeated : keys of lines to remove, unless the text has no others; see
         :func:`~llama_index.ragkit.text.repeated_lines.repeated_lines`
@@ -39,8 +44,9 @@ def read_passage(
     >>> read_passage("The Lamp\\n\\nIt burned\\noil.")
     PassageText(title='The Lamp', body='It burned oil.')
     """
+    text = without_print_lines(text)
     body = without_lines(text, repeated).strip() or text.strip()
-    title = " ".join(title.split())
+    title = _EMPHASIS.sub(r"\2", " ".join(title.split()))
     heading, rest = split_heading(body, is_chunk)
     if title:
         first, _, below = body.partition("\n")

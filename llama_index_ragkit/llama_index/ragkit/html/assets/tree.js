@@ -12,6 +12,7 @@ ragkit.tree = () => {
   const RAIL = 18;
   const BATCH = 30;
   const ROOT = -1;
+  const SMALLEST = 0.6; // scale at which cards can be read
 
   const parentEdge = choosePrimaryParents();
   const children = new Map([[ROOT, []]]);
@@ -213,8 +214,9 @@ ragkit.tree = () => {
       for (const height of [250, 400, 600, 900, 1400, 2200, 3500, 6000]) {
         [tallest, outline] = [height, depth];
         const scale = fitting(layout());
-        // An outline is harder to read than a tree: only where it gains much.
-        if (scale > best[0] * (depth > best[2] ? 1.25 : 1.02)) best = [scale, height, depth];
+        // An outline is harder to read than a tree: only where it gains much, or the tree does not fit the view.
+        const gain = depth > best[2] && best[0] > SMALLEST ? 1.25 : 1.02;
+        if (scale > best[0] * gain) best = [scale, height, depth];
       }
       if (best[0] > 0.68) break;
     }

@@ -1,0 +1,55 @@
+"""Sentences as vectors of their words, so that few of many need to be embedded.
+
+The column of a stem holds ``(1 + log c) log(1 + n / d)`` for a sentence with c words of this stem, among n sentences
+of which d have one: the vectors that LexRank compares (Erkan & Radev, JAIR 22, 2004, section 3), with logarithms of
+counts.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.stems import stems
+
+__all__ = ["word_vectors"]
+
+_MOST_STEMS = 4096  # columns; the stems of fewest sentences are left out, which compare the fewest
+
+
+def word_vectors(sentences: Sequence[str], language: str | None = None) -> NDArray[np.float32]:
+    """Vectors of sentences, shape (len(sentences), number of stems), without function words where there are others.
+
+    Parameters
+    ----------
+    language : ISO 639-1 code of the stems and function words; None to find it by the function words of the sentences
+
+    >>> rows = word_vectors(["The lamps burned.", "It burned a lamp.", "A boat."])
+    >>> [round(float(rows[0] @ row), 2) for row in rows]
+    [1.68, 1.68, 0.0]
+    """
+    language = language or written_language("\n".join(sentences))
+    small = function_words(language) | FUNCTION_WORDS
+    counts = [_stem_counts(sentence, language, small) for sentence in sentences]
+    spread = Counter(stem for found in counts for stem in found)
+    names = sorted(spread, key=lambda stem: (-spread[stem], stem))[:_MOST_STEMS]
+    column = {stem: i for i, stem in enumerate(names)}
+    rows = np.zeros((len(sentences), len(names)), np.float32)
+    for row, found in zip(rows, counts, strict=True):
+        for stem, times in found.items():
+            if stem in column:
+                row[column[stem]] = (1 + math.log(times)) * math.log(1 + len(sentences) / spread[stem])
+    return rows
+
+
+def _stem_counts(sentence: str, language: str, small: frozenset[str]) -> Counter[str]:
+    terms = lexical_terms(sentence)
+    words = [word for word in terms if word not in small] or list(terms)
+    found: Counter[str] = Counter()
+    for word, stem in zip(words, stems(words, language), strict=True):
+        found[stem] += terms[word]
+    return found

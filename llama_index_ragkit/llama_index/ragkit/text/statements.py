@@ -1,0 +1,75 @@
+"""The statements of a text: the sentences that can be understood by themselves."""
+
+import re
+from collections.abc import Iterator
+
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS
+from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.passages import read_passage
+from llama_index.ragkit.text.prose import prose
+from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.unwrapping import LIST_ITEM
+
+__all__ = ["is_statement", "sentences_of_prose"]
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
+_WIDE = re.compile(f"[{UNSPACED}]")
+_SENTENCE_END = re.compile(r"[.!?…।؟。！？][\"'”’»)\]]*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[# \t]*")
+_QUOTATION = re.compile(r"(?:>[ \t]?)+")
+_ENDS = re.compile(r"[.!?:…。！？：]$")
+_LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text can be understood by itself: it ends a sentence, or has four words and is no name or heading.
+
+    >>> is_statement("The lamp burned oil."), is_statement("Sales of Oil and Lamps in 1912"), is_statement("Page 3")
+    (True, False, False)
+    """
+    if _WIDE.search(text):
+        return len(_WIDE.findall(text)) >= _LEAST_CHARACTERS
+    words = _WORD.findall(text)
+    if _SENTENCE_END.search(text):
+        return len(words) > 1
+    small = (word for word in words if len(word) > 2 and not word[0].isupper())
+    return len(words) >= _LEAST_WORDS and any(word not in FUNCTION_WORDS for word in small)
+
+
+def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
+    """The sentences of a text, each on one line, without marks of Markdown, code and numbers of tables.
+
+    A heading stands before the first sentence below it, unless that begins with the same words.
+
+    Parameters
+    ----------
+    language : ISO 639-1 code for the sentence rules; None to choose them by the script
+
+    >>> sentences_of_prose("## Lamps\\n\\n- They *burned*\\n  oil. It was dear.\\n> Who paid?")
+    ['Lamps: They burned oil.', 'It was dear.', 'Who paid?']
+    """
+    return list(_sentences(text, language))
+
+
+def _sentences(text: str, language: str | None) -> Iterator[str]:
+    heading, body = read_passage(text)
+    for line in prose(body).split("\n"):
+        marked = _HEADING.fullmatch(line)
+        if marked:
+            heading = marked[1]
+            continue
+        plain = _QUOTATION.sub("", line.strip(), count=1)
+        item = LIST_ITEM.match(plain)
+        for sentence in split_sentences(plain[item.end() :] if item else plain, language):
+            words = " ".join(sentence.split())
+            if any(map(str.isalnum, words)):
+                yield _headed(heading, words)
+                heading = ""
+
+
+def _headed(heading: str, sentence: str) -> str:
+    if not heading or normalise(sentence).startswith(normalise(heading)):
+        return sentence
+    joint = " " if _ENDS.search(heading) else "：" if _WIDE.match(heading[-1]) else ": "
+    return heading + joint + sentence
