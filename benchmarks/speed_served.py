@@ -107,7 +107,7 @@ def _factory(kind: str, place: str) -> Any:
             table_name=space,
             embed_dim=dimension,
             hnsw_kwargs={
-                "hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 400,
+                "hnsw_m": 32, "hnsw_ef_construction": 200, "hnsw_ef_search": 800,
                 "hnsw_dist_method": "vector_cosine_ops",
             },
         )  # fmt: skip

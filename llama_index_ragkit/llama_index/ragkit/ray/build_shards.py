@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Literal
 
+from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import Document
 
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, RagKitError
@@ -54,7 +55,7 @@ class BuiltShard:
 
 
 def build(
-    open_index: Callable[[], DerivedIndex[Any, Any]],
+    open_index: Callable[[], BaseIndex[Any]],
     shards: Sequence[Shard],
     *,
     on: Literal["auto", "ray", "here"] = "auto",
@@ -118,11 +119,11 @@ def build(
     return sorted(done, key=lambda built: built.number)
 
 
-def _check(index: DerivedIndex[Any, Any]) -> None:
-    if not index.storage.stored:
+def _check(index: BaseIndex[Any]) -> None:
+    if not isinstance(index, DerivedIndex) or not index.storage.stored:
         raise ConfigurationError(
-            "Workers write to an index that is served from stores, and this one is in memory: make it with "
-            'serve_from="stores" and a storage context that all of them can open.'
+            f"Workers write to an index that is served from stores, and this {type(index).__name__} is not: make it "
+            'with serve_from="stores" and a storage context that all of them can open.'
         )
 
 
@@ -149,9 +150,7 @@ def _on_ray(tasks: Sequence[tuple[Any, ...]], workers: int | None) -> Iterator[B
             ray.shutdown()
 
 
-def _build_shard(
-    open_index: Callable[[], DerivedIndex[Any, Any]], shard: Shard, number: int, at_once: int
-) -> BuiltShard:
+def _build_shard(open_index: Callable[[], BaseIndex[Any]], shard: Shard, number: int, at_once: int) -> BuiltShard:
     """Insert the documents of one shard; errors are told, for the others go on."""
     start, seen, written = time.monotonic(), 0, 0
     error = ""
@@ -166,7 +165,7 @@ def _build_shard(
     return BuiltShard(number, seen, written, round(time.monotonic() - start, 3), error)
 
 
-def _write(index: DerivedIndex[Any, Any], documents: Sequence[Document]) -> list[bool]:
+def _write(index: BaseIndex[Any], documents: Sequence[Document]) -> list[bool]:
     """Which documents were new or changed. Beside many workers a write may be overtaken again and again."""
     for _ in range(_PATIENCE):
         try:
