@@ -34,8 +34,9 @@ class ExtractiveSummarizer(Summarizer):
     """Selects sentences that are central among all sentences and do not repeat each other.
 
     Sentences are selected by :func:`~llama_index.ragkit.extraction.sentence_selection.select_sentences`; its module
-    gives the formula, its source and the deviations. It selects twice: on vectors of words, weighted by how rare they
-    are, a dozen, or more where sentences are short, and among these on vectors of the index's embedding model. So the cost of a summary does not grow with the length of its texts.
+    gives the formula, its source and the deviations. It selects twice: on vectors of words,
+    a dozen, or more where sentences are short, and among these on vectors of the index's embedding model. So the cost
+    of a summary does not grow with the length of its texts.
 
     Sentences are those of the prose of a text, with the heading above them: code, marks of Markdown, what is no
     statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted
