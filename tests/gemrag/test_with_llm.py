@@ -80,7 +80,7 @@ def test_questions_in_one_call_a_node_and_themes_by_a_language_model(how: str):
     counts = index.index_struct.counters
     assert counts == {"chunks": 18, "questions": 36, "themes": 3, "failed": 0}
     assert len(server.asked) == 18 + 2 * 3
-    assert server.most_at_once == 4
+    assert 1 < server.most_at_once <= 4
     for name in index.themes:
         assert len(index.questions_of(name)) == 2
     found = index.as_retriever(similarity_top_k=30, keep_covered=True).retrieve("number30")

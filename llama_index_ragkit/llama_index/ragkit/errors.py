@@ -106,4 +106,12 @@ class ConcurrentWriteError(RagKitError):
 
     It is another process or index object, or a coroutine of the same event loop for which a synchronous write would
     wait.
+
+    Attributes
+    ----------
+    begun : whether this write had begun; otherwise nothing was changed
     """
+
+    def __init__(self, message: str, *, begun: bool = True) -> None:
+        super().__init__(message)
+        self.begun = begun

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import (
     CacheRequiredError,
+    ConcurrentWriteError,
     ExtractorMismatchError,
     HalfWrittenError,
     UnsupportedStoreError,
@@ -35,7 +36,6 @@ from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.commits import NotBegunError
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
@@ -292,8 +292,8 @@ class IndexWriter(Generic[State]):
             tries -= 1
             try:
                 return (yield from attempt())
-            except NotBegunError:
-                if not tries:
+            except ConcurrentWriteError as error:
+                if error.begun or not tries:
                     raise
 
     def _write_once(

@@ -15,7 +15,7 @@ from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["REMOVALS", "Commits", "NotBegunError", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+__all__ = ["REMOVALS", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
 
 _META = "meta"
 _COMMIT = "state"
@@ -76,10 +76,6 @@ def _begun(records: Records) -> Steps[Unfinished]:
     return Unfinished() if record is None else Unfinished(**record)
 
 
-class NotBegunError(ConcurrentWriteError):
-    """Another writer was first; nothing was changed."""
-
-
 class Commits:
     """The generations of one index.
 
@@ -113,17 +109,19 @@ class Commits:
 
     def _check(self, stored: Record) -> None:
         if stored.get("token", "") not in (self._struct.token, self._token):
-            raise NotBegunError(
+            raise ConcurrentWriteError(
                 f"Index {self._struct.index_id!r} has been written to since it was opened here: it is at generation "
                 f"{stored['generation']}, this object at {self._struct.generation}. Open it again with "
-                "load_index_from_storage() and repeat the write. Nothing was changed."
+                "load_index_from_storage() and repeat the write. Nothing was changed.",
+                begun=False,
             )
         writer = stored.get("writer")
         if writer is not None and _is_writing(writer):
-            raise NotBegunError(
+            raise ConcurrentWriteError(
                 f"Index {self._struct.index_id!r} is being written to by process {writer['process']['pid']}. Wait "
                 "until that write has ended, open the index again with load_index_from_storage(), and repeat yours. "
-                "Nothing was changed."
+                "Nothing was changed.",
+                begun=False,
             )
 
     def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
@@ -150,7 +148,7 @@ class Commits:
         yield from self._check_own(
             "Another process began to write to index {index} at the same moment. Wait until that write has ended, "
             "open the index again with load_index_from_storage(), and repeat yours. Nothing was changed.",
-            NotBegunError,
+            begun=False,
         )
         self._struct.building = True
         yield from self._store_struct()
@@ -217,10 +215,10 @@ class Commits:
         """What incomplete writes left."""
         return (yield from read_unfinished(self._records, self._manifest))
 
-    def _check_own(self, message: str, kind: type[ConcurrentWriteError] = ConcurrentWriteError) -> Steps[None]:
+    def _check_own(self, message: str, *, begun: bool = True) -> Steps[None]:
         stored = yield from read_commit(self._records)
         if (stored.get("writer") or {}).get("token") != self._token:
-            raise kind(message.format(index=repr(self._struct.index_id)))
+            raise ConcurrentWriteError(message.format(index=repr(self._struct.index_id)), begun=begun)
 
     def _take_up(self, generation: int, token: str, left: Unfinished) -> None:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
