@@ -1,7 +1,7 @@
 """`TreeRows`: the tree of an index that is served from stores, a row a node, in its database."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from llama_index.ragkit import IndexStorage, Record, Steps
 from llama_index.raptor.tree.tree import Summary, Tree
@@ -42,22 +42,19 @@ class TreeRows:
 
     def above(self, nodes: Iterable[str]) -> Steps[Rows]:
         """The rows of nodes and of all summaries above them: one read for each layer."""
-        rows: Rows = {}
-        frontier = list(nodes)
-        while frontier:
-            found = yield from self.of(frontier)
-            rows |= found
-            frontier = sorted({parent for row in found.values() for parent in row["parents"]} - rows.keys())
-        return rows
+        return (yield from self._reached(nodes, "parents"))
 
     def below(self, nodes: Iterable[str]) -> Steps[Rows]:
         """The rows of nodes and of everything below them: one read for each layer."""
+        return (yield from self._reached(nodes, "children"))
+
+    def _reached(self, nodes: Iterable[str], by: Literal["parents", "children"]) -> Steps[Rows]:
         rows: Rows = {}
         frontier = list(nodes)
         while frontier:
             found = yield from self.of(frontier)
             rows |= found
-            frontier = sorted({child for row in found.values() for child in row["children"]} - rows.keys())
+            frontier = sorted({other for row in found.values() for other in row[by]} - rows.keys())
         return rows
 
     def around(self, nodes: Iterable[str]) -> Steps[Rows]:
