@@ -241,7 +241,7 @@ class KnowledgeGraph:
 
         Parameters
         ----------
-        share : see :func:`most_passages`
+        share : largest share of the passages, in (0, 1]; see `most_passages`
         """
 
         def make() -> "KnowledgeGraph":
