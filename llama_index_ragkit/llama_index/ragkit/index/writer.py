@@ -391,6 +391,7 @@ class IndexWriter(Generic[State]):
             before=(yield from self._before(plan.removed)),
             repeated=plan.repeated,
         )
+        yield from self._builder.prepare(change)
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
@@ -404,7 +405,8 @@ class IndexWriter(Generic[State]):
                 yield from storage.remove_chunks(plan.removed)
                 yield from storage.manifest.add(both, metadata)
                 yield from storage.add_to_docstore(nodes)
-                yield from storage.put_chunks(new, _stacked(new, vectors))
+                if self._builder.embeds_chunks or not storage.stored:
+                    yield from storage.put_chunks(new, _stacked(new, vectors))
                 yield from self._finish(
                     change,
                     removed=plan.obsolete,
@@ -439,6 +441,7 @@ class IndexWriter(Generic[State]):
     ) -> Steps[None]:
         """Carry out a delete, from begin to commit."""
         change = Change(removed=list(entries), before=(yield from self._before(entries)))
+        yield from self._builder.prepare(change)
         with self._committing():
             yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
             with self._storage.transaction():
