@@ -11,12 +11,13 @@ from llama_index.core import Document, load_index_from_storage
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 from tests.serving.places import everything_in
+from tests.serving.reads import count_reads, refuse_other_reads
 from tests.sprag.corpus import SPLIT, letter, report
 from tests.sprag.test_with_llm import ONCE, reply
 
-from llama_index.ragkit import IndexStorage, MatrixVectorStore
+from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import SQLKVStore, SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.sprag import AutoContext, RelevantSegmentPostprocessor, RuleContext, SpRAGIndex, SpRAGRetriever
@@ -233,22 +234,11 @@ def test_a_question_reads_many_rows_at_once_and_the_documents_of_the_best_alone(
 ):
     random = np.random.default_rng(6)
     index = Twins(tmp_path, [report([said(random)], path=f"f{i}.pdf")[0] for i in range(120)]).stored
-    reads: list[int] = []
-    get_many = SQLKVStore.get_many
-
-    def counted(self: SQLKVStore, keys: Any, collection: str) -> Any:
-        reads.append(len(list(keys)) if collection.endswith("sprag_documents") else 0)
-        return get_many(self, keys, collection=collection)
-
-    def refused(*args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("read one by one, or as a whole")
-
-    monkeypatch.setattr(SQLKVStore, "get_many", counted)
-    monkeypatch.setattr(SQLKVStore, "get_all", refused)
-    monkeypatch.setattr(IndexStorage, "get_node", refused)
+    reads = count_reads(monkeypatch)
+    refuse_other_reads(monkeypatch)
     assert index.as_retriever().retrieve(QUESTION)
     assert len(reads) <= 12
-    assert 0 < max(reads) <= 10
+    assert 0 < max(keys for collection, keys in reads if collection.endswith("sprag_documents")) <= 10
 
 
 def test_a_write_by_another_process_is_seen(tmp_path: Path):
