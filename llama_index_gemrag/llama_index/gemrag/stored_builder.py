@@ -244,15 +244,15 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
         self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
     ) -> Steps[tuple[GEMRAGState, ChunkView]]:
         """The chunks near to a prompt, by their texts, words or questions, and the themes near to it."""
-        count = max(wanted, _FEWEST)
-        if selection.only is None and self.storage.struct.counters.get("questions", 0):
-            asked = yield from self.storage.stored[QUESTIONS].candidates(vector, count)
+        count, stored, counters = max(wanted, _FEWEST), self.storage.stored, self.storage.struct.counters
+        if selection.only is None and counters.get("questions", 0):
+            asked = yield from stored[QUESTIONS].records_near(vector, count)
             near = yield from self.chunks.including(near, question, _owners(asked), selection)
         names: dict[str, None] = {}
-        if self.storage.struct.counters.get("themes", 0):
-            names |= dict.fromkeys((yield from self.storage.stored[THEMES].candidates(vector, count)).ids)
-            asked = yield from self.storage.stored[THEME_QUESTIONS].candidates(vector, count)
-            names |= dict.fromkeys(_owners(asked))
+        if counters.get("themes", 0):
+            found = yield from stored[THEMES].records_near(vector, count)
+            names |= dict.fromkeys(record["id"] for record in found.values())
+            names |= dict.fromkeys(_owners((yield from stored[THEME_QUESTIONS].records_near(vector, count))))
         return (yield from self._state(near, selection, names)), near
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[GEMRAGState]:
@@ -285,6 +285,6 @@ def _asked(change: Change) -> dict[str, list[str]]:
     return {node.node_id: questions_in(change.records.get(node.node_id)) for node in change.added}
 
 
-def _owners(questions: Snapshot) -> list[str]:
-    """The nodes of questions, each once."""
-    return list(dict.fromkeys(questions.metadata_of(row_id)[OWNER_KEY] for row_id in questions.ids))
+def _owners(questions: Mapping[str, Record]) -> list[str]:
+    """The nodes of the records of questions, each once."""
+    return list(dict.fromkeys(record["meta"][OWNER_KEY] for record in questions.values()))

@@ -50,7 +50,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Vectors = Mapping[str, NDArray[np.float32]]
 
-_TRIES = 5  # of a query or a write beside which other processes write
+_TRIES = 5  # of a write beside which other processes write
+_QUERY_TRIES = 25  # of a query beside which writes remove rows
 
 
 @dataclass
@@ -134,7 +135,7 @@ class IndexWriter(Generic[State]):
         storage = self._storage
         if not storage.stored:
             return (yield from work())
-        for tries_left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_QUERY_TRIES)):
             try:
                 with storage.snapshot_of_database():
                     before = yield from storage.commits.refresh()
