@@ -28,15 +28,19 @@ from sqlalchemy import text
 from benchmarks.apart import apart
 from benchmarks.made_up_names import passages, questions
 from benchmarks.measuring import Times, peak_mb, resident_mb, timed
+from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context, writing
 from llama_index.raptor import RaptorIndex
+from llama_index.sprag import RuleContext, SpRAGIndex
 
 __all__ = ["measurements"]
 
-METHODS: dict[str, Any] = {"hipporag": HippoRAGIndex, "raptor": RaptorIndex}
+METHODS: dict[str, Any] = {
+    "hipporag": HippoRAGIndex, "gemrag": GEMRAGIndex, "raptor": RaptorIndex, "sprag": SpRAGIndex,
+}  # fmt: skip
 PASSAGES = 100_000
 AT_ONCE = 1_000  # passages of one write
 QUESTIONS = 100
@@ -124,14 +128,19 @@ def _context(kind: str, place: str) -> SQLStorageContext:
 
 
 def _components(method: str) -> dict[str, Any]:
-    if method == "raptor":
-        return {"embed_model": _model(), "summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
-    return {"embed_model": _model(), "extractor": RecordedExtractor()}
+    summaries = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
+    own: dict[str, dict[str, Any]] = {
+        "hipporag": {"extractor": RecordedExtractor()},
+        "gemrag": {"extractor": KeyphraseQuestionExtractor(), **summaries},
+        "raptor": summaries,
+        "sprag": {"extractor": RuleContext()},
+    }
+    return {"embed_model": _model(), **own[method]}
 
 
 def _insert(index: Any, total: int, first: int, last: int) -> None:
     nodes, records = _nodes(total, first, last)
-    if index.resources.extractor is not None:
+    if isinstance(index.resources.extractor, RecordedExtractor):
         index.resources.extractor = RecordedExtractor(records)
     index.insert_nodes(nodes)
 
@@ -179,7 +188,7 @@ def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
     resident = resident_mb()
     extra = passages(1_000, 7, 8)["p0000007"]
     words = node_of("one more", extra).get_content()
-    if index.resources.extractor is not None:
+    if isinstance(index.resources.extractor, RecordedExtractor):
         index.resources.extractor.add(
             {words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}}
         )

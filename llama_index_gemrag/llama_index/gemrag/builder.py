@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from llama_index.core.schema import BaseNode
 
 from llama_index.gemrag.config import MemoryConfig
-from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, QuestionWriter, questions_in
+from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, QuestionWriter, questions_in, with_questions
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.theme_records import (
-    SUMMARIES,
     GroupChanges,
+    changed_groups,
     group_names,
-    group_of,
     load_groups,
     load_themes,
     own_groups,
@@ -26,13 +25,10 @@ from llama_index.ragkit import (
     IndexStorage,
     Record,
     Resources,
-    Snapshot,
     Steps,
     SummaryBuilder,
     SummaryWriter,
-    node_from_record,
     offload,
-    plain_text,
 )
 
 __all__ = ["GEMRAGBuilder"]
@@ -62,7 +58,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def lexical_text(self, node: BaseNode, record: Record | None) -> str:
         """The text of a chunk and the questions that it answers."""
-        return "\n".join([super().lexical_text(node, record), *questions_in(record)])
+        return with_questions(super().lexical_text(node, record), record)
 
     def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
         """Return the state after a write.
@@ -118,7 +114,8 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
             names = own_groups(chunks, self.config.group_by) if ids else []
             touched_here = Counter(names[row] for row in chunks.rows_of(list(ids)) if row >= 0)
             own_changed.update(touched_here)
-        changed, sizes = self._changed(state.chunks, own_changed), self._sizes()
+        before, after = (Counter(own_groups(c, self.config.group_by)) for c in (state.chunks, self.storage.snapshot()))
+        changed, sizes = changed_groups(own_changed, before, after, self.config), self._sizes()
         groups = dict(self._groups)
         for name in {*changed, *with_broken_theme, *(sizes.keys() - groups.keys())}:
             old = groups.get(name, GroupChanges())
@@ -128,27 +125,10 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         yield from store_groups(self.storage, touched, [name for name in groups if not sizes[name]])
         return sizes
 
-    def _changed(self, before: Snapshot, own_changed: Mapping[str, int]) -> Counter[str]:
-        """Changed chunks of each group, with those that came or went because their document grew or shrank."""
-        group_by = self.config.group_by
-        sizes = [Counter(own_groups(chunks, group_by)) for chunks in (before, self.storage.snapshot())]
-        changed: Counter[str] = Counter()
-        for own, count in own_changed.items():
-            was, now = (group_of(own, size[own], self.config) for size in sizes)
-            changed[now if sizes[1][own] else was] += count
-            if was != now and sizes[0][own] and sizes[1][own]:
-                changed[was] += sizes[0][own]
-                changed[now] += max(0, sizes[1][own] - count)
-        return changed
-
     def _due(self, sizes: Mapping[str, int]) -> list[str]:
         """Groups whose spectrum must be recomputed."""
         share = self.config.refresh_share
-        return sorted(
-            name
-            for name, group in self._groups.items()
-            if group.theme_deleted or (group.chunks and group.chunks > share * (sizes[name] - group.chunks))
-        )
+        return sorted(name for name, group in self._groups.items() if group.is_due(sizes[name], share))
 
     # -- themes -------------------------------------------------------------------------------------
 
@@ -209,27 +189,10 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         if state.unwritten:
             state = yield from self._update(state, ())
         if _without_questions(state):
-            state = yield from self._retry_theme_questions(state)
+            writer = self._writer(state)
+            yield from writer.ask_again()
+            state = self._state(writer.themes, writer.written)
         return state
-
-    def _retry_theme_questions(self, state: GEMRAGState) -> Steps[GEMRAGState]:
-        old = _without_questions(state)
-        extracted = yield from self._questions.extract(
-            {name: plain_text(node_from_record(record["node"])) for name, record in old.items()}
-        )
-        records = {
-            found.node_id: {
-                **old[found.node_id],
-                "error": found.error,
-                "cache_keys": list(dict.fromkeys([*old[found.node_id]["cache_keys"], *found.cache_keys])),
-            }
-            for found in extracted
-        }
-        questions = {found.node_id: questions_in(found.record) for found in extracted}
-        keys = {name: state.theme_layer.texts.record_of(name).key for name in questions}
-        yield from self._questions.store(THEME_QUESTIONS, questions, keys)
-        yield from self.storage.records.put(SUMMARIES, list(records.items()))
-        return self._state(state.themes, {**state.written, **records})
 
 
 def _without_questions(state: GEMRAGState) -> dict[str, Record]:

@@ -17,6 +17,7 @@ from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
 from llama_index.gemrag.page import page_of
 from llama_index.gemrag.retriever import GEMRAGRetriever
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.gemrag.stored_builder import StoredMemoryBuilder
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME, Spectrum, spectrum_of
 from llama_index.gemrag.themes.groups import graph_of
 from llama_index.ragkit import (
@@ -109,6 +110,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "questions", "themes", "theme_questions")
     config_cls = MemoryConfig
     builder_cls = GEMRAGBuilder
+    stored_builder_cls = StoredMemoryBuilder
     retriever_cls = GEMRAGRetriever
     keywords = GEMRAGKeywords
     default_extractor = UtilityQuestionExtractor
@@ -236,8 +238,9 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
     def _page(self, max_chunks: int = 1500) -> Page:
         """The memory; a large one is shown in part: the answer first, then the members of themes."""
-        state = self.state
-        return page_of(state, self._texts(state), self.config.blend, self.last_query, max_chunks)
+        last = self.last_query
+        state = self.state if last is None or last.found.state is None else last.found.state
+        return page_of(state, self._texts(state), self.config.blend, last, max_chunks)
 
     def _texts(self, state: GEMRAGState) -> dict[str, str]:
         """The texts of existing chunks and of themes."""

@@ -36,19 +36,29 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class Centre:
-    """The mean of the unit vectors of all questions of an index, computed on first use."""
+    """The mean of the unit vectors of all questions of an index, computed on first use.
+
+    Attributes
+    ----------
+    questions : the questions
+    total : where they are a part of all questions, the sum of all unit vectors, shape (d,), and their number
+    """
 
     questions: Snapshot = field(default_factory=Snapshot.empty)
+    total: tuple[Doubles, int] | None = None
 
     @cached_property
     def direction(self) -> Doubles | None:
         """The mean, shape (d,), rounded to twelve decimals; None without questions."""
-        if not len(self.questions):
+        if self.total is not None:
+            total, count = self.total
+        else:
+            total, count = np.zeros(self.questions.dim or 0), len(self.questions)
+            for rows in self.questions.blocks(BLOCK):
+                total += unit_rows(rows.astype(np.float64)).sum(axis=0)
+        if not count:
             return None
-        total = np.zeros(self.questions.dim or 0)
-        for rows in self.questions.blocks(BLOCK):
-            total += unit_rows(rows.astype(np.float64)).sum(axis=0)
-        mean: Doubles = np.round(total / len(self.questions), _DECIMALS)
+        mean: Doubles = np.round(total / count, _DECIMALS)
         return mean
 
 

@@ -1,7 +1,7 @@
 """The HTML page of the memory: chunks, the questions they answer, and the themes that contain them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
 from llama_index.ragkit.text.salient_terms import group_names
 
-__all__ = ["page_of"]
+__all__ = ["FoundForPage", "page_of"]
 
 _LABEL = 70
 _NEIGHBOURS = 2
@@ -25,6 +25,19 @@ _GROUPS = (
 )
 
 
+class FoundForPage(NamedTuple):
+    """What the page shows of an answer.
+
+    Attributes
+    ----------
+    questions : the question by which each node was found, if any
+    state : what was searched; None for the state of the index
+    """
+
+    questions: Mapping[str, str]
+    state: GEMRAGState | None = None
+
+
 def page_of(
     state: GEMRAGState, texts: Mapping[str, str], blend: float, query: LastQuery | None, max_chunks: int
 ) -> Page:
@@ -33,14 +46,15 @@ def page_of(
     Parameters
     ----------
     texts : the text of every node that has one
-    query : the last prompt, if any; `found` is the matching question of each node
+    query : the last prompt, if any; `found` is a :class:`FoundForPage`
     max_chunks : largest number of chunks to show: those of the answer first, then members of themes, then the others
     """
     found = [(name, score) for name, score in query.answer if name in texts] if query else []
     shown = _shown(state, texts, [name for name, _ in found], max_chunks)
     scores = dict(found)
     highlighted = set(scores) | {theme for name in scores for theme in state.themes_of.get(name, ())}
-    highlighted |= {query.found[name] for name in scores if name in query.found} if query else set()
+    matching: Mapping[str, str] = query.found.questions if query else {}
+    highlighted |= {matching[name] for name in scores if name in matching}
     members = {name: state.themes[name].members for name in state.theme_layer.texts.ids if name in texts}
     names = group_names(members, {name: texts[name] for name in state.chunks.ids if name in texts})
     coloured = sorted(members, key=lambda name: (-len(members[name]), name))[:_COLOURED]
@@ -90,6 +104,8 @@ def page_of(
                 edges.append(Edge(owner, name, weight=0.6, highlighted=name in highlighted and owner in highlighted))
     edges += _similar(state.chunk_layer, shown, blend)
     groups = {theme.group for theme in state.themes.values()}
+    partial = query is not None and query.found.state is not None
+    covers = "" if len(shown) == len(state.chunks) else f"The page has {len(shown)} of {len(state.chunks)} chunks."
     facts = {
         "chunks": len(state.chunks),
         "questions": len(state.chunk_layer.questions) + len(state.theme_layer.questions),
@@ -105,7 +121,7 @@ def page_of(
         items = [
             Result(
                 names.get(name) or passage_label(texts[name], _metadata(state, name)),
-                snippet=_why(state, query.found.get(name), texts[name]),
+                snippet=_why(state, matching.get(name), texts[name]),
                 score=score,
                 node=name,
             )
@@ -128,7 +144,7 @@ def page_of(
         else "Chunks, the questions they answer, and themes",
         view=Graph(nodes=nodes, edges=edges, groups=groups_shown, layout="force"),
         panels=panels,
-        covers="" if len(shown) == len(state.chunks) else f"The page has {len(shown)} of {len(state.chunks)} chunks.",
+        covers="The page has the answer, and the chunks and themes near to the question." if partial else covers,
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],
         highlight_label="Answer, its questions and themes",
     )

@@ -91,6 +91,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
+        index.storage.check_in_memory()
         contents = yield from index.writer.recovered()
         state = contents.state
         results = [fresh(given.node, given.score or 0.0) for given in nodes]

@@ -22,7 +22,14 @@ from llama_index.ragkit import (
     gather,
 )
 
-__all__ = ["QUESTIONS", "THEME_QUESTIONS", "QuestionWriter", "question_id", "questions_in"]
+__all__ = [
+    "QUESTIONS",
+    "THEME_QUESTIONS",
+    "QuestionWriter",
+    "question_id",
+    "questions_in",
+    "with_questions",
+]
 
 QUESTIONS = "questions"
 THEME_QUESTIONS = "theme_questions"
@@ -39,6 +46,11 @@ def questions_in(record: Record | None) -> list[str]:
     return list(dict.fromkeys(q for q in found if isinstance(q, str) and q.strip()))
 
 
+def with_questions(text: str, record: Record | None) -> str:
+    """The text by whose words a chunk is found: its own, and the questions that it answers."""
+    return "\n".join([text, *questions_in(record)])
+
+
 class QuestionWriter:
     """Extracts, embeds and stores questions.
 
@@ -52,6 +64,19 @@ class QuestionWriter:
         self._storage = storage
         self._resources = resources
         self._role = role
+        self._ready: dict[str, NDArray[np.float32]] = {}
+
+    def prepare(self, space: str, questions: Mapping[str, Sequence[str]]) -> Steps[None]:
+        """Embed the questions that :meth:`store` is about to store, and keep their vectors until then."""
+        stored = yield from self._stored(space, questions)
+        texts = {
+            question
+            for owner, of_node in questions.items()
+            for question in of_node
+            if question_id(owner, question) not in stored.get(owner, ())
+        }
+        ordered = sorted(texts)
+        self._ready = dict(zip(ordered, (yield from self._embed(ordered)), strict=True)) if ordered else {}
 
     def extract(self, texts: Mapping[str, str]) -> Steps[list[Extraction]]:
         """Extract the questions that themes answer, one extraction per theme; read them by :func:`questions_in`.
@@ -74,10 +99,9 @@ class QuestionWriter:
         """
         pairs = [(owner, question) for owner, of_node in questions.items() for question in of_node]
         ids = [question_id(owner, question) for owner, question in pairs]
-        yield from self.delete(space, questions, set(ids))
-        if not pairs:
-            return
-        known = self._storage.snapshot(space)
+        stored = yield from self._stored(space, questions)
+        wanted, known = set(ids), {row_id for of_node in stored.values() for row_id in of_node}
+        yield from self._remove(space, [row_id for row_id in known if row_id not in wanted])
         new = [i for i, row_id in enumerate(ids) if row_id not in known]
         if not new:
             return
@@ -91,19 +115,42 @@ class QuestionWriter:
             [ids[i] for i in new],
             [{OWNER_KEY: pairs[i][0], TEXT_KEY: pairs[i][1]} for i in new],
         )
-        yield from self._storage.spaces[space].put(rows)
+        self._ready = {}
+        yield from self._put(space, rows)
 
-    def delete(self, space: str, owners: Collection[str], keep: Collection[str] = ()) -> Steps[None]:
-        """Delete the questions of nodes, except those with ids in `keep`."""
+    def delete(self, space: str, owners: Collection[str]) -> Steps[None]:
+        """Delete the questions of nodes."""
+        stored = yield from self._stored(space, owners)
+        yield from self._remove(space, [row_id for of_node in stored.values() for row_id in of_node])
+
+    # -- where they are stored ----------------------------------------------------------------------
+
+    def _stored(self, space: str, owners: Collection[str]) -> Steps[Mapping[str, Sequence[str]]]:
+        """The ids of the stored questions of nodes."""
         rows = self._storage.snapshot(space)
         if not len(rows) or not owners:
-            return
+            return {}
         column, codes = rows.column(OWNER_KEY)
         wanted = [column.code_of[owner] for owner in owners if owner in column.code_of]
-        ids = [rows.ids[row] for row in np.flatnonzero(np.isin(codes, wanted))]
-        yield from self._storage.spaces[space].remove([name for name in ids if name not in keep])
+        found: dict[str, list[str]] = {}
+        for row in np.flatnonzero(np.isin(codes, wanted)):
+            found.setdefault(column.values[codes[row]], []).append(rows.ids[row])
+        return found
+        yield
+
+    def _put(self, space: str, rows: SpaceRows) -> Steps[None]:
+        yield from self._storage.spaces[space].put(rows)
+
+    def _remove(self, space: str, ids: Sequence[str]) -> Steps[None]:
+        yield from self._storage.spaces[space].remove(ids)
 
     def _embed(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
+        known = self._ready
+        new = [text for text in texts if text not in known]
+        vectors = {**known, **dict(zip(new, (yield from self._embed_new(new)) if new else (), strict=True))}
+        return np.stack([vectors[text] for text in texts])
+
+    def _embed_new(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
         resources = self._resources
         if self._role == "text":
             return (yield from resources.embed(texts, "questions"))

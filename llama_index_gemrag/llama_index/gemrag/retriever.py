@@ -1,7 +1,7 @@
 """`GEMRAGRetriever`: retrieves nodes by their texts and questions, or by a best-first search of the memory graph."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,11 +12,12 @@ from llama_index.gemrag.config import PAPER_RANKING, MemoryConfig, MemorySearchC
 from llama_index.gemrag.explanation import GEMRAGExplanation, explain
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGRetrieverKeywords
+from llama_index.gemrag.page import FoundForPage
 from llama_index.gemrag.search.argmax import rank_nodes
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, fetch_derived, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
 from llama_index.ragkit.vectors.question_scores import squashed
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -116,6 +117,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         self._graph_blend = index.config.blend
 
     def _search(self, query: Query[GEMRAGState]) -> Steps[_FoundInMemory]:
+        if self.options.mode == "best_first":
+            query.state.check_whole('mode="best_first"')
         vector = yield from query.vector()
         words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
         scores = yield from offload(
@@ -140,16 +143,18 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return [_Hit(node_id, value, via) for (node_id, _, via), value in zip(steps, values, strict=True)]
 
     def _results(self, found: _FoundInMemory) -> Steps[list[NodeWithScore]]:
-        fetch = fetch_derived(found.scores.state.written, self._index.storage.get_node)
-        return (yield from self._take_best(found.scored(), fetch))
+        return (yield from self._take_best(found.scored(), derived=found.scores.state.written))
 
-    def _on_page(self, found: _FoundInMemory) -> dict[str, str]:
-        """The question by which each node was found, if any."""
+    def _on_page(self, found: _FoundInMemory) -> FoundForPage:
+        state = found.scores.state if self._index.storage.stored else None
         if self.options.mode != "argmax":
-            return {}
-        questions = {node_id: found.scores.match(node_id).question_id for node_id in found.hits}
-        return {node_id: question for node_id, question in questions.items() if question}
+            return FoundForPage({}, state)
+        looked_at = list(found.hits)[: self._wanted]
+        questions = {node_id: found.scores.match(node_id).question_id for node_id in looked_at}
+        return FoundForPage({node_id: question for node_id, question in questions.items() if question}, state)
 
     def _explanations(self, found: _FoundInMemory, nodes: Sequence[NodeWithScore]) -> Steps[list[GEMRAGExplanation]]:
         via = {node_id: hit.via for node_id, hit in found.hits.items()}
+        state = yield from found.scores.state.with_themes_of([result.node.node_id for result in nodes])
+        found = replace(found, scores=replace(found.scores, state=state))
         return (yield from offload(explain, found.scores, found.allowed, via, nodes, found.fallback))

@@ -1,11 +1,12 @@
 """The immutable state that a query reads: chunks and themes with their questions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from llama_index.gemrag.layer import Centre, Layer
+from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -68,6 +69,14 @@ class GEMRAGState:
     def unwritten(self) -> list[str]:
         """Themes that have no text yet, sorted."""
         return sorted(name for name in self.themes if name not in self.written)
+
+    def check_whole(self, what: str) -> None:
+        """Check that all of the memory is here, which something needs; it is, in memory."""
+
+    def with_themes_of(self, chunks: Collection[str]) -> Steps["GEMRAGState"]:
+        """With all themes that contain those chunks; a state in memory has them."""
+        return self
+        yield
 
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
         """Mask of the themes all of whose members pass the filter."""

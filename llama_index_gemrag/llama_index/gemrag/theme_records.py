@@ -20,14 +20,17 @@ __all__ = [
     "SUMMARIES",
     "THEMES",
     "GroupChanges",
+    "changed_groups",
     "group_names",
     "group_of",
     "load_groups",
     "load_themes",
+    "own_group",
     "own_groups",
     "store_groups",
     "store_themes",
     "theme_id",
+    "theme_of",
 ]
 
 THEMES = "themes"
@@ -55,14 +58,29 @@ class GroupChanges:
     chunks: int = 0
     theme_deleted: bool = False
 
+    def is_due(self, size: int, share: float) -> bool:
+        """Whether the spectrum must be recomputed.
+
+        Parameters
+        ----------
+        size : chunks of the group
+        share : of them that may change before
+        """
+        return self.theme_deleted or (self.chunks > 0 and self.chunks > share * (size - self.chunks))
+
 
 def own_groups(chunks: Snapshot, group_by: str | None) -> list[str]:
     """The own group of each row: the JSON of its value, or one name for all."""
     if group_by is None or not len(chunks):
         return ["null"] * len(chunks)
     column, codes = chunks.column(group_by)
-    names = [json.dumps(value, sort_keys=True, default=str) for value in column.values]
+    names = [own_group(value) for value in column.values]
     return [names[code] for code in codes]
+
+
+def own_group(value: object) -> str:
+    """The own group of the chunks with a value of the metadata key."""
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def group_of(own: str, size: int, config: MemoryConfig) -> str:
@@ -79,6 +97,27 @@ def group_names(chunks: Snapshot, config: MemoryConfig) -> list[str]:
     names = own_groups(chunks, config.group_by)
     group = {name: group_of(name, size, config) for name, size in Counter(names).items()}
     return [group[name] for name in names]
+
+
+def changed_groups(
+    own_changed: Mapping[str, int], before: Mapping[str, int], after: Mapping[str, int], config: MemoryConfig
+) -> Counter[str]:
+    """Changed chunks of each group, with those that came or went because their document grew or shrank.
+
+    Parameters
+    ----------
+    own_changed : number of changed chunks of each own group
+    before, after : the sizes of these own groups
+    """
+    changed: Counter[str] = Counter()
+    for own, count in own_changed.items():
+        sizes = before.get(own, 0), after.get(own, 0)
+        was, now = (group_of(own, size, config) for size in sizes)
+        changed[now if sizes[1] else was] += count
+        if was != now and all(sizes):
+            changed[was] += sizes[0]
+            changed[now] += max(0, sizes[1] - count)
+    return changed
 
 
 def load_groups(storage: IndexStorage) -> Steps[dict[str, GroupChanges]]:
@@ -100,15 +139,11 @@ def load_themes(storage: IndexStorage) -> Steps[tuple[dict[str, Theme], dict[str
     An interrupted write is repaired: themes with a removed member are deleted, and so are rows, records and questions
     without a node.
     """
-    stored = yield from storage.records.get_all(THEMES)
+    stored = {name: theme_of(r) for name, r in (yield from storage.records.get_all(THEMES)).items()}
     chunks = storage.snapshot()
-    broken = {name for name, r in stored.items() if any(member not in chunks for member in r["members"])}
+    broken = {name for name, theme in stored.items() if any(member not in chunks for member in theme.members)}
     yield from storage.records.delete(THEMES, sorted(broken))
-    themes = {
-        name: Theme(r["group"], tuple(r["members"]), tuple(r["weights"]))
-        for name, r in stored.items()
-        if name not in broken
-    }
+    themes = {name: theme for name, theme in stored.items() if name not in broken}
     records = yield from storage.records.get_all(SUMMARIES)
     rows = storage.snapshot("themes")
     written = {name for name in themes if name in records and name in rows}
@@ -121,6 +156,11 @@ def load_themes(storage: IndexStorage) -> Steps[tuple[dict[str, Theme], dict[str
             orphan = np.array([owner not in known for owner in column.values], dtype=np.bool_)
             yield from storage.spaces[space].remove([questions.ids[row] for row in np.flatnonzero(orphan[codes])])
     return themes, {name: records[name] for name in sorted(written)}
+
+
+def theme_of(record: Record) -> Theme:
+    """The theme that :func:`store_themes` stored."""
+    return Theme(record["group"], tuple(record["members"]), tuple(record["weights"]))
 
 
 def store_themes(storage: IndexStorage, themes: Mapping[str, Theme]) -> Steps[None]:

@@ -13,11 +13,13 @@ from llama_index.ragkit import (
     IndexStorage,
     Record,
     Resources,
+    Snapshot,
     SpaceRows,
     Steps,
     SummaryWriter,
     count_tokens,
     derived_node,
+    node_from_record,
     node_to_record,
     plain_text,
     sort_key,
@@ -68,15 +70,15 @@ class ThemeWriter:
         yield from self._summaries.release(
             {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
         )
-        yield from self._storage.spaces["themes"].remove(names)
+        yield from self._remove_vectors(names)
         yield from self._questions.delete(THEME_QUESTIONS, names)
         yield from self._storage.records.delete(SUMMARIES, names)
         yield from self._storage.records.delete(THEMES, names)
-        for name in names:
-            self.themes.pop(name, None)
+        yield from self._forget({name: self.themes.pop(name) for name in names if name in self.themes})
 
     def replace(self, group: str, themes: Sequence[Theme]) -> Steps[None]:
         """Set the themes of a group; existing themes keep their texts."""
+        yield from self._read(list(dict.fromkeys(member for theme in themes for member in theme.members)))
         wanted: dict[str, Theme] = {}
         for theme in themes:
             count = yield from self._count_fitting(theme.members)
@@ -85,6 +87,7 @@ class ThemeWriter:
                 wanted.setdefault(theme_id(fitting.members), fitting)
         yield from self.delete([n for n, theme in self.themes.items() if theme.group == group and n not in wanted])
         yield from store_themes(self._storage, wanted)
+        yield from self._note({name: theme for name, theme in wanted.items() if name not in self.themes})
         self.themes.update(wanted)
 
     def _count_fitting(self, members: Sequence[str]) -> Steps[int]:
@@ -100,10 +103,13 @@ class ThemeWriter:
 
     def write(self) -> Steps[None]:
         """Write every missing theme; failed ones are in `failed`."""
-        rows = self._storage.snapshot()
+        missing = sorted(self.themes.keys() - self.written.keys())
+        of_missing = list(dict.fromkeys(member for name in missing for member in self.themes[name].members))
+        rows = yield from self._chunks(of_missing)
+        yield from self._read(of_missing)
         members = {
             name: sorted(self.themes[name].members, key=lambda m: reading_key(rows.record_of(m).key))
-            for name in sorted(self.themes.keys() - self.written.keys())
+            for name in missing
         }
         texts, failed = yield from self._summaries.write(members, self._text, "Themes")
         self.failed.update(failed)
@@ -119,15 +125,63 @@ class ThemeWriter:
             records.append((name, record))
         questions = {found.node_id: questions_in(found.record) for found in extracted}
         order = {node.node_id: sort_key(node) for node in nodes}
-        yield from self._storage.records.put(SUMMARIES, records)
+        yield from self._put_records(dict(records))
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
-        yield from self._storage.spaces["themes"].put(
-            SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
-        )
+        yield from self._put_vectors(SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts)))
         self.written.update(records)
 
+    def ask_again(self) -> Steps[None]:
+        """Extract the questions of the themes for which that failed."""
+        old = {name: record for name, record in self.written.items() if record["error"] is not None}
+        nodes = {name: node_from_record(record["node"]) for name, record in old.items()}
+        extracted = yield from self._questions.extract({name: plain_text(node) for name, node in nodes.items()})
+        records = {
+            found.node_id: {
+                **old[found.node_id],
+                "error": found.error,
+                "cache_keys": list(dict.fromkeys([*old[found.node_id]["cache_keys"], *found.cache_keys])),
+            }
+            for found in extracted
+        }
+        questions = {found.node_id: questions_in(found.record) for found in extracted}
+        yield from self._questions.store(
+            THEME_QUESTIONS, questions, {name: sort_key(nodes[name]) for name in questions}
+        )
+        yield from self._put_records(records)
+        self.written.update(records)
+
+    def _read(self, node_ids: Sequence[str]) -> Steps[None]:
+        """Read the texts of chunks, many at once where the store can."""
+        found = yield from self._storage.get_nodes([i for i in node_ids if i not in self._texts])
+        self._texts.update({node_id: plain_text(node) for node_id, node in found.items()})
+
     def _text(self, node_id: str) -> Steps[str]:
-        if node_id not in self._texts:
-            found = yield from self._storage.get_node(node_id)
-            self._texts[node_id] = plain_text(found) if found is not None else ""
-        return self._texts[node_id]
+        return self._texts.get(node_id, "")
+        yield
+
+    # -- where they are stored ----------------------------------------------------------------------
+
+    def _chunks(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
+        """A snapshot with the records of chunks."""
+        return self._storage.snapshot()
+        yield
+
+    def _put_records(self, records: Mapping[str, Record]) -> Steps[None]:
+        """Store the texts of themes."""
+        yield from self._storage.records.put(SUMMARIES, list(records.items()))
+
+    def _put_vectors(self, rows: SpaceRows) -> Steps[None]:
+        yield from self._storage.spaces["themes"].put(rows)
+
+    def _remove_vectors(self, names: Sequence[str]) -> Steps[None]:
+        yield from self._storage.spaces["themes"].remove(names)
+
+    def _note(self, themes: Mapping[str, Theme]) -> Steps[None]:
+        """New themes were stored."""
+        return
+        yield
+
+    def _forget(self, themes: Mapping[str, Theme]) -> Steps[None]:
+        """Themes were deleted."""
+        return
+        yield

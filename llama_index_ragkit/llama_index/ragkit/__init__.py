@@ -37,7 +37,7 @@ from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import Rejected, check_llm, complete
-from llama_index.ragkit.llm.embeddings import as_matrix, embed_texts, query_matrix
+from llama_index.ragkit.llm.embeddings import as_matrix, check_model, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
 from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
@@ -121,6 +121,7 @@ __all__ = [
     "as_matrix",
     "call",
     "check_llm",
+    "check_model",
     "complete",
     "content_id",
     "count_tokens",

@@ -79,7 +79,7 @@ class StoredTreeState(RaptorState):
         names = [node for node, row in rows.items() if row["level"] and node not in self.written]
         written = {**self.written, **(yield from self.tree_rows.texts(names))}
         further = yield from self.storage.stored[SUMMARIES].fetch([name for name in names if name in written])
-        summaries = self.summaries.append(further.matrix, further.records) if len(self.summaries) else further
+        summaries = self.summaries.joined(further)
         here = [name for name in summaries.ids if name in rows]
         if len(here) < len(summaries):
             places = summaries.rows_of(here)

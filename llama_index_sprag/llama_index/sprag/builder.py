@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
-from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.ragkit import (
@@ -17,26 +17,23 @@ from llama_index.ragkit import (
     Resources,
     SpaceRows,
     Steps,
-    all_failed,
-    content_id,
     offload,
     sort_key,
 )
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.config import SpRAGConfig
-from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
-from llama_index.sprag.documents.entry import DocumentEntry
-from llama_index.sprag.documents.order import ChunkPlace, in_order
-from llama_index.sprag.extraction.context_extractor import ContextExtractor, Described, Description, DocumentChunks
+from llama_index.sprag.context.headers import contextualised
+from llama_index.sprag.descriptions import CONTEXTS, Descriptions, as_record, document_of, shown_text
+from llama_index.sprag.documents.entry import DocumentEntry, entry_of
+from llama_index.sprag.documents.order import ChunkPlace
+from llama_index.sprag.extraction.context_extractor import Described, DocumentChunks
 from llama_index.sprag.state import SpRAGState
 
-__all__ = ["CONTEXTS", "ContextBuilder"]
+__all__ = ["ContextBuilder"]
 
-CONTEXTS = "contexts"
 _HEADER = "header"
 
 
@@ -56,11 +53,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
         super().__init__(storage, resources, config)
-        if not isinstance(resources.extractor, ContextExtractor):
-            raise ConfigurationError(
-                f"extractor must be AutoContext() or RuleContext(), not {type(resources.extractor).__name__}."
-            )
-        self._extractor: ContextExtractor = resources.extractor
+        self._descriptions = Descriptions(storage, resources, config)
         self._zeros: set[str] = set()  # chunks whose own vector is zero
         self._unfinished: set[str] = set()  # chunks of a write that ended before it embedded them: nobody sees them yet
 
@@ -80,7 +73,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         described = yield from self.storage.records.get_all(CONTEXTS)
         groups: dict[str, list[str]] = {}
         for node_id, record in records.items():
-            groups.setdefault(_document_of(node_id, record), []).append(node_id)
+            groups.setdefault(document_of(node_id, record), []).append(node_id)
         documents = {key: self._entry(key, ids, records, described.get(key, {})) for key, ids in groups.items()}
         lexical = yield from offload(self._lexical, LexicalIndex(), (), records)
         return SpRAGState(chunks, self.storage.snapshot(CONTEXTS), documents, lexical)
@@ -102,12 +95,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             ChunkPlace(i, rows.record_of(i).ref_doc_id or "", str(records[i].get("page", "")), rows.record_of(i).key)
             for i in ids
         ]
-        ordered, goes_on = in_order(places)
-        tokens, characters = (
-            np.array([int(records[i].get(name, 1)) for i in ordered], np.int64) for name in ("tokens", "characters")
-        )
-        error = str(described.get("error", ""))
-        return DocumentEntry(key, tuple(ordered), tuple(goes_on), tokens, characters, described, error)
+        return entry_of(key, places, records, described)
 
     def _lexical(self, lexical: LexicalIndex, removed: Iterable[str], records: Mapping[str, Record]) -> LexicalIndex:
         """The lexical index without some chunks, and with others under their stored headers."""
@@ -129,11 +117,11 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         yield from self.storage.spaces[CONTEXTS].remove(change.removed)
         stored = yield from self.storage.manifest.entries_of(change.removed)
         touched = {
-            state.place_of[i][0] if i in state.place_of else _document_of(i, stored[i].record or {})
+            state.place_of[i][0] if i in state.place_of else document_of(i, stored[i].record or {})
             for i in change.removed
             if i in state.place_of or i in stored
         }
-        touched |= {_document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
+        touched |= {document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
         return (yield from self._write(state, touched, change, may_call=bool(change.added)))
 
     def rebuild(self, state: SpRAGState) -> Steps[SpRAGState]:
@@ -157,7 +145,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             old = state.documents[key].chunks if key in state.documents else ()
             members[key].update(dict.fromkeys(i for i in old if i not in removed))
         for node_id in new:
-            members[_document_of(node_id, change.records.get(node_id, {}))][node_id] = None
+            members[document_of(node_id, change.records.get(node_id, {}))][node_id] = None
         records = yield from self._records([i for ids in members.values() for i in ids], change)
         documents = dict(state.documents)
         gone = [key for key, ids in members.items() if not ids]
@@ -169,17 +157,20 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             read[key] = yield from self._fetch(entry, new)
         headers_before = {i: state.header(i) for ids in members.values() for i in ids}
 
-        described = yield from self._describe(read, may_call=False)
-        yield from self._forget([*gone, *(key for key, found in described.items() if found.description is None)])
+        corpus = yield from self._corpus()
+        described = yield from self._descriptions.describe(read, corpus, may_call=False)
+        yield from self._descriptions.forget(
+            [*gone, *(key for key, found in described.items() if found.description is None)]
+        )
         yield from self._remove_stale(read, described)
         if may_call:
             todo = {key: read[key] for key, found in described.items() if found.description is None}
-            described.update((yield from self._describe(todo, may_call=True)) if todo else {})
+            described.update((yield from self._descriptions.describe(todo, corpus, may_call=True)) if todo else {})
             yield from self._embed(read, described)
-        yield from self._store(described)
+        yield from self._descriptions.store(described)
 
         for key, found in described.items():
-            documents[key] = self._entry(key, members[key], records, _as_record(found))
+            documents[key] = self._entry(key, members[key], records, as_record(found))
         contexts = self.storage.snapshot(CONTEXTS)
         again = [
             i
@@ -210,84 +201,33 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
                 goes_on.append(follows)
         return DocumentChunks(entry.key, nodes, goes_on)
 
-    def _describe(self, read: Mapping[str, DocumentChunks], *, may_call: bool) -> Steps[dict[str, Described]]:
-        known = {}
-        again: set[str] = set()
-        keys: dict[str, Sequence[str]] = {}
-        for key, record in (yield from self.storage.records.get_many(CONTEXTS, read)).items():
-            if record.get("error"):
-                again.add(key)
-            else:
-                keys[key] = record.get("cache_keys", ())
-                names = ("title", "summary", "sections", "section_summaries", "source", "terms")
-                known[key] = Description(**{name: record[name] for name in names})
-        corpus = None
-        if self._extractor.needs_corpus:
-            corpus = CorpusTerms()
-            for entry in (yield from self.storage.manifest.entries()).values():
-                corpus.add(telling_terms((entry.record or {}).get("terms", {})))
-        resources = self.resources
-        found = yield from self._extractor.describe(
-            list(read.values()),
-            known,
-            may_call=may_call,
-            corpus=corpus,
-            cache=resources.cache,
-            user_prefix=self.storage.cache_user(""),
-            llm=resources.given_llm,
-            num_workers=resources.num_workers,
-            show_progress=resources.show_progress,
-            on_error=resources.on_error,
-        )
-        failed = {f"Document {key}": each.error for key, each in zip(read, found, strict=True) if each.error}
-        if may_call and not again and 1 < len(failed) == len(read):
-            raise all_failed("documents", failed)
-        return {
-            key: Described(
-                each.description,
-                each.error,
-                (each.cache_keys or keys.get(key, ())) if resources.cache_given else (),
-            )
-            for key, each in zip(read, found, strict=True)
-        }
-
-    def _forget(self, keys: Sequence[str]) -> Steps[None]:
-        """Delete descriptions, and release what they use of the cache."""
-        stored = yield from self.storage.records.get_many(CONTEXTS, keys)
-        uses = {self.storage.cache_user(key): list(record.get("cache_keys", ())) for key, record in stored.items()}
-        yield from self.storage.records.delete(CONTEXTS, keys)
-        yield from self.resources.release(uses)
-
-    def _store(self, described: Mapping[str, Described]) -> Steps[None]:
-        yield from self.storage.records.put(CONTEXTS, [(key, _as_record(found)) for key, found in described.items()])
+    def _corpus(self) -> Steps[CorpusTerms | None]:
+        """The terms of all documents, where descriptions depend on them."""
+        if not self._descriptions.extractor.needs_corpus:
+            return None
+        corpus = CorpusTerms()
+        for entry in (yield from self.storage.manifest.entries()).values():
+            corpus.add(telling_terms((entry.record or {}).get("terms", {})))
+        return corpus
 
     # -- headers ----------------------------------------------------------------------------------------
 
-    def _headers(self, document: DocumentChunks, found: Described) -> list[str]:
-        """The header of each chunk of a document."""
-        described = found.description
-        if described is None:
-            return [""] * len(document.nodes)
-        headers = []
-        for i, node in enumerate(document.nodes):
-            # What the metadata of the node already say to the embedding model is not repeated.
-            shown = node.get_metadata_str(mode=MetadataMode.EMBED)
-            title = "" if described.title and described.title in shown else described.title
-            context = DocumentContext(title, described.summary, described.terms)
-            section, summary = described.sections[i], described.section_summaries[i]
-            if self.config.header == "published":
-                headers.append(published_header_text(context, section, summary))
-            else:
-                headers.append("\n".join(part for part in (header_text(context, section), summary) if part))
-        return headers
+    def _with_headers(
+        self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]
+    ) -> list[tuple[BaseNode, str]]:
+        """All chunks of documents, each with its header."""
+        pairs = []
+        for key, document in read.items():
+            headers = self._descriptions.headers(document, described[key])
+            pairs += [(node, headers[node.node_id]) for node in document.nodes]
+        return pairs
 
     def _remove_stale(self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]) -> Steps[None]:
         """Delete the rows whose header or chunk is another now."""
         rows = self.storage.snapshot(CONTEXTS)
         stale = [
             node.node_id
-            for key, document in read.items()
-            for node, header in zip(document.nodes, self._headers(document, described[key]), strict=True)
+            for node, header in self._with_headers(read, described)
             if node.node_id in rows and not self._is_current(node, header)
         ]
         yield from self.storage.spaces[CONTEXTS].remove(stale)
@@ -296,8 +236,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         """Embed the chunks whose header has no row, and those without a header that have no vector."""
         todo = [
             (node, header)
-            for key, document in read.items()
-            for node, header in zip(document.nodes, self._headers(document, described[key]), strict=True)
+            for node, header in self._with_headers(read, described)
             if (not self._is_current(node, header) if header else self._needs_vector(node.node_id))
         ]
         chunks = self.storage.snapshot()
@@ -305,7 +244,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         if not todo:
             return
         vectors = yield from self.resources.embed(
-            [contextualised(header, _shown(node)) for node, header in todo], "chunks with headers"
+            [contextualised(header, shown_text(node)) for node, header in todo], "chunks with headers"
         )
         bare = [place for place, (_, header) in enumerate(todo) if not header]
         yield from self._put_without_header([todo[place][0] for place in bare], vectors[bare])
@@ -331,7 +270,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             if node is not None and self._needs_vector(node_id):
                 nodes.append(node)
         if nodes:
-            vectors = yield from self.resources.embed([_shown(node) for node in nodes], "chunks without headers")
+            vectors = yield from self.resources.embed([shown_text(node) for node in nodes], "chunks without headers")
             yield from self._put_without_header(nodes, vectors)
         return replace(state, chunks=self._chunks())
 
@@ -357,17 +296,3 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             return False
         record = rows.record_of(node.node_id)
         return record.key == sort_key(node) and rows.metadata_of(node.node_id)[_HEADER] == header
-
-
-def _shown(node: BaseNode) -> str:
-    """What the embedding model sees of a chunk without a header."""
-    return node.get_content(metadata_mode=MetadataMode.EMBED)
-
-
-def _document_of(node_id: str, record: Mapping[str, object]) -> str:
-    return str(record.get("document") or content_id("chunk", node_id))
-
-
-def _as_record(found: Described) -> Record:
-    description = Description() if found.description is None else found.description
-    return {**asdict(description), "error": found.error, "cache_keys": list(found.cache_keys)}

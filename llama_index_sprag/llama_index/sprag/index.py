@@ -10,9 +10,10 @@ from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.extraction.auto_context import AutoContext
 from llama_index.sprag.extraction.rule_context import RuleContext
 from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
-from llama_index.sprag.page import chunks_to_show, page_of
+from llama_index.sprag.page import chunks_to_show, documents_to_show, page_of
 from llama_index.sprag.retriever import SpRAGRetriever
 from llama_index.sprag.state import SpRAGState
+from llama_index.sprag.stored_builder import StoredContextBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,7 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     config_cls = SpRAGConfig
     config_is_fixed = True
     builder_cls = ContextBuilder
+    stored_builder_cls = StoredContextBuilder
     retriever_cls = SpRAGRetriever
     keywords = SpRAGKeywords
     default_extractor = AutoContext
@@ -124,28 +126,36 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         How many documents are not described.
         """
         run_steps(self.writer.revise(self._contexts.rebuild))
-        return len(self.state.undescribed)
+        return self._undescribed
 
     async def arebuild(self) -> int:
         """As :meth:`rebuild`."""
         await arun_steps(self.writer.revise(self._contexts.rebuild))
-        return len(self.state.undescribed)
+        return self._undescribed
 
     @property
-    def _contexts(self) -> ContextBuilder:
-        if not isinstance(self.builder, ContextBuilder):
+    def _contexts(self) -> ContextBuilder | StoredContextBuilder:
+        if not isinstance(self.builder, (ContextBuilder, StoredContextBuilder)):
             raise TypeError(f"{type(self.builder).__name__} describes no documents.")
         return self.builder
 
+    @property
+    def _undescribed(self) -> int:
+        return int(self.storage.struct.counters.get("failed", 0))
+
     def header_of(self, node_id: str) -> str:
         """The header before a chunk, "" if it has none."""
+        builder = self._contexts
+        if isinstance(builder, StoredContextBuilder):
+            return run_steps(builder.header(node_id))
         return self.state.header(node_id)
 
     def _page(self) -> Page:
         last = self.last_query
         state = self.state if last is None else last.found.state
+        state = run_steps(state.with_documents(documents_to_show(state, last)))
         texts = run_steps(texts_of(chunks_to_show(state, last), self.storage.get_node))
-        return page_of(state, texts, last)
+        return page_of(state, texts, last, self.storage.struct.counters)
 
 
 register_index(SpRAGIndex)

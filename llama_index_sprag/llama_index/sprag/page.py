@@ -14,7 +14,7 @@ from llama_index.sprag.retriever import SpRAGFound
 from llama_index.sprag.search.segment_search import FoundSegment
 from llama_index.sprag.state import SpRAGState
 
-__all__ = ["chunks_to_show", "page_of"]
+__all__ = ["chunks_to_show", "documents_to_show", "page_of"]
 
 _DOCUMENTS = 12  # strips around a question
 _LONGEST = 40  # strips without one
@@ -28,16 +28,28 @@ def chunks_to_show(state: SpRAGState, query: LastQuery | None) -> list[str]:
     return [chunk for segment in _chosen(state, query) for chunk in segment.chunks]
 
 
-def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
+def documents_to_show(state: SpRAGState, query: LastQuery | None) -> list[str]:
+    """The documents of the page: those around the last question, or the longest ones."""
+    if query is None:
+        longest = sorted(state.documents.values(), key=lambda document: (-len(document.chunks), document.key))
+        return [document.key for document in longest[:_LONGEST]]
+    keys = dict.fromkeys(segment.document for segment in _chosen(state, query))
+    for ranking in query.found.rankings:
+        keys.update(dict.fromkeys(state.place_of[chunk][0] for chunk in ranking.ids if chunk in state.place_of))
+    return list(keys)[:_DOCUMENTS]
+
+
+def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None, counters: Mapping[str, int]) -> Page:
     """The documents around the last question, or the longest ones.
 
     Parameters
     ----------
     texts : text of each chunk to show
     query : the last query and its search result, if any
+    counters : of the struct
     """
     segments = _chosen(state, query)
-    documents = _documents(state, segments, query)
+    documents = [state.documents[key] for key in documents_to_show(state, query) if key in state.documents]
     longest = max((len(document.chunks) for document in documents), default=1)
     step = -(-longest // _COLUMNS)
     width = -(-longest // step)
@@ -64,13 +76,14 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
     panels: list[Facts | Results] = []
     if query is not None:
         panels.append(Results("Retrieved", [_result(state, segment, texts) for segment in segments]))
-    facts = {
-        "documents": len(state.documents),
-        "chunks": len(state.chunks),
-        "chunks with a header": len(state.contexts),
-        "documents not described": len(state.undescribed),
+    names = {
+        "documents": "documents",
+        "chunks": "chunks",
+        "contexts": "chunks with a header",
+        "failed": "documents not described",
     }
-    panels.append(Facts("The index", {name: count for name, count in facts.items() if count}))
+    facts = {shown: counters[name] for name, shown in names.items() if counters.get(name)}
+    panels.append(Facts("The index", facts))
     return Page(
         title="spRAG segments",
         subtitle=f"Question: {query.question}" if query is not None else "The longest documents, chunk by chunk",
@@ -100,16 +113,6 @@ def _chosen(state: SpRAGState, query: LastQuery | None) -> list[FoundSegment]:
         return list(found.segments)[: len(answered)]
     places = [(chunk, *state.place_of[chunk], score) for chunk, score in query.answer if chunk in state.place_of]
     return [FoundSegment(key, start, [chunk], [score], score, score, 0, [None]) for chunk, key, start, score in places]
-
-
-def _documents(state: SpRAGState, segments: Sequence[FoundSegment], query: LastQuery | None) -> list[DocumentEntry]:
-    if query is None:
-        longest = sorted(state.documents.values(), key=lambda document: (-len(document.chunks), document.key))
-        return longest[:_LONGEST]
-    keys = dict.fromkeys(segment.document for segment in segments)
-    for ranking in query.found.rankings:
-        keys.update(dict.fromkeys(state.place_of[chunk][0] for chunk in ranking.ids if chunk in state.place_of))
-    return [state.documents[key] for key in keys][:_DOCUMENTS]
 
 
 def _worth(state: SpRAGState, document: DocumentEntry, query: LastQuery | None) -> NDArray[np.float64]:
@@ -176,7 +179,7 @@ def _result(state: SpRAGState, segment: FoundSegment, texts: Mapping[str, str]) 
     last = segment.start + len(segment.chunks) - 1
     where = f"chunk {segment.start}" if last == segment.start else f"chunks {segment.start} to {last}"
     return Result(
-        f"{_name(state.documents[segment.document])}, {where}",
+        f"{_name(state.documents[segment.document])}, {where}" if segment.document in state.documents else where,
         snippet=shorten(_text(segment, texts), _SNIPPET, placeholder="…"),
         score=segment.score,
         node=f"segments of {segment.document}",

@@ -1,7 +1,8 @@
 """`RelevantSegmentPostprocessor`: relevant segments from the chunks of any retriever and reranker."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -11,6 +12,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
+    Selection,
     Steps,
     call,
     content_id,
@@ -31,6 +33,7 @@ from llama_index.sprag.segment_nodes import (
     segment_results,
 )
 from llama_index.sprag.state import SpRAGState
+from llama_index.sprag.stored_builder import StoredContextBuilder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -102,24 +105,29 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
+        work = partial(self._segments, nodes)
+        return (yield from (work() if self._index is None else self._index.writer.in_one_generation(work)))
+
+    def _segments(self, nodes: list[NodeWithScore]) -> Steps[list[NodeWithScore]]:
+        state = yield from self._state(nodes)
+        matched = [r.node.node_id for r in nodes] if state is None else match_nodes(nodes, state.chunks)
         best: dict[str, NodeWithScore] = {}
-        for result, chunk in zip(nodes, self._matched(nodes), strict=True):
+        for result, chunk in zip(nodes, matched, strict=True):
             best.setdefault(chunk or result.node.node_id, result)
-        documents, place_of = yield from self._documents(best)
+        if state is not None:
+            state = yield from state.with_documents({state.place_of[i][0] for i in best if i in state.place_of})
+        documents, place_of = yield from self._documents(best, state)
         scores = np.array([np.nan if r.score is None else float(r.score) for r in best.values()], np.float64)
         ranking = RankedChunks(list(best), scores, self.reranked)
-        hidden = self._hidden()
-        segments = find_segments(
-            [ranking], documents, place_of.get, self.config, (lambda chunk: chunk not in hidden) if hidden else None
-        )
+        shown = None if state is None else state.shown(self._allowed(state.chunks))
+        segments = find_segments([ranking], documents, place_of.get, self.config, shown)
         headers = None
         if self.segment_headers:
             headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in documents.items()}
 
-        def fetch(node_id: str) -> Steps[BaseNode | None]:
-            if node_id in best:
-                return best[node_id].node
-            return (yield from self._fetch(node_id))
+        def fetch(node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
+            found = {i: best[i].node for i in node_ids if i in best}
+            return found | (yield from self._fetch([i for i in node_ids if i not in found]))
 
         found = yield from segment_results(segments, fetch, headers)
         if self.config.order == "document":
@@ -132,26 +140,22 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         ranked = [(min(rank.get(chunk, len(rank)) for chunk in s.chunks), result) for s, result in found]
         return merged_by_rank(ranked, kept)
 
-    def _matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
+    def _state(self, nodes: Sequence[NodeWithScore]) -> Steps[SpRAGState | None]:
+        """The state of the index; of one that is served from stores, with what it has of the given nodes."""
         if self._index is None:
-            return [result.node.node_id for result in nodes]
-        return match_nodes(nodes, self._index.state.chunks)
-
-    def _hidden(self) -> set[str]:
-        """Chunks of the index that the filters exclude."""
-        if self._index is None or self.filters is None:
-            return set()
-        chunks = self._index.state.chunks
-        mask = self._allowed(chunks)
-        return set() if mask is None else {chunks.ids[row] for row in np.flatnonzero(~mask)}
+            return None
+        builder = self._index.builder
+        if not isinstance(builder, StoredContextBuilder):
+            return cast(SpRAGState, (yield from self._index.writer.recovered()).state)
+        ids = list(dict.fromkeys(result.node.node_id for result in nodes))
+        return (yield from builder.state_around(ids, Selection(self.filters)))
 
     def _documents(
-        self, given: Mapping[str, NodeWithScore]
+        self, given: Mapping[str, NodeWithScore], state: SpRAGState | None
     ) -> Steps[tuple[dict[str, DocumentEntry], dict[str, tuple[str, int]]]]:
         """The documents of chunks, and the place of each of their chunks."""
         documents: dict[str, DocumentEntry] = {}
         place_of: dict[str, tuple[str, int]] = {}
-        state: SpRAGState | None = None if self._index is None else self._index.state
         for chunk, result in given.items():
             if chunk in place_of:
                 continue
@@ -173,11 +177,15 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
                 return content_id("document", node.ref_doc_id), list(nodes)
         return _alone(chunk), [node]
 
-    def _fetch(self, node_id: str) -> Steps[BaseNode | None]:
+    def _fetch(self, node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
+        """Those nodes that the document store has."""
         store = self._docstore
-        if store is None:
-            return None
-        return (yield from call(store.get_document, store.aget_document, node_id, raise_error=False))
+        if store is None or not node_ids:
+            return {}
+        if self._index is not None and store is self._index.docstore:
+            return dict((yield from self._index.storage.get_nodes(node_ids)))
+        found = yield from call(store.get_nodes, store.aget_nodes, list(node_ids), raise_error=False)
+        return {node.node_id: node for node in found}
 
 
 def _alone(chunk: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -36,11 +36,17 @@ from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
+from llama_index.sprag.descriptions import shown_text
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.keywords import SpRAGRetrieverKeywords
 from llama_index.sprag.prompts import QUERIES_PROMPT
 from llama_index.sprag.search.chunk_search import best_chunks, nearness_of
-from llama_index.sprag.search.segment_search import FoundSegment, RankedChunks, find_segments
+from llama_index.sprag.search.segment_search import (
+    FoundSegment,
+    RankedChunks,
+    documents_considered,
+    find_segments,
+)
 from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
 from llama_index.sprag.state import SpRAGState
 
@@ -151,6 +157,10 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
     # -- the search -------------------------------------------------------------------------------------
 
+    @property
+    def _candidates(self) -> int:
+        return max(self._wanted, self.options.candidates)
+
     def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[SpRAGState]]]:
         """Questions to the current state, once the vectors that they need are there."""
         builder, writer = cast(ContextBuilder, self._index.builder), self._index.writer
@@ -166,20 +176,28 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         return (yield from super()._queries(bundles))
 
     def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:
-        state, allowed = query.state, query.allowed
         texts, fallback = yield from self._texts(query.bundle)
-        nearness = []
+        vectors = []
         for text in texts:
             if text == query.text:
-                vector = yield from query.vector()
+                vectors.append((yield from query.vector()))
             else:
-                vector = yield from query.resources.embed_query(text, state.chunks.dim)
-            nearness.append((yield from offload(nearness_of, state, text, vector, self.options, allowed)))
+                vectors.append((yield from query.resources.embed_query(text, query.state.chunks.dim)))
+        if texts != [query.text]:
+            # An index that is served from stores has read the chunks near to the question itself so far.
+            query = yield from query.including(texts, np.stack(vectors), self._candidates)
+        state, allowed = query.state, query.allowed
+        words = query.contents.lexical_scores if self._index.storage.stored else state.lexical_scores
+        nearness = []
+        for text, vector in zip(texts, vectors, strict=True):
+            nearness.append((yield from offload(nearness_of, state, words, text, vector, self.options, allowed)))
         rankings = []
         for text, near in zip(texts, nearness, strict=True):
             rankings.append((yield from self._rank(state, text, near, query.wanted)))
         segments: Sequence[FoundSegment] = ()
         if self.options.mode == "segments":
+            limit = self.options.top_k_for_document_selection
+            state = yield from state.with_documents(documents_considered(rankings, state.place_of.get, limit))
             segments = yield from offload(self._segments, state, rankings, allowed)
             if not segments:
                 segments, reason = self._best_chunk(state, rankings)
@@ -212,11 +230,11 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         best = yield from offload(best_chunks, state, nearness, count)
         if self._reranker is None:
             return RankedChunks([i for i, _ in best], np.array([score for _, score in best], np.float64))
+        read = yield from self._index.storage.get_nodes([node_id for node_id, _ in best])
         nodes = []
         for node_id, score in best:
-            node = yield from self._index.storage.get_node(node_id)
-            if node is not None:
-                shown = contextualised(state.header(node_id), node.get_content(metadata_mode=MetadataMode.EMBED))
+            if node_id in read:
+                shown = contextualised(state.header(node_id), shown_text(read[node_id]))
                 nodes.append(NodeWithScore(node=TextNode(id_=node_id, text=shown), score=score))
         bundle = QueryBundle(text)
         found = yield from call(
@@ -228,9 +246,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     def _segments(
         self, state: SpRAGState, rankings: Sequence[RankedChunks], allowed: Mask | None
     ) -> list[FoundSegment]:
-        hidden = set() if allowed is None else {state.chunks.ids[row] for row in np.flatnonzero(~allowed)}
-        shown = None if allowed is None else lambda chunk: chunk not in hidden
-        return find_segments(rankings, state.documents, state.place_of.get, self.options, shown)
+        return find_segments(rankings, state.documents, state.place_of.get, self.options, state.shown(allowed))
 
     def _best_chunk(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> tuple[list[FoundSegment], str]:
         for number, ranking in enumerate(rankings):
@@ -267,16 +283,20 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         if self.options.segment_headers:
             described = {segment.document: state.documents[segment.document] for segment in found.segments}
             headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in described.items()}
-        results = yield from segment_results(found.segments, self._index.storage.get_node, headers)
+        results = yield from segment_results(found.segments, self._index.storage.get_nodes, headers)
         kept = {id(result) for result in fit_tokens([result for _, result in results], self.token_budget)}
         results = [pair for pair in results if id(pair[1]) in kept][: self.similarity_top_k]
         return in_document_order(results) if self.options.order == "document" else results
 
     def _explanations(self, found: SpRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[SpRAGExplanation]]:
         if self.options.mode == "segments":
+            state = yield from found.state.with_headers(chunk for each in found.segments for chunk in each.chunks)
+            found = replace(found, state=state)
             pairs = yield from self._segment_results(found)
             segments = {result.node.node_id: segment for segment, result in pairs}
             return [_explain(found, segments[n.node.node_id], n) for n in nodes]
+        documents = dict.fromkeys(found.state.place_of[result.node.node_id][0] for result in nodes)
+        found = replace(found, state=(yield from found.state.with_documents(documents)))
         rank_of = {chunk: rank for rank, (chunk, _) in enumerate(found.ranking)}
         explained = []
         for result in nodes:

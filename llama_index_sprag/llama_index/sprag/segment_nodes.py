@@ -1,11 +1,11 @@
 """Segments as nodes: the original node for a single chunk, else a derived node that points at its chunks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
-from llama_index.ragkit import NodeFetch, Steps, content_id, fresh, plain_text
+from llama_index.ragkit import Steps, content_id, fresh, plain_text
 from llama_index.sprag.search.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
 
@@ -24,33 +24,31 @@ SEGMENT_KEYS = (_CHUNKS, _START, _END)
 
 
 def segment_results(
-    segments: Sequence[FoundSegment], fetch: NodeFetch, headers: Mapping[str, str] | None = None
+    segments: Sequence[FoundSegment],
+    fetch: Callable[[Sequence[str]], Steps[Mapping[str, BaseNode]]],
+    headers: Mapping[str, str] | None = None,
 ) -> Steps[list[tuple[FoundSegment, NodeWithScore]]]:
     """The nodes of segments, without those whose chunks another index has deleted.
 
     Parameters
     ----------
+    fetch : ids of nodes -> those of them that there are
     headers : document key -> what the text of a segment of the document begins with; None for no headers
     """
+    known = yield from fetch(list(dict.fromkeys(chunk for segment in segments for chunk in segment.chunks)))
+    joined = [chunk for segment in segments if len(segment.chunks) > 1 for chunk in segment.chunks if chunk in known]
+    sources = yield from fetch(list(dict.fromkeys(name for i in joined if (name := known[i].ref_doc_id))))
+    texts = {name: plain_text(source) for name, source in sources.items()}
     results = []
     for segment in segments:
-        nodes = []
-        for chunk in segment.chunks:
-            node = yield from fetch(chunk)
-            if node is not None:
-                nodes.append(node)
+        nodes = [known[chunk] for chunk in segment.chunks if chunk in known]
         if not nodes:
             continue
         header = (headers or {}).get(segment.document, "")
         if len(nodes) == 1 and not header:
             results.append((segment, fresh(nodes[0], segment.score)))
             continue
-        sources = {}
-        for ref_doc_id in dict.fromkeys(node.ref_doc_id for node in nodes if node.ref_doc_id):
-            source = yield from fetch(ref_doc_id)
-            if source is not None:
-                sources[ref_doc_id] = plain_text(source)
-        node = _segment_node(segment, nodes, sources, header)
+        node = _segment_node(segment, nodes, texts, header)
         results.append((segment, NodeWithScore(node=node, score=float(segment.score))))
     return results
 

@@ -1,15 +1,16 @@
 """The immutable state that a query reads: chunks, their contexts, and the documents that they make."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
 from llama_index.ragkit.vectors.question_scores import question_cosines
-from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
 
 __all__ = ["SpRAGState"]
@@ -95,6 +96,28 @@ class SpRAGState:
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
         return aligned_scores(self.lexical, question, self._lexical_rows, len(self.chunks), allowed)
+
+    def shown(self, allowed: Mask | None) -> Callable[[str], bool] | None:
+        """Whether a chunk of the documents may be shown; None for all.
+
+        Parameters
+        ----------
+        allowed : shape (n,), the chunks that may be shown; None for all
+        """
+        if allowed is None:
+            return None
+        hidden = {self.chunks.ids[row] for row in np.flatnonzero(~allowed)}
+        return lambda chunk: chunk not in hidden
+
+    def with_documents(self, keys: Iterable[str]) -> Steps["SpRAGState"]:
+        """With those documents; a state in memory has all of them."""
+        return self
+        yield
+
+    def with_headers(self, chunks: Iterable[str]) -> Steps["SpRAGState"]:
+        """With the headers of those chunks; a state in memory has all of them."""
+        return self
+        yield
 
     @property
     def undescribed(self) -> list[str]:

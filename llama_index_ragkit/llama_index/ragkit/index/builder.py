@@ -55,7 +55,8 @@ class Builder(ABC, Generic[Config, State]):
     lexical_source : what :meth:`lexical_text` is made of, stored with the words: those made of something else, by
         another version, are made again when an index is loaded
     embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
-        builder puts others. A vector store of the user's gets complete chunks: with one, they are embedded all the same
+        builder puts others; where the index is served from stores, there are none until then. A vector store of the
+        user's gets complete chunks: with one, they are embedded all the same
     """
 
     keeps_terms: ClassVar[bool] = True
@@ -70,6 +71,13 @@ class Builder(ABC, Generic[Config, State]):
     @abstractmethod
     def load(self) -> Steps[State]:
         """The stored state."""
+
+    def prepare(self, change: Change) -> Steps[None]:
+        """Call the models for a change, and store nothing: :meth:`apply` follows at once, in a write that other
+        processes wait for. If one of them is first, the write is planned again, and this is called again.
+        """
+        return
+        yield
 
     @abstractmethod
     def apply(self, state: State, change: Change) -> Steps[State]:

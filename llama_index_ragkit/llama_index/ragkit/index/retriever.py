@@ -242,6 +242,11 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """How many top nodes of a ranking must be in the right order."""
         return self.similarity_top_k * (1 if self.token_budget is None else LOOKED_AT_PER_RESULT)
 
+    @property
+    def _candidates(self) -> int:
+        """How many of the nearest chunks a search needs, where the index is served from stores."""
+        return self._wanted
+
     def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[State]]]:
         """Questions to the current state in memory; none where there is nothing to search."""
         contents = yield from self._index.writer.recovered()
@@ -266,7 +271,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             return None
         manifest = index.storage.manifest
         selection = yield from select_stored(manifest, self.filters, self.node_ids, self.doc_ids)
-        contents = yield from builder.view(bundle.query_str, vector, self._wanted, selection)
+        contents = yield from builder.view(bundle.query_str, vector, self._candidates, selection)
         if not len(contents.state.chunks):
             return None
         return Query(bundle, contents, None, self._wanted, index.resources, vector)

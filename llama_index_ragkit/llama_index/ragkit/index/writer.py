@@ -50,7 +50,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Vectors = Mapping[str, NDArray[np.float32]]
 
-_TRIES = 5  # of a query or a write beside which other processes write
+_TRIES = 5  # of a write beside which other processes write
+_QUERY_TRIES = 25  # of a query beside which writes remove rows
 
 
 @dataclass
@@ -134,7 +135,7 @@ class IndexWriter(Generic[State]):
         storage = self._storage
         if not storage.stored:
             return (yield from work())
-        for tries_left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_QUERY_TRIES)):
             try:
                 with storage.snapshot_of_database():
                     before = yield from storage.commits.refresh()
@@ -391,6 +392,7 @@ class IndexWriter(Generic[State]):
             before=(yield from self._before(plan.removed)),
             repeated=plan.repeated,
         )
+        yield from self._builder.prepare(change)
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
@@ -404,7 +406,8 @@ class IndexWriter(Generic[State]):
                 yield from storage.remove_chunks(plan.removed)
                 yield from storage.manifest.add(both, metadata)
                 yield from storage.add_to_docstore(nodes)
-                yield from storage.put_chunks(new, _stacked(new, vectors))
+                if self._builder.embeds_chunks or not storage.stored:
+                    yield from storage.put_chunks(new, _stacked(new, vectors))
                 yield from self._finish(
                     change,
                     removed=plan.obsolete,
@@ -439,6 +442,7 @@ class IndexWriter(Generic[State]):
     ) -> Steps[None]:
         """Carry out a delete, from begin to commit."""
         change = Change(removed=list(entries), before=(yield from self._before(entries)))
+        yield from self._builder.prepare(change)
         with self._committing():
             yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
             with self._storage.transaction():

@@ -125,20 +125,14 @@ class StoredChunks:
         """A view with the rows that were found for other texts than its question."""
         others = Snapshot.empty()
         for rows in found:
-            others = _together(others, _without(rows, view.rows, others))
+            others = others.joined(_without(rows, view.rows, others))
         if not len(others):
             return view
         words = np.zeros(len(others))
         if self.terms is not None:
             scores = yield from offload(self.terms.scores, question, 0, selection.only, others.ids)
             words = _aligned(scores, others.ids)
-        return ChunkView(_together(view.rows, others), np.concatenate([view.lexical, words]))
-
-
-def _together(rows: Snapshot, others: Snapshot) -> Snapshot:
-    if not len(rows):
-        return others
-    return rows.append(others.matrix, others.records) if len(others) else rows
+        return ChunkView(view.rows.joined(others), np.concatenate([view.lexical, words]))
 
 
 def _without(rows: Snapshot, *known: Snapshot) -> Snapshot:

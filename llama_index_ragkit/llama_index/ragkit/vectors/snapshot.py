@@ -230,6 +230,12 @@ class Snapshot(ShortRepr):
         alive = None if self._alive is None else np.concatenate([self._alive, np.ones(len(records), np.bool_)])
         return Snapshot(self._line, self._count + len(records), alive)._hiding(replaced[replaced >= 0])
 
+    def joined(self, others: "Snapshot") -> "Snapshot":
+        """A snapshot with the rows of another, whose ids are other ones; either may be empty."""
+        if not len(self):
+            return others
+        return self.append(others.matrix, others.records) if len(others) else self
+
     def without(self, rows: Rows) -> "Snapshot":
         """A snapshot without these rows."""
         if not self._is_newest:

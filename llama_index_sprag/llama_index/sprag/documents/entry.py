@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DocumentEntry"]
+from llama_index.sprag.documents.order import ChunkPlace, in_order
+
+__all__ = ["DocumentEntry", "entry_of"]
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,21 @@ class DocumentEntry:
         """The titles of the sections of a chunk, from the highest."""
         sections: Sequence[Sequence[str]] = self.description.get("sections", ())
         return tuple(sections[chunk]) if chunk < len(sections) else ()
+
+
+def entry_of(
+    key: str, places: Sequence[ChunkPlace], records: Mapping[str, Mapping[str, Any]], description: Mapping[str, Any]
+) -> DocumentEntry:
+    """A document from its chunks in any order.
+
+    Parameters
+    ----------
+    records : what was extracted from each chunk, by its id
+    description : as the index stores it; empty if it was not described
+    """
+    ordered, goes_on = in_order(places)
+    tokens, characters = (
+        np.array([int(records[i].get(name, 1)) for i in ordered], np.int64) for name in ("tokens", "characters")
+    )
+    error = str(description.get("error", ""))
+    return DocumentEntry(key, tuple(ordered), tuple(goes_on), tokens, characters, description, error)

@@ -1,6 +1,6 @@
 """The chunks nearest to a question."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,20 @@ __all__ = ["best_chunks", "nearness_of"]
 
 def nearness_of(
     state: SpRAGState,
+    lexical_scores: Callable[[str, NDArray[np.bool_] | None], NDArray[np.float64]],
     question: str,
     vector: NDArray[np.float32],
     options: SearchConfig,
     allowed: NDArray[np.bool_] | None,
 ) -> NDArray[np.float64]:
-    """The nearness of every chunk to a question, shape (n,); -inf for chunks that may not be shown."""
+    """The nearness of every chunk to a question, shape (n,); -inf for chunks that may not be shown.
+
+    Parameters
+    ----------
+    lexical_scores : a question, and the chunks that count -> the BM25 score of every chunk
+    """
     cosines = state.cosines(vector, options.context_weight)
-    lexical = state.lexical_scores(question, allowed) if options.lexical_weight else np.zeros(len(cosines))
+    lexical = lexical_scores(question, allowed) if options.lexical_weight else np.zeros(len(cosines))
     return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed)
 
 

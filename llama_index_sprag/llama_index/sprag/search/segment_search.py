@@ -12,7 +12,7 @@ from llama_index.sprag.relevance.calibration import calibration_of
 from llama_index.sprag.segments.relevant_segments import extract_segments
 from llama_index.sprag.segments.values import ChunkRanking, select_documents
 
-__all__ = ["FoundSegment", "RankedChunks", "find_segments"]
+__all__ = ["FoundSegment", "RankedChunks", "documents_considered", "find_segments"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,23 @@ class _Run:
         return f"{self.document.key}/{self.start}"
 
 
+def documents_considered(
+    rankings: Sequence[RankedChunks], place_of: Callable[[str], tuple[str, int] | None], top_k: int
+) -> list[str]:
+    """The documents that segments are taken from: those of the first `top_k` chunks of each query.
+
+    Parameters
+    ----------
+    place_of : see :func:`find_segments`
+    """
+    ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
+    by_document = [
+        ChunkRanking([key for key, _ in places], [number for _, number in places], np.ones(len(places)))
+        for places in ranked
+    ]
+    return select_documents(by_document, top_k)
+
+
 def find_segments(
     rankings: Sequence[RankedChunks],
     documents: Mapping[str, DocumentEntry],
@@ -88,16 +105,11 @@ def find_segments(
     place_of : chunk -> its document, and its number in it; None for one that is gone
     shown : whether a chunk may be part of a segment; None for all
     """
-    ranked = [[(i, place) for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
     relevance = [
         np.asarray(calibration_of(config.calibration, ranking.scores, reranked=ranking.reranked)(ranking.scores))
         for ranking in rankings
     ]
-    by_document = [
-        ChunkRanking([place[0] for _, place in chunks], [place[1] for _, place in chunks], np.ones(len(chunks)))
-        for chunks in ranked
-    ]
-    considered = select_documents(by_document, config.top_k_for_document_selection)
+    considered = documents_considered(rankings, place_of, config.top_k_for_document_selection)
     runs: dict[str, _Run] = {}
     run_of: dict[tuple[str, int], tuple[str, int]] = {}
     for key in considered:

@@ -1,0 +1,290 @@
+"""`StoredMemoryBuilder`: keeps the memory of an index that is served from stores, and reads what a prompt needs."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from llama_index.core.schema import BaseNode
+from numpy.typing import NDArray
+
+from llama_index.gemrag.config import MemoryConfig
+from llama_index.gemrag.layer import OWNER_KEY, Centre, Layer
+from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
+from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, questions_in, with_questions
+from llama_index.gemrag.state import GEMRAGState
+from llama_index.gemrag.stored_state import MemoryReader, StoredMemoryState
+from llama_index.gemrag.stored_writers import CHUNKS, THEMES, StoredQuestionWriter, StoredThemeWriter
+from llama_index.gemrag.theme_records import (
+    SHORT_DOCUMENTS,
+    GroupChanges,
+    changed_groups,
+    group_of,
+    own_group,
+    own_groups,
+)
+from llama_index.gemrag.themes.groups import group_themes, rows_by_group
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    Failure,
+    IndexStorage,
+    Record,
+    Resources,
+    Selection,
+    Snapshot,
+    Steps,
+    StoredBuilder,
+    SummaryBuilder,
+    SummaryWriter,
+    offload,
+    run_steps,
+    sort_key,
+)
+from llama_index.ragkit.sql.stores import Stores
+
+__all__ = ["StoredMemoryBuilder"]
+
+_FEWEST = 100  # themes, and questions, that a prompt looks at
+_LARGE = 5_000  # chunks of a group that a write computes the spectrum of
+_AT_ONCE = 1_000  # vectors in one request
+
+
+class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[MemoryConfig, GEMRAGState]):
+    """Keeps questions and themes in vector stores, and groups, members and texts as rows.
+
+    A write computes the spectra of groups that changed enough, as
+    :class:`~llama_index.gemrag.builder.GEMRAGBuilder` does, with the vectors of one group in memory at a time. Those of
+    more than 5,000 chunks are left to :meth:`write_missing` and :meth:`rebuild`.
+    """
+
+    spaces: ClassVar[tuple[str, ...]] = (CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS)
+
+    def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig, stores: Stores) -> None:
+        super().__init__(storage, resources, config, stores)
+        self._rows = MemoryRows(storage)
+        self._questions = StoredQuestionWriter(storage, resources, config.question_role, self._rows)
+        self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
+
+    def lexical_text(self, node: BaseNode, record: Record | None) -> str:
+        """The text of a chunk and the questions that it answers."""
+        return with_questions(super().lexical_text(node, record), record)
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def load(self) -> Steps[GEMRAGState]:
+        """Nothing: the memory stays in its stores."""
+        return GEMRAGState()
+        yield
+
+    def prepare(self, change: Change) -> Steps[None]:
+        """Embed the questions of a change."""
+        yield from self._questions.prepare(QUESTIONS, _asked(change))
+
+    def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
+        """Bring the memory up to date, as :class:`~llama_index.gemrag.builder.GEMRAGBuilder` does."""
+        placed = yield from self._rows.chunks(change.removed)
+        broken = sorted({name for row in placed.values() for name in row["themes"]})
+        writer = yield from self._writer(broken)
+        with_broken_theme = {theme.group for theme in writer.themes.values()}
+        written = len(writer.written)
+        yield from writer.delete(broken)  # delete everything derived from a deleted chunk first
+        self._count_themes(-written)
+        yield from self._questions.delete(QUESTIONS, change.removed)
+        yield from self._rows.delete_chunks(change.removed)
+        keys = {node.node_id: sort_key(node) for node in change.added}
+        yield from self._questions.store(QUESTIONS, _asked(change), keys)
+        yield from self._count_changes(change, placed, with_broken_theme)
+        if change.added or self.config.summaries == "eager":
+            pending = yield from self._rows.pending()
+            due = [name for name, group in pending.items() if group["due"] and group["size"] <= _LARGE]
+            yield from self._write_themes(due)
+        return state
+
+    def _count_changes(
+        self, change: Change, removed: Mapping[str, Record], with_broken_theme: Collection[str]
+    ) -> Steps[None]:
+        """Store which groups the chunks are of, and how much the groups changed.
+
+        Parameters
+        ----------
+        removed : the rows of removed chunks
+        with_broken_theme : groups of which a theme was deleted
+        """
+        known = yield from self._rows.chunks(node.node_id for node in change.added)
+        new = {n.node_id: self._own_group(n) for n in change.added if n.node_id not in known}
+        yield from self._rows.put_chunks({node_id: {"own": own, "themes": []} for node_id, own in new.items()})
+        gone, came = Counter(row["own"] for row in removed.values()), Counter(new.values())
+        before = yield from self._rows.own_sizes(sorted({*gone, *came}))
+        after = {own: before.get(own, 0) - gone[own] + came[own] for own in {*gone, *came}}
+        yield from self._rows.put_own_sizes(after)
+        changed = changed_groups(gone + came, before, after, self.config)
+        sizes: Counter[str] = Counter()
+        for own in after:
+            for size, sign in ((before.get(own, 0), -1), (after[own], 1)):
+                sizes[group_of(own, size, self.config)] += sign * size
+        groups = yield from self._rows.groups({*changed, *with_broken_theme, *sizes})
+        for name in {*changed, *with_broken_theme, *sizes}:
+            old = groups.get(name, GroupRow())
+            changes = GroupChanges(
+                old.changes.chunks + changed[name], old.changes.theme_deleted or name in with_broken_theme
+            )
+            groups[name] = GroupRow(old.size + sizes[name], changes)
+        yield from self._rows.put_groups(groups, self.config.refresh_share)
+
+    def _own_group(self, node: BaseNode) -> str:
+        key = self.config.group_by
+        metadata = {**node.metadata, "doc_id": node.ref_doc_id, "ref_doc_id": node.ref_doc_id}
+        return own_group(None if key is None else metadata.get(key))
+
+    def _count_themes(self, more: int) -> None:
+        counters = self.storage.struct.counters
+        counters["themes"] = counters.get("themes", 0) + more
+
+    # -- themes -------------------------------------------------------------------------------------
+
+    def write_missing(self, state: GEMRAGState) -> Steps[GEMRAGState]:
+        """Recompute the themes of every changed group, and write every missing theme."""
+        yield from self._update(list((yield from self._rows.pending())))
+        return state
+
+    def rebuild(self, state: GEMRAGState) -> Steps[GEMRAGState]:
+        """Recompute the themes of all groups; unchanged themes are kept."""
+        yield from self._update((yield from self._rows.all_groups()))
+        return state
+
+    def missing(self, state: GEMRAGState) -> int:
+        """The number of unwritten themes."""
+        return len(run_steps(self._rows.unwritten()))
+
+    def failures(self, state: GEMRAGState) -> list[Failure]:
+        """The themes without a summary, and those with a summary but without questions."""
+        unasked = run_steps(self._rows.texts(run_steps(self._rows.unasked())))
+        questions = [Failure(name, "questions", str(record["error"])) for name, record in unasked.items()]
+        return [*self._summaries.failures(run_steps(self._rows.unwritten())), *questions]
+
+    def retry(self, state: GEMRAGState) -> Steps[GEMRAGState]:
+        """Write the missing themes, then extract the questions of those that only have a summary."""
+        if (yield from self._rows.unwritten()):
+            yield from self._update(())
+        unasked = yield from self._rows.unasked()
+        if unasked:
+            yield from (yield from self._writer(unasked)).ask_again()
+        return state
+
+    def _update(self, groups: Sequence[str]) -> Steps[None]:
+        """Recompute the spectra of these groups, and write every missing theme."""
+        with_themes = yield from self._rows.groups_with_themes()
+        there = yield from self._rows.groups(with_themes)
+        left = [name for name in with_themes if name not in there]
+        writer = yield from self._writer((yield from self._rows.themes_of_groups(left)))
+        self._count_themes(-len(writer.written))
+        yield from writer.delete(list(writer.themes))
+        yield from self._write_themes(groups)
+
+    def _write_themes(self, groups: Sequence[str]) -> Steps[None]:
+        known = yield from self._rows.themes_of_groups(groups)
+        writer = yield from self._writer([*known, *(yield from self._rows.unwritten())])
+        written = len(writer.written)
+        for name in groups:
+            layer = yield from self._layer_of(name)
+            rows = rows_by_group([name] * len(layer.texts), [name], layer)[name]
+            found = yield from offload(group_themes, layer, name, rows, self.config)
+            yield from writer.replace(name, found)
+        yield from writer.write()
+        self._count_themes(len(writer.written) - written)
+        self.storage.struct.counters["failed"] = len(writer.failed)
+        sizes = yield from self._rows.groups(groups)
+        unchanged = {name: GroupRow(group.size) for name, group in sizes.items()}
+        yield from self._rows.put_groups(unchanged, self.config.refresh_share)
+        self._summaries.report(writer.failed, writer.themes)
+
+    def _writer(self, names: Sequence[str]) -> Steps[StoredThemeWriter]:
+        """A writer that has some of the themes."""
+        return StoredThemeWriter(
+            self._rows,
+            storage=self.storage,
+            resources=self.resources,
+            questions=self._questions,
+            summaries=self._summaries,
+            max_theme_tokens=self.config.max_theme_tokens,
+            themes=(yield from self._rows.themes(dict.fromkeys(names))),
+            written=(yield from self._rows.texts(dict.fromkeys(names))),
+        )
+
+    def _layer_of(self, group: str) -> Steps[Layer]:
+        """The chunks of a group, with their questions."""
+        reader = self._reader(Selection())
+        ids = yield from self._chunks_of(group)
+        texts, questions = Snapshot.empty(), Snapshot.empty()
+        for start in range(0, len(ids), _AT_ONCE):
+            some = yield from self.storage.stored[CHUNKS].fetch(ids[start : start + _AT_ONCE])
+            texts = texts.joined(some)
+            questions = questions.joined((yield from reader.questions(QUESTIONS, some.ids)))
+        return Layer(texts, questions)
+
+    def _chunks_of(self, group: str) -> Steps[list[str]]:
+        """The chunks of a group: those of its documents, where documents are groups, else by their metadata."""
+        owns = (yield from self._rows.short()) if group == SHORT_DOCUMENTS else [group]
+        values = [json.loads(own) for own in owns]
+        if self.config.group_by == "ref_doc_id" and None not in values:
+            return list((yield from self.storage.manifest.nodes_of_documents(values)))
+        rows = yield from self.storage.stored[CHUNKS].all_described()
+        return [
+            row_id for row_id, own in zip(rows.ids, own_groups(rows, self.config.group_by), strict=True) if own in owns
+        ]
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def _reader(self, selection: Selection) -> MemoryReader:
+        return MemoryReader(self.storage, self._rows, selection)
+
+    def state_for(
+        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
+    ) -> Steps[tuple[GEMRAGState, ChunkView]]:
+        """The chunks near to a prompt, by their texts, words or questions, and the themes near to it."""
+        count, stored, counters = max(wanted, _FEWEST), self.storage.stored, self.storage.struct.counters
+        if selection.only is None and counters.get("questions", 0):
+            asked = yield from stored[QUESTIONS].records_near(vector, count)
+            near = yield from self.chunks.including(near, question, _owners(asked), selection)
+        names: dict[str, None] = {}
+        if counters.get("themes", 0):
+            found = yield from stored[THEMES].records_near(vector, count)
+            names |= dict.fromkeys(record["id"] for record in found.values())
+            names |= dict.fromkeys(_owners((yield from stored[THEME_QUESTIONS].records_near(vector, count))))
+        return (yield from self._state(near, selection, names)), near
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[GEMRAGState]:
+        """Some chunks, with the themes that contain them."""
+        return (yield from self._state(near, selection, ()))
+
+    def _state(self, near: ChunkView, selection: Selection, themes: Collection[str]) -> Steps[GEMRAGState]:
+        """The state over some chunks, with some themes, and under a filter with those that contain the chunks."""
+        reader = self._reader(selection)
+        names = dict.fromkeys(themes)
+        if not selection.is_whole:
+            rows = yield from self._rows.chunks(near.rows.ids)
+            names |= dict.fromkeys(name for row in rows.values() for name in row["themes"])
+        found, written = yield from reader.themes(list(names))
+        centre = Centre(total=(yield from self._rows.centre()))
+        questions = yield from reader.questions(QUESTIONS, near.rows.ids)
+        texts = yield from self.storage.stored[THEMES].fetch(found)
+        theme_questions = yield from reader.questions(THEME_QUESTIONS, found)
+        return StoredMemoryState(
+            chunk_layer=Layer(near.rows, questions, centre),
+            theme_layer=Layer(texts, theme_questions, centre),
+            themes=found,
+            written=written,
+            reader=reader,
+        )
+
+
+def _asked(change: Change) -> dict[str, list[str]]:
+    """The questions of new chunks."""
+    return {node.node_id: questions_in(change.records.get(node.node_id)) for node in change.added}
+
+
+def _owners(questions: Mapping[str, Record]) -> list[str]:
+    """The nodes of the records of questions, each once."""
+    return list(dict.fromkeys(record["meta"][OWNER_KEY] for record in questions.values()))

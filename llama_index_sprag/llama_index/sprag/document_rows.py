@@ -1,0 +1,86 @@
+"""`DocumentRows`: the documents of an index that is served from stores, as rows in its database."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from llama_index.ragkit import IndexStorage, Record, Steps
+from llama_index.sprag.descriptions import CONTEXTS
+from llama_index.sprag.documents.entry import DocumentEntry
+
+__all__ = ["DocumentRows"]
+
+_DOCUMENTS, _CHUNKS, _FAILED = "sprag_documents", "sprag_chunks", "sprag_failed"
+
+
+class DocumentRows:
+    """Documents as sequences of chunks, and the headers of chunks.
+
+    The row of a document holds its chunks in reading order, whether each goes on from the one before, and their
+    lengths. The row of a chunk, which it has as long as it has a vector, holds its document and its header. One more
+    collection has the documents that were not described.
+
+    Parameters
+    ----------
+    storage : of the index
+    """
+
+    def __init__(self, storage: IndexStorage) -> None:
+        self._records = storage.records
+
+    def of(self, keys: Iterable[str]) -> Steps[dict[str, DocumentEntry]]:
+        """Those documents that there are, with their descriptions."""
+        rows = yield from self._records.get_many(_DOCUMENTS, keys)
+        described = yield from self._records.get_many(CONTEXTS, rows)
+        return {key: _entry(key, row, described.get(key, {})) for key, row in rows.items()}
+
+    def keys(self) -> Steps[list[str]]:
+        """All documents, sorted."""
+        return sorted((yield from self._records.get_all(_DOCUMENTS)))
+
+    def chunks(self, ids: Iterable[str]) -> Steps[dict[str, Record]]:
+        """`"document"` and `"header"` of those chunks that have a vector."""
+        return (yield from self._records.get_many(_CHUNKS, ids))
+
+    def failed(self) -> Steps[dict[str, str]]:
+        """Why documents were not described, by key in sorted order."""
+        found = yield from self._records.get_all(_FAILED)
+        return {key: found[key]["error"] for key in sorted(found)}
+
+    def put(self, documents: Iterable[DocumentEntry]) -> Steps[None]:
+        """Store documents, without their descriptions."""
+        yield from self._records.put(_DOCUMENTS, [(document.key, _row(document)) for document in documents])
+
+    def delete(self, keys: Sequence[str]) -> Steps[None]:
+        """Delete documents."""
+        yield from self._records.delete(_DOCUMENTS, keys)
+        yield from self._records.delete(_FAILED, keys)
+
+    def put_failed(self, errors: Mapping[str, str]) -> Steps[None]:
+        """Store why documents were not described; `""` for those that were."""
+        yield from self._records.put(_FAILED, [(key, {"error": error}) for key, error in errors.items() if error])
+        yield from self._records.delete(_FAILED, [key for key, error in errors.items() if not error])
+
+    def put_chunks(self, headers: Mapping[str, str], document_of: Mapping[str, str]) -> Steps[None]:
+        """Store the headers of chunks, `""` for those without one."""
+        rows = [(i, {"document": document_of[i], "header": header}) for i, header in headers.items()]
+        yield from self._records.put(_CHUNKS, rows)
+
+    def delete_chunks(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete the headers of chunks."""
+        yield from self._records.delete(_CHUNKS, ids)
+
+
+def _row(document: DocumentEntry) -> Record:
+    return {
+        "chunks": list(document.chunks),
+        "goes_on": list(document.goes_on),
+        "tokens": document.tokens.tolist(),
+        "characters": document.characters.tolist(),
+    }
+
+
+def _entry(key: str, row: Record, description: Record) -> DocumentEntry:
+    tokens, characters = (np.array(row[name], np.int64) for name in ("tokens", "characters"))
+    error = str(description.get("error", ""))
+    return DocumentEntry(key, tuple(row["chunks"]), tuple(row["goes_on"]), tokens, characters, description, error)

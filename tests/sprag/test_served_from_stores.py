@@ -1,0 +1,287 @@
+"""spRAG served from stores: rows of documents and chunks that writes keep as an index in memory keeps its state."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import Document, load_index_from_storage
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from tests.serving.places import everything_in
+from tests.serving.reads import count_reads, refuse_other_reads
+from tests.sprag.corpus import SPLIT, letter, report
+from tests.sprag.test_with_llm import ONCE, reply
+
+from llama_index.ragkit import MatrixVectorStore
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+from llama_index.sprag import AutoContext, RelevantSegmentPostprocessor, RuleContext, SpRAGIndex, SpRAGRetriever
+from llama_index.sprag.document_rows import DocumentRows
+
+QUESTION = "What became of the lamp of the harbour?"
+QUESTIONS = (QUESTION, "dues and wages", "The keeper asks for a boat")
+
+
+class Twins:
+    """An index in stores beside the same index in memory."""
+
+    def __init__(self, folder: Path, documents: list[Document], **options: Any) -> None:
+        self.url = f"sqlite:///{folder / 'index.db'}"
+        self.spaces: dict[str, BasePydanticVectorStore] = {}
+        self._options = options
+        where = {"storage_context": self.context(), "serve_from": "stores"}
+        self.stored, self.memory = (
+            SpRAGIndex.from_documents(documents, transformations=SPLIT, **self._components(), **given)
+            for given in (where, {})
+        )
+
+    def _components(self) -> dict[str, Any]:
+        return {"extractor": RuleContext(), "embed_model": HashEmbedding(), **self._options}
+
+    def context(self) -> SQLStorageContext:
+        return storage_context(self.url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
+
+    def again(self) -> Any:
+        return load_index_from_storage(self.context(), transformations=SPLIT, **self._components())
+
+    def __iter__(self) -> Iterator[SpRAGIndex]:
+        return iter((self.stored, self.memory))
+
+    def check(self) -> None:
+        """The rows are the state in memory: documents, descriptions, headers, and the vector that counts."""
+        rows, state = DocumentRows(self.stored.storage), self.memory.state
+        documents = run_steps(rows.of(run_steps(rows.keys())))
+        assert set(documents) == set(state.documents)
+        for key, entry in documents.items():
+            wanted = state.documents[key]
+            assert (entry.chunks, entry.goes_on) == (wanted.chunks, wanted.goes_on)
+            assert (entry.title, entry.summary, entry.error) == (wanted.title, wanted.summary, wanted.error)
+            assert [entry.section(i) for i in range(len(entry.chunks))] == [
+                wanted.section(i) for i in range(len(entry.chunks))
+            ]
+            np.testing.assert_array_equal(entry.tokens, wanted.tokens)
+        ids = list(state.chunks.ids)
+        assert {i: self.stored.header_of(i) for i in ids} == {i: state.header(i) for i in ids}
+        assert set(run_steps(self.stored.storage.records.get_all("sprag_chunks"))) == set(ids)
+        vectors = run_steps(self.stored.storage.stored["chunks"].fetch(ids))
+        assert sorted(vectors.ids) == sorted(ids)
+        assert list(run_steps(rows.failed())) == state.undescribed
+        ours, theirs = (index.storage.struct.counters for index in self)
+        for name in ("documents", "contexts", "chunks", "failed"):
+            assert ours.get(name, 0) == theirs.get(name, 0), name
+
+    def same(self, question: str, **options: Any) -> None:
+        ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
+        assert [each.node for each in ours] == [each.node for each in theirs]
+        assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-6)
+
+
+def page(number: int, words: str) -> Document:
+    """One page of a file that has been indexed, or that comes new."""
+    document = report([words], path=f"file{number % 4}.pdf")[0]
+    document.metadata["page_label"] = str(number)
+    return document.model_copy(update={"id_": f"page-{number}"})
+
+
+def said(random: np.random.Generator) -> str:
+    words = ["harbour", "lamp", "keeper", "crane", "boat", "pilot", "dues", "tide", "storm", "ledger"]
+    return " ".join(f"The {a} had the {b} of {n}." for a, b, n in zip(
+        random.choice(words, 5), random.choice(words, 5), random.integers(1900, 1950, 5), strict=True
+    ))  # fmt: skip
+
+
+def wander(twins: Twins, seed: int, steps: int) -> None:
+    """Random inserts, updates and deletes of pages and of single chunks, in both."""
+    random, held = np.random.default_rng(seed), dict.fromkeys(twins.memory.ref_doc_info)
+    for step in range(steps):
+        kind = random.integers(4)
+        if kind < 2 or len(held) < 3:
+            new = page(int(random.integers(30)), said(random))
+            for index in twins:
+                index.update_ref_doc(new) if new.id_ in held else index.insert(new)
+            held[new.id_] = None
+        elif kind == 2:
+            gone = list(held)[int(random.integers(len(held)))]
+            del held[gone]
+            for index in twins:
+                index.delete_ref_doc(gone, delete_from_docstore=True)
+        else:
+            some = twins.memory.ref_doc_info[list(held)[int(random.integers(len(held)))]].node_ids
+            if len(some) > 1:
+                for index in twins:
+                    index.delete_nodes([some[0]])
+        twins.memory.rebuild()  # after a delete, headers that rules can read are there at once in stores alone
+        twins.check()
+        if step % 3 == 2:
+            for question in QUESTIONS:
+                twins.same(question)
+                twins.same(question, mode="chunks", similarity_top_k=50)
+            twins.check()
+
+
+def test_any_sequence_of_writes_leaves_the_state_of_memory(tmp_path: Path):
+    twins = Twins(tmp_path, [*report(), letter()])
+    twins.check()
+    wander(twins, seed=1, steps=24)
+    assert twins.stored.rebuild() == 0
+    twins.check()
+    for name in list(twins.memory.ref_doc_info):
+        for index in twins:
+            index.delete_ref_doc(name, delete_from_docstore=True)
+    twins.check()
+    assert run_steps(DocumentRows(twins.stored.storage).keys()) == []
+    assert "lamp" not in everything_in(make_engine(twins.url))
+
+
+def test_a_model_that_fails_and_answers_again_leaves_the_state_of_memory(tmp_path: Path):
+    fails = True
+
+    def unsure(prompt: str) -> str:
+        return "no idea" if fails and "1913" in prompt else reply(prompt)
+
+    llm = ScriptedLLM(unsure)
+    twins = Twins(tmp_path, [*report(), letter()], extractor=AutoContext(retry=ONCE), llm=llm)
+    twins.check()
+    for index in twins:
+        index.insert(Document(text="The keeper wrote in 1913. Nobody knows to whom. It was a storm.", id_="odd"))
+        assert len(index.failures()) == 1
+    twins.check()
+    called = len(llm.prompts)
+    for index in twins:
+        index.delete_nodes([next(i for i in index.ref_doc_info["letter"].node_ids)])
+    assert len(llm.prompts) == called
+    for question in QUESTIONS:
+        twins.same(question)
+    twins.check()
+    fails = False
+    for index in twins:
+        assert index.retry_failed() == 0
+    twins.check()
+    for question in QUESTIONS:
+        twins.same(question)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"token_budget": 60},
+        {"selection": "optimal", "order": "value"},
+        {"order": "document", "segment_headers": True},
+        SpRAGRetriever.paper(),
+        SpRAGRetriever.paper("find_all"),
+        {"mode": "chunks", "lexical_weight": 0.0},
+    ],
+)
+def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[str, Any]):
+    random = np.random.default_rng(2)
+    twins = Twins(tmp_path, [*report(), letter(), *(page(i, said(random)) for i in range(20))])
+    for question in QUESTIONS:
+        twins.same(question, **options)
+        ours, theirs = (index.as_retriever(**options).explain(question) for index in twins)
+        assert [(each.document, each.start, each.end, each.fallback) for each in ours] == [
+            (each.document, each.start, each.end, each.fallback) for each in theirs
+        ]
+        assert [[(c.node_id, c.rank, c.header) for c in each.chunks] for each in ours] == [
+            [(c.node_id, c.rank, c.header) for c in each.chunks] for each in theirs
+        ]
+
+
+def test_a_segment_has_no_chunk_that_a_filter_excludes(tmp_path: Path):
+    random = np.random.default_rng(3)
+    documents = [page(i, said(random)) for i in range(16)]
+    for document in documents:
+        document.metadata["odd"] = int(document.metadata["page_label"]) % 2
+    twins = Twins(tmp_path, documents, extractor=RuleContext(group_by="file_path"))
+    odd = MetadataFilters(filters=[MetadataFilter(key="odd", value=1)])
+    for question in QUESTIONS:
+        # By cosines: with a filter, how rare a word is, is counted over all chunks.
+        twins.same(question, filters=odd, lexical_weight=0.0)
+        twins.same(question, doc_ids=["page-1", "page-2", "page-5"])
+
+
+def test_every_query_of_several_finds_its_own(tmp_path: Path):
+    random = np.random.default_rng(4)
+    twins = Twins(tmp_path, [page(i, said(random)) for i in range(300)])
+    bundle = QueryBundle(QUESTION, custom_embedding_strs=["the ledger of 1931", "the tide had the crane"])
+    for options in ({"mode": "chunks", "candidates": 20, "similarity_top_k": 10}, {"candidates": 20}):
+        ours, theirs = (index.as_retriever(**options).retrieve(bundle) for index in twins)
+        assert [each.node for each in ours] == [each.node for each in theirs]
+
+
+def test_segments_of_the_chunks_of_another_retriever_are_those_in_memory(tmp_path: Path):
+    random = np.random.default_rng(5)
+    twins = Twins(tmp_path, [*report(), *(page(i, said(random)) for i in range(12))])
+    found = twins.memory.as_retriever(mode="chunks", similarity_top_k=12).retrieve(QUESTION)
+    tenant = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")])
+    for options in ({}, {"filters": tenant}, {"segment_headers": True, "order": "document"}):
+        ours, theirs = (
+            RelevantSegmentPostprocessor(index=index, overall_max_length=80, **options).postprocess_nodes(
+                [NodeWithScore(node=each.node, score=each.score) for each in found], query_str=QUESTION
+            )
+            for index in twins
+        )
+        assert [each.node for each in ours] == [each.node for each in theirs]
+
+
+def test_a_question_reads_many_rows_at_once_and_the_documents_of_the_best_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    random = np.random.default_rng(6)
+    index = Twins(tmp_path, [report([said(random)], path=f"f{i}.pdf")[0] for i in range(120)]).stored
+    reads = count_reads(monkeypatch)
+    refuse_other_reads(monkeypatch)
+    assert index.as_retriever().retrieve(QUESTION)
+    assert len(reads) <= 12
+    assert 0 < max(keys for collection, keys in reads if collection.endswith("sprag_documents")) <= 10
+
+
+def test_a_write_by_another_process_is_seen(tmp_path: Path):
+    twins = Twins(tmp_path, [*report(), letter()])
+    other = twins.again()
+    for index in (other, twins.memory):
+        index.insert(page(9, "The lamp of the harbour went out. The keeper was asleep."))
+    twins.same(QUESTION)
+    twins.check()
+
+
+def test_sync_and_async_agree(tmp_path: Path):
+    index = Twins(tmp_path, [*report(), letter()]).stored
+    retriever = index.as_retriever()
+    assert retriever.retrieve(QUESTION) == asyncio.run(retriever.aretrieve(QUESTION))
+    assert asyncio.run(index.arebuild()) == 0
+
+
+def test_the_page_shows_the_documents_around_the_answer(tmp_path: Path):
+    index = Twins(tmp_path, [*report(), letter()]).stored
+    for mode in ("segments", "chunks"):
+        index.as_retriever(mode=mode).retrieve(QUESTION)
+        html = index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "harbour report" in html
+        assert f"Question: {QUESTION}" in html
+
+
+def test_what_is_not_stored_is_refused_by_name(tmp_path: Path):
+    index = Twins(tmp_path, [letter()]).stored
+    with pytest.raises(ConfigurationError, match="context_weight"):
+        index.as_retriever(context_weight=0.5).retrieve(QUESTION)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ConfigurationError, match="salient_terms"):
+        Twins(tmp_path / "other", [letter()], extractor=RuleContext(salient_terms=3))
+
+
+def keep_headers(self: DocumentRows, ids: Any) -> Any:
+    return
+    yield
+
+
+def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(DocumentRows, "delete_chunks", keep_headers)
+    twins = Twins(tmp_path, [*report(), letter()])
+    with pytest.raises(AssertionError):
+        wander(twins, seed=1, steps=24)
