@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.sentence_ends import LINE_END
 
 __all__ = ["LIST_ITEM", "NUMBER", "is_table_row", "unwrap"]
 
@@ -29,7 +30,6 @@ _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table r
 _COLUMNS = re.compile(r"\S(?:\t| {3,})\S|\.{4,}|(?: \.){3,}")
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
-_SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]]*$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
 _HYPHEN = re.compile(r"([^\W\d_]+)-$")
 _LETTERS = re.compile(r"[^\W\d_]*")
@@ -116,7 +116,7 @@ def _continues(a: str, b: str, small: frozenset[str]) -> bool:
 
 
 def _is_full(a: str, b: str, width: int) -> bool:
-    ends = _SENTENCE_END.search(a[-5:]) is not None
+    ends = LINE_END.search(a[-5:]) is not None
     if _WIDE.match(a[-1]) and _WIDE.match(b.lstrip()[0]):
         return len(a) >= max(width - 2, _LABEL / 2) and not ends
     if not ends and (a.lstrip()[0].islower() or _SENTENCE_WITHIN.search(a)):
