@@ -1,7 +1,7 @@
 "use strict";
 // A heat map as a real table: rows against columns, the value on hover, row and column selectable by their heads.
 ragkit.view = (stage, on) => {
-  const { data, nodes, labels, element, number, theme, mix, text } = ragkit;
+  const { data, nodes, labelOf, element, number, theme, mix, text } = ragkit;
   const { rows: rowCount, values, label } = data.view;
   const MOST_COLUMNS = 240;
   const MOST_ROWS = 400;
@@ -40,7 +40,7 @@ ragkit.view = (stage, on) => {
     const name = element(
       "button",
       { type: "button", dir: "auto", onclick: () => on.select(i) },
-      isRow || cell >= 12 ? text.oneLine(labels[i], room, 12, nodes[i].lit) : "",
+      isRow || cell >= 12 ? text.oneLine(labelOf(i), room, 12, nodes[i].lit) : "",
     );
     name.addEventListener("mousemove", (event) => on.hover(i, event));
     name.addEventListener("mouseleave", () => on.hover(null));
@@ -75,7 +75,7 @@ ragkit.view = (stage, on) => {
       if (c === undefined) return;
       const value = values[r][c];
       on.hoverText(
-        `${labels[r]} × ${labels[columnNode(Number(c))]}`,
+        `${labelOf(Number(r))} × ${labelOf(columnNode(Number(c)))}`,
         event,
         `${label || "value"}: ${value === null ? "none" : number(value)}`,
       );

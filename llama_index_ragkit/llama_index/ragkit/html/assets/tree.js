@@ -4,7 +4,7 @@
 // thirty passages take the room of a block instead of a line nobody can read; when much is open, whole
 // families stand in such columns, indented like an outline.
 ragkit.tree = () => {
-  const { data, nodes, labels, text } = ragkit;
+  const { nodes, edges, labelOf, text } = ragkit;
   const CARD = 172;
   const GAP = 26;
   const ROW = 10;
@@ -35,8 +35,7 @@ ragkit.tree = () => {
   // Child -> number of the edge it hangs on: lit edges first, then the heaviest, then the first given.
   // Cycles are cut where they would close.
   function choosePrimaryParents() {
-    const edges = data.view.edges;
-    const rank = (e) => [edges[e].lit ? 1 : 0, edges[e].weight ?? 1];
+    const rank = (e) => [edges[e].lit ? 1 : 0, edges[e].weight];
     const best = new Map();
     edges.forEach((edge, e) => {
       const [lit, weight] = rank(e);
@@ -60,7 +59,7 @@ ragkit.tree = () => {
   }
 
   function parentOf(i) {
-    return parentEdge.has(i) ? data.view.edges[parentEdge.get(i)].source : ROOT;
+    return parentEdge.has(i) ? edges[parentEdge.get(i)].source : ROOT;
   }
 
   function ancestors(i) {
@@ -94,7 +93,7 @@ ragkit.tree = () => {
       return { lines: [`+ ${hidden.toLocaleString("en")} more`], height: 30 };
     }
     const inside = children.get(key).length;
-    if (!cards.has(key)) cards.set(key, text.wrap(labels[key], CARD - 26, 12, 3, inside > 0));
+    if (!cards.has(key)) cards.set(key, text.wrap(labelOf(key), CARD - 26, 12, 3, inside > 0));
     const lines = [...cards.get(key)];
     if (inside) lines.push(`${open.has(key) ? "▾" : "▸"} ${inside.toLocaleString("en")}`);
     return { lines, height: 16 * lines.length + 14 };
