@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def pages(method: str, chunks: int) -> list[dict[str, Any]]:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for asked, question in (("", None), (", with an answer", _question(chunks))):
-            path, write_s, _ = timed(lambda: index.visualize(Path(folder) / "page.html", query=question))
+            path, write_s, _ = timed(partial(index.visualize, Path(folder) / "page.html", query=question))
             found.append(
                 {
                     "name": f"page of {method} over {chunks:,} passages{asked}",

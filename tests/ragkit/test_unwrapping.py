@@ -97,5 +97,6 @@ def test_long_lines_among_labels_may_be_wrapped():
 
 
 def test_prose_in_which_many_lines_begin_with_names_is_restored():
-    text = " ".join(["Then Otto Lindqvist met Clara Ashdown and Maria Ekberg at the Bergslund Glassworks near Tovel."] * 9)
+    sentence = "Then Otto Lindqvist met Clara Ashdown and Maria Ekberg at the Bergslund Glassworks near Tovel."
+    text = " ".join([sentence] * 9)
     assert unwrap("\n".join(textwrap.wrap(text, 50))) == text

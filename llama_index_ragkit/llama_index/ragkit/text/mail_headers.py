@@ -1,8 +1,8 @@
 """The header of a mail: sender, recipients, date and subject, a line each, of which only the subject is text.
 
 A header is a run of lines "Name: value" with names of RFC 5322, section 3.6, or of what mail programs put before a
-quoted mail, in some languages. It begins a text or follows an empty line or a rule, and has the address of a mailbox or a
-subject: "From: Rome", "To: Ostia" in a timetable are text.
+quoted mail, in some languages. It begins a text or follows an empty line or a rule, and has the address of a mailbox or
+a subject: "From: Rome", "To: Ostia" in a timetable are text.
 """
 
 import re

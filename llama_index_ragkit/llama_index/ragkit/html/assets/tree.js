@@ -206,19 +206,24 @@ ragkit.tree = () => {
 
   const columnWidth = (column) => CARD + RAIL * (1 + column.reduce((most, [, indent]) => Math.max(most, indent), 0));
 
-  // How large everything shown can be drawn in the view, with the shape of columns that suits it best.
+  // How large everything shown can be drawn in the view, with the shape of columns that suits it best. What is too much
+  // to be read at once should be no wider than the view, so that it is read by moving down.
   function zoom() {
     let best = [0, tallest, outline];
-    for (const depth of [1, 2, 3]) {
+    let narrow = best;
+    for (const depth of [1, 2, 3, 4, 5]) {
+      if (depth > 3 && (best[0] >= SMALLEST || narrow[0])) break;
       for (const height of [250, 400, 600, 900, 1400, 2200, 3500, 6000]) {
         [tallest, outline] = [height, depth];
-        const scale = fitting(layout());
+        const [scale, across] = fitting(layout());
+        if (across >= SMALLEST && scale > narrow[0]) narrow = [scale, height, depth];
         // An outline is harder to read than a tree: only where it gains much, or the tree does not fit the view.
         const gain = depth > best[2] && best[0] > SMALLEST ? 1.25 : 1.02;
         if (scale > best[0] * gain) best = [scale, height, depth];
       }
       if (best[0] > 0.68) break;
     }
+    if (best[0] < SMALLEST && narrow[0]) best = narrow;
     [, tallest, outline] = best;
     return best[0];
   }
@@ -230,7 +235,8 @@ ragkit.tree = () => {
       right = Math.max(right, x + width / 2);
       bottom = Math.max(bottom, y + height / 2);
     }
-    return Math.min(view[0] / (right - left || 1), view[1] / (bottom || 1));
+    const across = view[0] / (right - left || 1);
+    return [Math.min(across, view[1] / (bottom || 1)), across];
   }
 
   // Open layer after layer while all of it can be read at once, then the way to whatever is lit.
