@@ -1,7 +1,7 @@
 """Rendering a page as one HTML file.
 
-The file contains the data as JSON in an inert script element; the page's own code builds every element from it with
-`textContent`. Three measures prevent the execution of untrusted text: `<`, `>` and `&` are escaped in the JSON,
+The file contains the data as lines of JSON in an inert script element; the page's own code builds every element from it
+with `textContent`. Three measures prevent the execution of untrusted text: `<`, `>` and `&` are escaped in the JSON,
 nothing is ever parsed as HTML, and a content security policy that lists the page's own scripts by hash forbids every
 other script, every request and (in browsers with trusted types) every string that would be parsed as markup.
 """
