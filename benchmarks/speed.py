@@ -22,6 +22,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "graphrag": ("benchmarks.speed_graphrag",),
     "hipporag": ("benchmarks.speed_hipporag_walk", "benchmarks.speed_hipporag"),
     "mrag": ("benchmarks.speed_mrag",),
+    "pages": ("benchmarks.speed_pages",),
     "pgrag": ("benchmarks.speed_pgrag",),
     "ragkit": ("benchmarks.speed_lexical",),
     "raptor": ("benchmarks.speed_store", "benchmarks.speed_clustering", "benchmarks.speed_raptor"),

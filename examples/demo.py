@@ -84,8 +84,10 @@ def main() -> None:
         cards.append(ask(method, index, question, seconds, llm, options.out))
 
     table = compare(indexes, documents, queries) if queries else {}
-    front = write_front_page(options.out / "index.html", about, cards, table, CAPTION)
+    front = write_front_page(options.out / "index.html", about, cards, table, CAPTION, ADVICE)
     heading("Results")
+    if table:
+        print(textwrap.fill(ADVICE, 100))
     print(f"Overview page: {front}")
     if options.open:
         webbrowser.open(front.as_uri())
@@ -149,6 +151,11 @@ CAPTION = (
     "Recall at 5: share of a question's gold articles among the first five articles retrieved, averaged over the "
     "labelled questions of the archive, by kind. No LLM was used for retrieval."
 )
+ADVICE = (
+    "A method is worth its cost for the kind of question in which it is above dense search and BM25: several facts in "
+    "a row, many aspects. Where it is not, plain search is enough. These are few questions about one archive: "
+    "python -m llama_index.ragkit.compare --docs FOLDER measures on your own texts, with intervals, and recommends."
+)
 
 
 def compare(
@@ -188,6 +195,7 @@ def archive() -> list[Document]:
     documents = []
     for path in sorted((ARCHIVE / "articles").glob("*.md")):
         title, _, text = path.read_text(encoding="utf-8").removeprefix("# ").partition("\n")
+        title = title.replace("*", "")  # emphasis
         hidden = {"excluded_llm_metadata_keys": ["title"]}  # answers quote the texts; the title is shown separately
         documents.append(Document(text=text.strip(), id_=path.stem, metadata={"title": title}, **hidden))
     return documents

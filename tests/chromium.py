@@ -59,15 +59,15 @@ class Browser:
         still = {"name": "prefers-reduced-motion", "value": "reduce"}
         self.command("Emulation.setEmulatedMedia", features=[scheme, still])
 
-    def open(self, path: Path) -> None:
-        """Load a file and wait until the page says that it is ready."""
+    def open(self, path: Path, settle: float = 0.3) -> None:
+        """Load a file, and wait until the page says that it is ready, and so many seconds more."""
         self.command("Page.navigate", url=path.resolve().as_uri())
         end = time.monotonic() + 60
         while not self.run("document.documentElement?.dataset.ready === 'true'"):
             if self.problems or time.monotonic() > end:
                 raise AssertionError(f"The page did not become ready: {self.problems}")
             time.sleep(0.05)
-        self.wait(0.3)
+        self.wait(settle)
 
     def enter_frame(self) -> None:
         """From here on, scripts run in the only frame of the page that has a process of its own."""

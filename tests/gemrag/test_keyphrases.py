@@ -11,6 +11,11 @@ def test_phrases_lie_between_stop_words_and_marks():
     assert key_phrases(sentence, "en") == ["Analytical Engine", "drawn", "Babbage", "punched cards"]
 
 
+def test_words_with_points_slashes_and_commas_are_whole_and_numbers_of_items_are_none():
+    sentence = "(1) The U.S. Army, e.g. on Adobe I/O, cost 20,000 crowns in 3 of 1852."
+    assert key_phrases(sentence, "en") == ["U.S. Army", "Adobe I/O", "cost 20,000 crowns", "1852"]
+
+
 def test_the_sentences_that_say_most_are_asked_after_in_their_order():
     text = "It was so. Ada Byron wrote notes on the Analytical Engine. They met. The Jacquard loom wove silk in Lyon."
     assert key_questions(text, 2) == ["Ada Byron wrote notes, Analytical Engine?", "Jacquard loom wove silk, Lyon?"]

@@ -50,6 +50,14 @@ def test_sentences_and_the_clauses_of_those_with_several():
             ["The keeper (a man of few words)", "said it twice to us."],
         ),
         (
+            "What was paid for the net property, and for the old plant (in crowns)?",
+            ["What was paid for the net property,", "and for the old plant (in crowns)?"],
+        ),
+        (
+            "The Every Student Succeeds Act (2015) was read at [Rock College], and it was kept.",
+            ["The Every Student Succeeds Act (2015)", "was read at [Rock College],", "and it was kept."],
+        ),
+        (
             "We saw the lamp — old as it was — burning on the rock.",
             ["We saw the lamp", "— old as it was —", "burning on the rock."],
         ),

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.chromium import CHROMIUM, Browser
+from tests.page_data import read_data
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import Edge, Facts, Graph, Grid, Group, Node, Page, Result, Results, render, write
@@ -86,10 +86,7 @@ class Parsed(HTMLParser):
         return [(attrs, content) for (name, attrs), content in pairs if name == tag]
 
     def data(self) -> dict[str, Any]:
-        decoded: dict[str, Any] = json.loads(
-            next(content for attrs, content in self.all("script") if attrs.get("id") == "data")
-        )
-        return decoded
+        return read_data(next(content for attrs, content in self.all("script") if attrs.get("id") == "data"))
 
     def policy(self) -> str:
         metas = [attrs for attrs, _ in self.all("meta") if attrs.get("http-equiv") == "Content-Security-Policy"]
@@ -294,6 +291,38 @@ def test_policy_blocks_a_script_that_got_into_the_page(browser: Browser, tmp_pat
     browser.wait(0.2)
     assert len([problem for problem in browser.problems if "Content Security Policy" in problem]) >= 3
     assert browser.run("document.title") == "A tree"
+
+
+@in_browser
+def test_a_label_that_ends_the_text_is_stored_once_and_shown_whole(browser: Browser, tmp_path: Path) -> None:
+    label = "the lamp \U0001f3ee burned"
+    html = render(Page("t", Graph([Node("a", label=label, text=f"Lamps. {label}")], layout="force")))
+    assert html.count("burned") == 1
+    assert Parsed(html).data()["view"]["nodes"][0]["label"] == label
+    (tmp_path / "page.html").write_text(html, encoding="utf-8")
+    browser.problems.clear()
+    browser.open(tmp_path / "page.html")
+    browser.key("/")
+    browser.write("burned")
+    browser.key("Enter")
+    assert browser.run("document.querySelector('.detail h2').textContent") == label
+    assert browser.problems == []
+
+
+@in_browser
+def test_a_long_list_shows_its_first_items_and_the_others_on_demand(browser: Browser, tmp_path: Path) -> None:
+    given = tree(500)
+    panel = Results("All", [Result(f"result {i}", node=str(i)) for i in range(500)])
+    browser.problems.clear()
+    browser.open(write(Page("t", given.view, panels=[panel]), tmp_path / "page.html"))
+    count = "document.querySelectorAll('.fixed .result').length"
+    assert browser.run(count) < 100
+    assert browser.run("document.querySelector('.fixed .action').textContent") == "Show all 500"
+    browser.run("document.querySelector('.fixed .action').click()")
+    assert browser.run(count) == 500
+    browser.run("[...document.querySelectorAll('.fixed .result')].at(-1).click()")
+    assert "number 499." in browser.run("document.querySelector('.detail h2').textContent")
+    assert browser.problems == []
 
 
 @in_browser

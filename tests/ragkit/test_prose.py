@@ -129,6 +129,19 @@ def test_a_row_of_numbers_and_a_date_are_no_part_of_a_name(text, expected):
     assert [name.text for name in names(text)] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Adobe I/O is a service.", ["Adobe I/O"]),
+        ("They use TCP/IP and the old OS/2 there.", ["TCP/IP", "OS/2"]),
+        ("It says N/A here.", []),
+        ("It was written by Otto/Clara.", ["Otto", "Clara"]),
+    ],
+)
+def test_a_slash_between_a_few_capitals_belongs_to_a_word(text, expected):
+    assert [name.text for name in names(text)] == expected
+
+
 def test_a_number_is_a_heading_only_above_a_sentence():
     assert read_passage("2021\n2021 17 13\n22 24").title == ""
     assert read_passage("1984\n1984 is a novel by George Orwell about a surveillance state.").title == "1984"

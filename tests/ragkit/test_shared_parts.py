@@ -34,6 +34,12 @@ def test_a_ranking_goes_deeper_only_when_it_is_used_up() -> None:
     assert asked == [12, 48]
 
 
+@pytest.mark.parametrize("depth", [0, -1])
+def test_a_ranking_of_no_depth_is_refused_before_it_is_read(depth: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"depth must be a whole number of at least 1, not {depth}"):
+        deepened([], lambda depth: [], depth)
+
+
 @pytest.mark.parametrize("token_budget", [None, 1000])
 def test_an_answer_that_is_full_asks_for_no_deeper_search(token_budget: int | None) -> None:
     asked = []

@@ -65,3 +65,38 @@ def test_any_text_can_be_unwrapped(text):
 def test_rows():
     assert is_table_row("Revenue .......... 12")
     assert not is_table_row("In 1871 it was founded.")
+
+
+TABLE = """
+Net income
+Other comprehensive income
+Foreign currency translation adjustments
+Pension and other postretirement benefits
+Share-based compensation expense
+$
+1,204
+Depreciation and amortization of assets
+Net gain on disposal of businesses
+Selling, general and administrative
+expenses of the segment
+2022
+""".strip().split("\n")
+
+
+def test_cells_of_a_table_in_the_order_of_its_columns_stay_apart():
+    continued = TABLE.index("expenses of the segment")
+    cells = [*TABLE[: continued - 1], " ".join(TABLE[continued - 1 : continued + 1]), *TABLE[continued + 1 :]]
+    assert unwrap("\n".join(TABLE)).split("\n\n") == cells
+    assert unwrap("\n".join(TABLE[1:4])) != "\n\n".join(TABLE[1:4])  # too few lines to tell
+
+
+def test_long_lines_among_labels_may_be_wrapped():
+    long = "Janssen Submits a New Drug Application to the Food and Drug Administration Seeking Approval of"
+    headlines = [part for _ in range(6) for part in (long, "Macitentan and Tadalafil")]
+    assert unwrap("\n".join(headlines)).split("\n\n")[0].startswith(f"{long} Macitentan and Tadalafil")
+
+
+def test_prose_in_which_many_lines_begin_with_names_is_restored():
+    sentence = "Then Otto Lindqvist met Clara Ashdown and Maria Ekberg at the Bergslund Glassworks near Tovel."
+    text = " ".join([sentence] * 9)
+    assert unwrap("\n".join(textwrap.wrap(text, 50))) == text

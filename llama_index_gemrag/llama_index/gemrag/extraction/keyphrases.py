@@ -18,13 +18,15 @@ from llama_index.ragkit.text.sentences import language_of, split_sentences
 
 __all__ = ["key_phrases", "key_questions"]
 
-_PIECES = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
+# Words as they are written: "U.S.", "I/O", "20,000", "data-driven".
+_PIECES = re.compile(r"(?:[^\W\d_]\.){2,}|\b[A-Z]{1,4}/[A-Z0-9]{1,3}\b|\d+(?:[.,]\d+)+(?!\w)|\w+(?:[-'’.]\w+)*|[^\w\s]")
+_MARK = re.compile(r"\d{1,2}")  # alone, the number of a list item or of a note
 _MOST_CHARACTERS = 400
 _COVERED_SHARE = 0.5  # weight of a word that a better sentence already contains
 
 
 def key_phrases(sentence: str, language: str) -> list[str]:
-    """The phrases of a sentence, in order, each once.
+    """The phrases of a sentence, in order, each once; not the numbers of list items.
 
     >>> key_phrases("The Analytical Engine was drawn by Babbage, and used punched cards.", "en")
     ['Analytical Engine', 'drawn', 'Babbage', 'punched cards']
@@ -33,10 +35,11 @@ def key_phrases(sentence: str, language: str) -> list[str]:
     phrases: list[str] = []
     run: list[str] = []
     for piece in [*_PIECES.findall(sentence), "."]:
-        if piece[0].isalnum() and piece.casefold() not in stop:
+        is_abbreviated = piece.islower() and piece.replace(".", "") in stop  # "e.g."
+        if piece[0].isalnum() and piece.casefold() not in stop and not is_abbreviated:
             run.append(piece)
         elif run:
-            phrases.append(" ".join(run))
+            phrases += [] if len(run) == 1 and _MARK.fullmatch(run[0]) else [" ".join(run)]
             run = []
     return list({phrase.casefold(): phrase for phrase in reversed(phrases)}.values())[::-1]
 

@@ -20,11 +20,14 @@ __all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided
 MOST_ASPECTS = 256
 _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
 # After a comma, semicolon, colon or closing bracket, and before an opening one, also of wide scripts; dashes. A comma
-# inside a number does not split.
-_CUTS = re.compile(r"(?<=[;)\]”»—–、，；：）])\s*|(?<=[,:])\s+|\s+(?=[(\[“«—–])|(?=[（])")
+# inside a number does not split, nor does what stands before a comma, a point or another closing mark.
+_CUTS = re.compile(
+    r"(?<=[;)\]”»—–、，；：）])(?!\s*[.,:;?!…)\]”»、，；：。！？）])\s*|(?<=[,:])\s+|\s+(?=[(\[“«—–])|(?=[（])"
+)
 # In scripts without spaces a word is about two characters; so, with Hangul, is one of Korean.
 _WIDE = re.compile(f"[{UNSPACED}{HANGUL}]")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_BRACKET = re.compile(r"[(\[（]")
 _PUNCTUATION = " \t\n.?!:;…。？！؟"
 _LEAST_ITEMS, _MOST_ITEM_WORDS = 3, 3  # of an enumeration
 _ARTICLE_TEXT = "the a an der die das le la les el los las il lo gli i o os as de het"
@@ -44,6 +47,9 @@ def cut_clauses(sentence: str) -> list[str]:
     clauses: list[str] = []
     short = ""
     for piece in filter(str.strip, _CUTS.split(sentence)):
+        if clauses and not short and _BRACKET.match(piece) and _words(piece) < _LEAST_WORDS:
+            clauses[-1] = f"{clauses[-1]} {piece.strip()}"  # "the Every Student Succeeds Act (ESSA)"
+            continue
         short = f"{short} {piece}".strip() if short else piece.strip()
         if _words(short) >= _LEAST_WORDS:
             clauses.append(short)

@@ -1,11 +1,13 @@
 """The label of a passage on a page: its title, or its file and page, before its beginning."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["passage_label"]
 
 _LENGTH = 120  # characters; the page cuts labels to the room that there is
+_MARKS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+)", re.MULTILINE)  # of a heading, quotation, list
 _TITLES = ("title", "document_title", "file_name")
 
 
@@ -16,8 +18,10 @@ def passage_label(text: str, metadata: Mapping[str, Any]) -> str:
     'lights.pdf, p. 3: It burned whale oil.'
     >>> passage_label("The lamp. It burned whale oil.", {"title": "The lamp"})
     'The lamp. It burned whale oil.'
+    >>> passage_label("## The lamp\\n\\n- It burned whale oil.", {"file_name": "lights.md"})
+    'lights.md: The lamp It burned whale oil.'
     """
-    beginning = " ".join(text[: 4 * _LENGTH].split())
+    beginning = " ".join(_MARKS.sub("", text[: 4 * _LENGTH]).split())
     title = next((str(metadata[key]).strip() for key in _TITLES if metadata.get(key)), "")
     if title and metadata.get("page_label"):
         title = f"{title}, p. {metadata['page_label']}"

@@ -9,6 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.validation import check_count
 
 __all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fit_tokens", "fresh", "take_nodes"]
 
@@ -47,9 +48,19 @@ def deepened(first: Sequence[Ranked], rank: Callable[[int], Sequence[Ranked]], d
     ----------
     first : the best `depth` entries, which begin with an id
     rank : depth -> that many best entries
+    depth : at least 1
+
+    Raises
+    ------
+    ConfigurationError
+        If the depth is below 1.
     """
+    check_count("depth", depth, 1)
+    return _each_once(first, rank, depth)
+
+
+def _each_once(found: Sequence[Ranked], rank: Callable[[int], Sequence[Ranked]], depth: int) -> Iterator[Ranked]:
     given: set[str] = set()
-    found = first
     while True:
         for entry in found:
             if entry[0] not in given:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.sentence_ends import LINE_END
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.unwrapping import LIST_ITEM, is_table_row
 
@@ -34,7 +35,6 @@ _MARKDOWN = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
 _UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t]*")
 _EMPHASIS = re.compile(r"[*_`]+")
 _OPEN_END = re.compile(r"[.,;:。，；：、…/&–—-][\"'”’»)\]]*$|[(\[{（【]$")
-_SENTENCE_END = re.compile(r"[.!?。！？…:][\"'”’»)\]]*\s*$", re.MULTILINE)
 _QUALIFIER = re.compile(r"(?<=[\w\"'”’»?!])\s*[(\[（【][^()\[\]（）【】]+[)\]）】]$")
 _ABBREVIATED = re.compile(r"(?:^|[\s.])(?:[^\W\d_]|Jr|Sr|Inc|Co|Corp|Ltd|Bros|St|No|Vol|Nr)\.$")
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
@@ -108,7 +108,8 @@ def _precedes(heading: str, rest: str, is_chunk: bool) -> bool:
     if opening is None or opening[1].islower() or not (opening[1].isalnum() or LIST_ITEM.match(lines[0])):
         return False
     is_qualified = _QUALIFIER.search(heading) is not None
-    if not (is_qualified or any(len(line.strip()) > len(heading) for line in lines[:3]) or _SENTENCE_END.search(rest)):
+    has_long_line = any(len(line.strip()) > len(heading) for line in lines[:3])
+    if not (is_qualified or has_long_line or any(LINE_END.search(line.rstrip()) for line in lines)):
         return False
     if _is_in_first_sentence(heading, rest):
         return True

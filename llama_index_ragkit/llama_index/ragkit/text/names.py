@@ -26,8 +26,12 @@ class Mention(NamedTuple):
     end: int
 
 
-# A word may contain apostrophes, hyphens, points and "&", as in "O'Brien", "Saxe-Coburg", "U.S" and "AT&T".
-WORD = re.compile(rf"[^\W_]+(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+)*")
+# A word may contain apostrophes, hyphens, points and "&", as in "O'Brien", "Saxe-Coburg", "U.S" and "AT&T"; a slash
+# only between a few capitals, as in "I/O", "TCP/IP" and "OS/2".
+WORD = re.compile(
+    r"\b(?!N/A\b|AND/OR\b)[A-Z]{1,4}/[A-Z0-9]{1,3}\b"
+    rf"|[^\W_]+(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+)*"
+)
 _QUOTED = re.compile(r"[\"“„«「『《]\s*([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))

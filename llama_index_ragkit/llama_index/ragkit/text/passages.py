@@ -1,10 +1,11 @@
-"""A passage: its title, and its text without hard line breaks, repeated lines and what a browser printed around it."""
+"""A passage: its title, and its text without hard line breaks, repeated lines, headers of mails and printed pages."""
 
 import re
 from collections.abc import Set
 from typing import NamedTuple
 
 from llama_index.ragkit.text.headings import split_heading
+from llama_index.ragkit.text.mail_headers import without_mail_headers
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.print_lines import without_print_lines
 from llama_index.ragkit.text.repeated_lines import without_lines
@@ -44,7 +45,7 @@ def read_passage(
     >>> read_passage("The Lamp\\n\\nIt burned\\noil.")
     PassageText(title='The Lamp', body='It burned oil.')
     """
-    text = without_print_lines(text)
+    text = without_mail_headers(without_print_lines(text))
     body = without_lines(text, repeated).strip() or text.strip()
     title = _EMPHASIS.sub(r"\2", " ".join(title.split()))
     heading, rest = split_heading(body, is_chunk)

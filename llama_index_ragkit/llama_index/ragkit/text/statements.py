@@ -8,6 +8,7 @@ from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.sentence_ends import LINE_END, SENTENCE_END
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.unwrapping import LIST_ITEM
 
@@ -15,10 +16,8 @@ __all__ = ["is_statement", "sentences_of_prose"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
-_SENTENCE_END = re.compile(r"[.!?…।؟。！？][\"'”’»)\]]*$")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[# \t]*")
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
-_ENDS = re.compile(r"[.!?:…。！？：]$")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 
 
@@ -31,7 +30,7 @@ def is_statement(text: str) -> bool:
     if _WIDE.search(text):
         return len(_WIDE.findall(text)) >= _LEAST_CHARACTERS
     words = _WORD.findall(text)
-    if _SENTENCE_END.search(text):
+    if SENTENCE_END.search(text):
         return len(words) > 1
     small = (word for word in words if len(word) > 2 and not word[0].isupper())
     return len(words) >= _LEAST_WORDS and any(word not in FUNCTION_WORDS for word in small)
@@ -71,5 +70,5 @@ def _sentences(text: str, language: str | None) -> Iterator[str]:
 def _headed(heading: str, sentence: str) -> str:
     if not heading or normalise(sentence).startswith(normalise(heading)):
         return sentence
-    joint = " " if _ENDS.search(heading) else "：" if _WIDE.match(heading[-1]) else ": "
+    joint = " " if LINE_END.search(heading) else "：" if _WIDE.match(heading[-1]) else ": "
     return heading + joint + sentence

@@ -8,17 +8,20 @@ Blank lines separate paragraphs. A single line break is a *wrap* if the text con
 3. A second line that begins with a lower-case letter is a continuation, and so is one after a comma, a function word,
    an opening bracket or a hyphen.
 4. Otherwise the first line must be full: the first word of the second line would have made it longer than the lines of
-   its block, and it is too long for a label.
+   its block, and it is too long for a label. Among labels, which all begin with a capital or a number as the cells of a
+   table do that a PDF gives column by column, no line is full.
 
 Scripts without spaces are joined without one, where the lines of a block are equally long.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.sentence_ends import LINE_END
 
 __all__ = ["LIST_ITEM", "NUMBER", "is_table_row", "unwrap"]
 
@@ -29,12 +32,13 @@ _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table r
 _COLUMNS = re.compile(r"\S(?:\t| {3,})\S|\.{4,}|(?: \.){3,}")
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
-_SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]]*$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
 _HYPHEN = re.compile(r"([^\W\d_]+)-$")
 _LETTERS = re.compile(r"[^\W\d_]*")
 _WIDE = re.compile(f"[{UNSPACED}，。、；：！？“”《》（）「」『』]")
 _LABEL = 25  # maximum characters of a label; half of that in scripts without spaces
+_AROUND, _LABELS = 6, 0.8  # lines before and after that tell whether a line is among labels, and the share of these
+_LONGEST_LABEL = 80  # characters; a longer line among labels may be wrapped
 _BREAKS = str.maketrans({"\r": "\n", "\x0b": "\n", "\x0c": "\n", "\x85": "\n", "\u2028": "\n", "\u2029": "\n"})
 _SOFT_HYPHEN = "\u00ad"
 
@@ -91,17 +95,31 @@ def _paragraphs(block: Sequence[str], small: frozenset[str], words: frozenset[st
     """The lines of a block, joined at wraps."""
     width = sorted(map(len, block))[-1 - len(block) // 4]  # of the lines, except some longer ones
     rows = [is_table_row(line) for line in block]
+    labels = _among_labels(block)
     parts: list[list[str]] = [[block[0].strip()]]
     for i in range(1, len(block)):
         a, b = block[i - 1], block[i]
         is_wrap = not (rows[i - 1] or rows[i] or _is_markup(a, b)) and (
-            _continues(a, b, small) or _is_full(a, b, width)
+            _continues(a, b, small) or ((not labels[i] or len(a) >= _LONGEST_LABEL) and _is_full(a, b, width))
         )
         if is_wrap:
             parts[-1] += [_joint(parts[-1], b.strip(), words), b.strip()]
         else:
             parts.append([b.strip()])
     return ["".join(part) for part in parts]
+
+
+def _among_labels(block: Sequence[str]) -> list[bool]:
+    """Whether hardly a line around each begins like the continuation of a sentence, nor many are full sentences."""
+    starts = [line.lstrip() for line in block]
+    is_label = [not start[0].islower() and (start[0].isupper() or not start[0].isalpha()) for start in starts]
+    is_label = [yes and not LINE_END.search(line[-5:]) for yes, line in zip(is_label, block, strict=True)]
+    counts = [0, *itertools.accumulate(is_label)]
+    found = []
+    for i in range(len(block)):
+        first, end = max(0, i - _AROUND), min(len(block), i + _AROUND)
+        found.append(end - first >= _AROUND and counts[end] - counts[first] >= _LABELS * (end - first))
+    return found
 
 
 def _is_markup(a: str, b: str) -> bool:
@@ -116,7 +134,7 @@ def _continues(a: str, b: str, small: frozenset[str]) -> bool:
 
 
 def _is_full(a: str, b: str, width: int) -> bool:
-    ends = _SENTENCE_END.search(a[-5:]) is not None
+    ends = LINE_END.search(a[-5:]) is not None
     if _WIDE.match(a[-1]) and _WIDE.match(b.lstrip()[0]):
         return len(a) >= max(width - 2, _LABEL / 2) and not ends
     if not ends and (a.lstrip()[0].islower() or _SENTENCE_WITHIN.search(a)):

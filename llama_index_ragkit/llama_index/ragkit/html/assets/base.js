@@ -1,11 +1,8 @@
 "use strict";
-// What every part of the page shares: the data, small tools, and the only way elements are made.
+// What every part of the page shares: small tools, and the only way elements are made.
 // Texts come from anywhere, so they enter the page as text nodes only, never as markup.
-const ragkit = (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const nodes = data.view.nodes;
-  const byId = new Map(nodes.map((node, i) => [node.id, i]));
-  const groups = new Map(data.view.groups.map((group) => [group.name, group]));
+Object.assign(ragkit, (() => {
+  const { nodes, groups } = ragkit;
 
   function element(tag, options = {}, ...children) {
     const made = document.createElement(tag);
@@ -42,9 +39,14 @@ const ragkit = (() => {
     return start.length > length ? start.slice(0, length).trimEnd() + "…" : start;
   }
 
-  const labels = nodes.map(
-    (node) => line(unmarked(node.label || "")) || brief(node.text || "", 160) || line(node.id) || "(no text)",
-  );
+  const labels = new Map();
+  function labelOf(i) {
+    if (!labels.has(i)) {
+      const { label, text, id } = nodes[i];
+      labels.set(i, line(unmarked(label)) || brief(text, 160) || line(id) || "(no text)");
+    }
+    return labels.get(i);
+  }
 
   function number(value) {
     if (typeof value !== "number" || Number.isInteger(value)) return String(value);
@@ -73,5 +75,5 @@ const ragkit = (() => {
   }
 
   const colour = (i) => groups.get(nodes[i].group)?.colour ?? "#8c8c8c";
-  return { data, nodes, byId, groups, labels, element, line, unmarked, brief, number, theme, mix, debounce, colour };
-})();
+  return { labelOf, element, line, unmarked, brief, number, theme, mix, debounce, colour };
+})());

@@ -1,10 +1,10 @@
 "use strict";
 // The nodes and edges that Cytoscape is given: colours, sizes, label lines, and the way a tree's edges take.
 ragkit.elements = (isTree, model) => {
-  const { data, nodes, labels, line, colour, theme, mix, text } = ragkit;
-  const largest = nodes.reduce((most, node) => Math.max(most, node.size ?? 1), 0);
-  const alike = nodes.every((node) => (node.size ?? 1) === largest);
-  const heaviest = data.view.edges.reduce((most, edge) => Math.max(most, edge.weight ?? 1), 0) || 1;
+  const { nodes, edges, labelOf, line, colour, theme, mix, text } = ragkit;
+  const largest = nodes.reduce((most, node) => Math.max(most, node.size), 0);
+  const alike = nodes.every((node) => node.size === largest);
+  const heaviest = edges.reduce((most, edge) => Math.max(most, edge.weight), 0) || 1;
 
   function dataOf(key) {
     if (isTree && model.isMore(key))
@@ -17,7 +17,7 @@ ragkit.elements = (isTree, model) => {
         short: "",
       };
     const paint = colour(key);
-    const short = text.wrap(labels[key], 130, 12, isTree ? 1 : 2);
+    const short = text.wrap(labelOf(key), 130, 12, isTree ? 1 : 2);
     return {
       id: `n${key}`,
       key,
@@ -27,14 +27,14 @@ ragkit.elements = (isTree, model) => {
       short: short.join("\n"),
       shortWidth: Math.max(0, ...short.map((line) => text.width(line, 12))),
       shortHeight: 15 * short.length,
-      diameter: alike ? 22 : 12 + 30 * Math.sqrt((nodes[key].size ?? 1) / largest),
+      diameter: alike ? 22 : 12 + 30 * Math.sqrt(nodes[key].size / largest),
     };
   }
 
   function edge(e, extra = {}, classes = "") {
-    const given = data.view.edges[e];
+    const given = edges[e];
     const marks = [given.lit ? "lit" : "", given.directed && !isTree ? "directed" : "", classes].join(" ");
-    const width = isTree ? 1.5 : 1 + 3 * ((given.weight ?? 1) / heaviest);
+    const width = isTree ? 1.5 : 1 + 3 * (given.weight / heaviest);
     const label = given.label ? text.wrap(line(given.label), 150, 11, 2).join("\n") : "";
     return {
       group: "edges",

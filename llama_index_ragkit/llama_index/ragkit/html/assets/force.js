@@ -2,23 +2,21 @@
 // A graph that opens in part: which nodes are shown. The lit ones and the heaviest first, so that a graph of
 // thousands begins as something that can be read.
 ragkit.force = () => {
-  const { data, nodes } = ragkit;
+  const { nodes, edges, edgesOf, degree } = ragkit;
   const START = 300;
-  const neighbours = nodes.map(() => new Set());
-  data.view.edges.forEach(({ source, target }) => {
-    if (source === target) return;
-    neighbours[source].add(target);
-    neighbours[target].add(source);
-  });
-  const weight = (i) => [nodes[i].lit ? 1 : 0, nodes[i].size ?? 1, neighbours[i].size];
-  const ranking = nodes
-    .map((_, i) => i)
-    .sort((a, b) => {
-      const [wa, wb] = [weight(a), weight(b)];
-      return wb[0] - wa[0] || wb[1] - wa[1] || wb[2] - wa[2] || a - b;
-    });
-  const rank = new Map(ranking.map((i, place) => [i, place]));
+  const sizes = Float64Array.from(nodes, (node) => node.size);
+  const ranking = Uint32Array.from(nodes.keys()).sort(
+    (a, b) => nodes[b].lit - nodes[a].lit || sizes[b] - sizes[a] || degree(b) - degree(a) || a - b,
+  );
+  const rank = new Uint32Array(nodes.length);
+  ranking.forEach((i, place) => (rank[i] = place));
   const shown = nodes.length <= 1.3 * START ? new Set(ranking) : beginning();
+
+  function neighbours(i) {
+    const found = new Set(edgesOf(i).map((e) => (edges[e].source === i ? edges[e].target : edges[e].source)));
+    found.delete(i);
+    return found;
+  }
 
   // The lit nodes, then always the first in rank among the neighbours of those that are in: a connected piece.
   function beginning() {
@@ -28,14 +26,14 @@ ragkit.force = () => {
     while (chosen.size < START) {
       let best = -1;
       if (edge.size && !nodes[ranking[next]].lit) {
-        for (const i of edge) if (best < 0 || rank.get(i) < rank.get(best)) best = i;
+        for (const i of edge) if (best < 0 || rank[i] < rank[best]) best = i;
       } else {
         while (chosen.has(ranking[next])) next += 1;
         best = ranking[next];
       }
       edge.delete(best);
       chosen.add(best);
-      for (const i of neighbours[best]) if (!chosen.has(i)) edge.add(i);
+      for (const i of neighbours(best)) if (!chosen.has(i)) edge.add(i);
       while (next < ranking.length - 1 && chosen.has(ranking[next])) next += 1;
     }
     return chosen;
@@ -44,8 +42,8 @@ ragkit.force = () => {
   return {
     shown,
     neighbours,
-    rank: (i) => rank.get(i),
-    hidden: (i) => [...neighbours[i]].filter((j) => !shown.has(j)).sort((a, b) => rank.get(a) - rank.get(b)),
+    rank: (i) => rank[i],
+    hidden: (i) => [...neighbours(i)].filter((j) => !shown.has(j)).sort((a, b) => rank[a] - rank[b]),
     show: (list) => list.forEach((i) => shown.add(i)),
     showAll: () => nodes.forEach((_, i) => shown.add(i)),
   };

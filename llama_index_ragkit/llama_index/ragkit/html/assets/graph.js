@@ -1,22 +1,17 @@
 "use strict";
 // The picture of a tree or a graph: Cytoscape draws what tree.js or force.js says is shown.
 ragkit.view = (stage, on) => {
-  const { data, nodes } = ragkit;
+  const { data, nodes, edges, edgesOf } = ragkit;
   const kind = data.view.kind;
   const isTree = kind === "tree";
   const model = isTree ? ragkit.tree() : ragkit.force();
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const elements = ragkit.elements(isTree, model);
-  const edgesOf = nodes.map(() => []);
-  data.view.edges.forEach((edge, e) => {
-    edgesOf[edge.source].push(e);
-    if (edge.target !== edge.source) edgesOf[edge.target].push(e);
-  });
-  const litEdges = data.view.edges.map((_, e) => e).filter((e) => data.view.edges[e].lit);
+  const litEdges = [...edges.keys()].filter((e) => edges[e].lit);
   const state = {
     selected: null,
     focus: null,
-    weight: (i) => (isTree ? 1000 * (nodes[i].level ?? 0) + model.childCount(i) : -model.rank(i)),
+    weight: (i) => (isTree ? 1000 * nodes[i].level + model.childCount(i) : -model.rank(i)),
   };
   let back = null;
 
@@ -45,18 +40,19 @@ ragkit.view = (stage, on) => {
   // A passage that several summaries share: lines to its further parents are drawn when it is selected or they are lit.
   function drawFurtherParents() {
     cy.edges(".second").remove();
-    const wanted = new Set([...litEdges, ...(state.selected === null ? [] : edgesOf[state.selected])]);
+    const wanted = new Set([...litEdges, ...(state.selected === null ? [] : edgesOf(state.selected))]);
     const drawn = (i) => element(i).nonempty();
     const missing = [...wanted].filter((e) => cy.getElementById(`e${e}`).empty());
-    const possible = missing.filter((e) => drawn(data.view.edges[e].source) && drawn(data.view.edges[e].target));
+    const possible = missing.filter((e) => drawn(edges[e].source) && drawn(edges[e].target));
     cy.add(possible.map((e) => elements.edge(e, {}, "second")));
   }
 
   function drawGraph() {
     const { shown } = model;
     cy.add([...shown].filter((i) => element(i).empty()).map(elements.node));
-    const fits = (edge, e) => shown.has(edge.source) && shown.has(edge.target) && cy.getElementById(`e${e}`).empty();
-    cy.add(data.view.edges.flatMap((edge, e) => (fits(edge, e) ? [elements.edge(e)] : [])));
+    const near = new Set([...shown].flatMap(edgesOf));
+    const fits = (e) => shown.has(edges[e].source) && shown.has(edges[e].target) && cy.getElementById(`e${e}`).empty();
+    cy.add([...near].sort((a, b) => a - b).filter(fits).map((e) => elements.edge(e)));
     shown.forEach((i) => element(i).toggleClass("partial", model.hidden(i).length > 0));
   }
 
@@ -244,7 +240,7 @@ ragkit.view = (stage, on) => {
       if (i !== null && element(i).empty()) {
         if (isTree) model.reveal(i);
         else model.show([i]);
-        const near = isTree ? undefined : [...model.neighbours[i]].find((j) => element(j).nonempty());
+        const near = isTree ? undefined : [...model.neighbours(i)].find((j) => element(j).nonempty());
         const at = near === undefined ? { x: 0, y: 0 } : { ...element(near).position() };
         redraw();
         if (!isTree) element(i).position({ x: at.x + 70, y: at.y + 40 });
@@ -255,11 +251,11 @@ ragkit.view = (stage, on) => {
       if (!isInSight(element(i)) || cy.zoom() < 0.5) bringIntoSight(i);
     },
     family(i) {
-      const near = new Set([i, ...edgesOf[i].flatMap((e) => [data.view.edges[e].source, data.view.edges[e].target])]);
+      const near = new Set([i, ...edgesOf(i).flatMap((e) => [edges[e].source, edges[e].target])]);
       if (isTree) model.ancestors(i).forEach((j) => near.add(j));
       return near;
     },
-    edgesOf: (i) => edgesOf[i].map((e) => data.view.edges[e]),
+    edgesOf: (i) => edgesOf(i).map((e) => edges[e]),
     // The lit path alone: the tree closes all else, the graph moves to it; and back.
     setLit(on) {
       if (isTree) {

@@ -1,7 +1,7 @@
 "use strict";
 // A heat map as a real table: rows against columns, the value on hover, row and column selectable by their heads.
 ragkit.view = (stage, on) => {
-  const { data, nodes, labels, element, number, theme, mix, text } = ragkit;
+  const { data, nodes, labelOf, element, number, theme, mix, text } = ragkit;
   const { rows: rowCount, values, label } = data.view;
   const MOST_COLUMNS = 240;
   const MOST_ROWS = 400;
@@ -16,6 +16,7 @@ ragkit.view = (stage, on) => {
     peak(values.map((row) => row[c])),
   ]);
   let cell = 0;
+  let room = 0; // for the names of rows
   let selected = null;
   let focus = null;
   let heads = new Map();
@@ -36,11 +37,10 @@ ragkit.view = (stage, on) => {
   stage.append(scroller);
 
   function headCell(i, isRow) {
-    const room = isRow ? Math.min(190, stage.clientWidth * 0.3) : 118;
     const name = element(
       "button",
       { type: "button", dir: "auto", onclick: () => on.select(i) },
-      isRow || cell >= 12 ? text.oneLine(labels[i], room, 12, nodes[i].lit) : "",
+      isRow || cell >= 12 ? text.oneLine(labelOf(i), isRow ? room : 118, 12, nodes[i].lit) : "",
     );
     name.addEventListener("mousemove", (event) => on.hover(i, event));
     name.addEventListener("mouseleave", () => on.hover(null));
@@ -75,7 +75,7 @@ ragkit.view = (stage, on) => {
       if (c === undefined) return;
       const value = values[r][c];
       on.hoverText(
-        `${labels[r]} × ${labels[columnNode(Number(c))]}`,
+        `${labelOf(Number(r))} × ${labelOf(columnNode(Number(c)))}`,
         event,
         `${label || "value"}: ${value === null ? "none" : number(value)}`,
       );
@@ -119,10 +119,13 @@ ragkit.view = (stage, on) => {
     });
   }
 
+  // Cells as large as the window allows; what is left of its width is for the names of the rows.
   function fitCell() {
     const free = (stage.clientWidth - Math.min(200, stage.clientWidth * 0.3) - 40) / Math.max(1, columnIds.length);
     const tall = (stage.clientHeight - 190) / Math.max(1, rowIds.length);
     cell = Math.max(15, Math.min(64, Math.floor(free), Math.max(34, Math.floor(tall))));
+    const least = Math.min(190, stage.clientWidth * 0.3);
+    room = Math.max(least, Math.min(420, stage.clientWidth - (cell + 1) * columnIds.length - 60));
   }
 
   function missing(i) {

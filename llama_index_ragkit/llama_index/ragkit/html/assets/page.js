@@ -1,9 +1,10 @@
 "use strict";
 // The frame: heading, search, buttons, legend, keys; and what is selected, searched and lit.
 (() => {
-  const { data, nodes, labels, element, line, brief, groups, debounce } = ragkit;
-  const anyLit = nodes.some((node) => node.lit) || (data.view.edges ?? []).some((edge) => edge.lit);
-  const kinds = new Set(nodes.map((node) => node.group).filter(Boolean));
+  const { data, nodes, edges, labelOf, element, line, brief, groups, debounce } = ragkit;
+  const anyLit = nodes.some((node) => node.lit) || edges.some((edge) => edge.lit);
+  const members = new Map();
+  nodes.forEach(({ group }) => members.set(group, (members.get(group) ?? 0) + 1));
   let selected = null;
   let query = "";
   let hits = [];
@@ -48,17 +49,16 @@
 
   function legend() {
     const rows = [...groups.values()]
-      .filter((group) => kinds.has(group.name))
+      .filter((group) => members.has(group.name))
       .map((group) => {
         const dot = element("span", { class: "dot" });
         dot.style.backgroundColor = group.colour;
-        const many = nodes.filter((node) => node.group === group.name).length;
         return element(
           "li",
           {},
           dot,
           element("span", { dir: "auto" }, group.label),
-          element("small", {}, many.toLocaleString("en")),
+          element("small", {}, members.get(group.name).toLocaleString("en")),
         );
       });
     if (anyLit)
@@ -89,8 +89,8 @@
 
   function hover(i, event) {
     if (i === null) return hoverText("", null);
-    const text = brief(nodes[i].text ?? "", 260);
-    return nodes[i].label ? hoverText(labels[i], event, text) : hoverText(text || labels[i], event);
+    const text = brief(nodes[i].text, 260);
+    return nodes[i].label ? hoverText(labelOf(i), event, text) : hoverText(text || labelOf(i), event);
   }
 
   // The panels first: how much room they leave decides what the picture opens.
@@ -116,7 +116,7 @@
     query = search.value.trim().toLowerCase();
     if (query && !folded.length)
       nodes.forEach((node, i) =>
-        folded.push(`${node.label ?? ""} ${labels[i]} ${node.text ?? ""} ${node.id}`.toLowerCase()),
+        folded.push(`${node.label} ${labelOf(i)} ${node.text} ${node.id}`.toLowerCase()),
       );
     hits = query ? nodes.map((_, i) => i).filter((i) => folded[i].includes(query)) : [];
     hit = -1;

@@ -1,7 +1,7 @@
 "use strict";
 // What stands beside the picture: the selected node with its whole text, the hits of a search, the panels of the page.
 ragkit.panels = (side, on) => {
-  const { data, nodes, labels, element, line, unmarked, brief, number, byId, groups, colour } = ragkit;
+  const { data, nodes, labelOf, element, line, unmarked, brief, number, groups, colour } = ragkit;
   const MOST = 60;
   const detail = element("section", { class: "detail", hidden: true, "aria-live": "polite" });
   const hits = element("section", { class: "hits", hidden: true, "aria-live": "polite" });
@@ -22,7 +22,7 @@ ragkit.panels = (side, on) => {
     });
     made.append(
       swatch(i),
-      element("span", { dir: "auto" }, labels[i]),
+      element("span", { dir: "auto" }, labelOf(i)),
       extra ? element("small", { dir: "auto" }, brief(extra, 80)) : "",
     );
     return made;
@@ -44,15 +44,24 @@ ragkit.panels = (side, on) => {
   }
 
   function panel(given) {
-    const body =
-      given.kind === "facts" ? table(given.rows) : element("ol", { class: "results" }, ...given.items.map(result));
+    const body = given.kind === "facts" ? table(given.rows) : results(given.items);
     const empty = (given.rows ?? given.items).length ? null : element("p", { class: "none" }, "Nothing here.");
     return element("section", {}, element("h2", { dir: "auto" }, given.title), body, empty);
   }
 
+  // The first of a long list; the others on demand.
+  function results(items) {
+    const made = element("ol", { class: "results" }, ...items.slice(0, MOST).map(result));
+    if (items.length <= MOST) return made;
+    const all = () => made.replaceChildren(...items.map(result));
+    const name = `Show all ${items.length.toLocaleString("en")}`;
+    made.append(element("li", {}, element("button", { type: "button", class: "action", onclick: all }, name)));
+    return made;
+  }
+
   function result(item) {
-    const i = item.node === null ? undefined : byId.get(item.node);
-    const label = line(unmarked(item.label || "")) || (i === undefined ? "" : (groups.get(nodes[i].group)?.label ?? labels[i]));
+    const i = item.node ?? undefined;
+    const label = line(unmarked(item.label || "")) || (i === undefined ? "" : (groups.get(nodes[i].group)?.label ?? labelOf(i)));
     const head = element("span", { class: "head" }, element("strong", { dir: "auto" }, label));
     if (i !== undefined) head.prepend(swatch(i));
     if (item.score !== null) head.append(element("span", { class: "score" }, number(item.score)));
@@ -91,7 +100,7 @@ ragkit.panels = (side, on) => {
     const out = edges.filter((edge) => edge.source === i && edge.target !== i).map((edge) => [edge.target, edge.label]);
     const facts = [["id", node.id]];
     if (node.group) facts.unshift(["kind", groups.get(node.group).label]);
-    if (node.level !== undefined) facts.push(["level", node.level]);
+    if (node.level) facts.push(["level", node.level]);
     if (node.score !== undefined) facts.push(["score", node.score]);
     const buttons = actions.map(([name, act]) =>
       element("button", { type: "button", class: "action", onclick: () => (act(), on.select(i)) }, name),
@@ -103,7 +112,7 @@ ragkit.panels = (side, on) => {
           "div",
           { class: "bar" },
           swatch(i),
-          element("h2", { dir: "auto" }, labels[i]),
+          element("h2", { dir: "auto" }, labelOf(i)),
           element(
             "button",
             {
@@ -123,7 +132,7 @@ ragkit.panels = (side, on) => {
               node.text.toWellFormed ? node.text.toWellFormed() : node.text,
             )
           : null,
-        table([...facts, ...(node.details ?? [])]),
+        table([...facts, ...node.details]),
         ...(undirected
           ? [list("Linked to", [...into, ...out])]
           : [list(isTree ? "Under" : "From", into), list(isTree ? "Children" : "To", out)]),
@@ -135,7 +144,7 @@ ragkit.panels = (side, on) => {
 
   // The words around the first hit, with the hit marked.
   function excerpt(i, query) {
-    const text = line(nodes[i].text ?? "", 20000);
+    const text = line(nodes[i].text, 20000);
     const at = text.toLowerCase().indexOf(query);
     if (at < 0) return "";
     const start = Math.max(0, at - 50);
@@ -152,7 +161,7 @@ ragkit.panels = (side, on) => {
     fixed.hidden = Boolean(query);
     if (!query) return hits.replaceChildren();
     const items = found.slice(0, MOST).map((i) => {
-      const head = element("span", { class: "head" }, swatch(i), element("strong", { dir: "auto" }, labels[i]));
+      const head = element("span", { class: "head" }, swatch(i), element("strong", { dir: "auto" }, labelOf(i)));
       const made = element(
         "button",
         { type: "button", class: "result", "data-node": i, onclick: () => on.select(i) },

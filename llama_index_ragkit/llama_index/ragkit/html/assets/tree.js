@@ -4,7 +4,7 @@
 // thirty passages take the room of a block instead of a line nobody can read; when much is open, whole
 // families stand in such columns, indented like an outline.
 ragkit.tree = () => {
-  const { data, nodes, labels, text } = ragkit;
+  const { nodes, edges, labelOf, text } = ragkit;
   const CARD = 172;
   const GAP = 26;
   const ROW = 10;
@@ -35,8 +35,7 @@ ragkit.tree = () => {
   // Child -> number of the edge it hangs on: lit edges first, then the heaviest, then the first given.
   // Cycles are cut where they would close.
   function choosePrimaryParents() {
-    const edges = data.view.edges;
-    const rank = (e) => [edges[e].lit ? 1 : 0, edges[e].weight ?? 1];
+    const rank = (e) => [edges[e].lit ? 1 : 0, edges[e].weight];
     const best = new Map();
     edges.forEach((edge, e) => {
       const [lit, weight] = rank(e);
@@ -60,7 +59,7 @@ ragkit.tree = () => {
   }
 
   function parentOf(i) {
-    return parentEdge.has(i) ? data.view.edges[parentEdge.get(i)].source : ROOT;
+    return parentEdge.has(i) ? edges[parentEdge.get(i)].source : ROOT;
   }
 
   function ancestors(i) {
@@ -94,7 +93,7 @@ ragkit.tree = () => {
       return { lines: [`+ ${hidden.toLocaleString("en")} more`], height: 30 };
     }
     const inside = children.get(key).length;
-    if (!cards.has(key)) cards.set(key, text.wrap(labels[key], CARD - 26, 12, 3, inside > 0));
+    if (!cards.has(key)) cards.set(key, text.wrap(labelOf(key), CARD - 26, 12, 3, inside > 0));
     const lines = [...cards.get(key)];
     if (inside) lines.push(`${open.has(key) ? "▾" : "▸"} ${inside.toLocaleString("en")}`);
     return { lines, height: 16 * lines.length + 14 };
@@ -207,19 +206,24 @@ ragkit.tree = () => {
 
   const columnWidth = (column) => CARD + RAIL * (1 + column.reduce((most, [, indent]) => Math.max(most, indent), 0));
 
-  // How large everything shown can be drawn in the view, with the shape of columns that suits it best.
+  // How large everything shown can be drawn in the view, with the shape of columns that suits it best. What is too much
+  // to be read at once should be no wider than the view, so that it is read by moving down.
   function zoom() {
     let best = [0, tallest, outline];
-    for (const depth of [1, 2, 3]) {
+    let narrow = best;
+    for (const depth of [1, 2, 3, 4, 5]) {
+      if (depth > 3 && (best[0] >= SMALLEST || narrow[0])) break;
       for (const height of [250, 400, 600, 900, 1400, 2200, 3500, 6000]) {
         [tallest, outline] = [height, depth];
-        const scale = fitting(layout());
+        const [scale, across] = fitting(layout());
+        if (across >= SMALLEST && scale > narrow[0]) narrow = [scale, height, depth];
         // An outline is harder to read than a tree: only where it gains much, or the tree does not fit the view.
         const gain = depth > best[2] && best[0] > SMALLEST ? 1.25 : 1.02;
         if (scale > best[0] * gain) best = [scale, height, depth];
       }
       if (best[0] > 0.68) break;
     }
+    if (best[0] < SMALLEST && narrow[0]) best = narrow;
     [, tallest, outline] = best;
     return best[0];
   }
@@ -231,7 +235,8 @@ ragkit.tree = () => {
       right = Math.max(right, x + width / 2);
       bottom = Math.max(bottom, y + height / 2);
     }
-    return Math.min(view[0] / (right - left || 1), view[1] / (bottom || 1));
+    const across = view[0] / (right - left || 1);
+    return [Math.min(across, view[1] / (bottom || 1)), across];
   }
 
   // Open layer after layer while all of it can be read at once, then the way to whatever is lit.
