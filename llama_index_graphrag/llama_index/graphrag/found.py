@@ -80,7 +80,11 @@ class Similarities:
 
 
 def similarities(
-    query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
+    query: Query[GraphRAGState],
+    lexical_weight: float,
+    vector: NDArray[np.float32] | None = None,
+    *,
+    read: bool = True,
 ) -> Steps[Similarities]:
     """How near every chunk that a query may see is to the question.
 
@@ -88,7 +92,11 @@ def similarities(
     ----------
     lexical_weight : of BM25, in [0, 1]
     vector : to compare chunks with instead of the vector of the question
+    read : whether the chunks near to that vector are read, where the index is served from stores; if not, the question
+        has them
     """
+    if vector is not None and read:
+        query = yield from query.state.near_to(query, vector)
     nearness = yield from query.nearness(lexical_weight, vector)
     return Similarities(query.state, nearness)
 

@@ -26,6 +26,8 @@ from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.search.estimate import QuestionCost, global_cost
 from llama_index.graphrag.state import GraphRAGState
+from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
+from llama_index.graphrag.stored_page import drawn
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
@@ -105,6 +107,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
+    stored_builder_cls = StoredGraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
@@ -315,17 +318,21 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        writes = isinstance(self.builder, GraphRAGBuilder) and self.builder.writes_reports
+        writes = isinstance(self.builder, GraphRAGBuilder) and self.builder.reports.by_model
         missing = unwritten(plans, self.state.reports) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
         sizes = [count_tokens(node.get_content()) for node in found.derived.values()]
         return global_cost(sizes, BATCH_TOKENS, REDUCE_TOKENS, corpus, [plan.tokens for plan in missing])
 
     def _page(self) -> Page:
-        last = self.last_query
-        view = self.state.everything if last is None else last.found.view
+        last, builder = self.last_query, self.builder
+        if last is not None and isinstance(builder, StoredGraphRAGBuilder):
+            state, last = run_steps(drawn(last, builder.rows, self.storage.stored["chunks"]))
+        else:
+            state = self.state
+        view = state.everything if last is None else last.found.view
         shown = rows_to_show(view, last)
-        return page_of(self.state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
+        return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
 
 
 register_index(GraphRAGIndex)

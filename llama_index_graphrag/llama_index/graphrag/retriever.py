@@ -2,10 +2,13 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
+import numpy as np
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from numpy.typing import NDArray
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig, SearchMode
@@ -24,6 +27,7 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.graphrag.stored_state import StoredView
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, fit_tokens, fresh, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 from llama_index.ragkit.validation import check_choice
@@ -135,8 +139,13 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     def search(self, question: str) -> Steps[GraphRAGFound | None]:
         """The search alone, without its results, events and record; None where there is nothing to search."""
-        queries = yield from self._queries([QueryBundle(question)])
-        return (yield from self._search(queries[0])) if queries else None
+        bundle = QueryBundle(question)
+        vector = yield from self._vector(bundle)
+        return (yield from self._index.writer.in_one_generation(partial(self._searched, bundle, vector)))
+
+    def _searched(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[GraphRAGFound | None]:
+        query = yield from self._query(bundle, vector)
+        return None if query is None else (yield from self._search(query))
 
     def _basic(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
         near = yield from similarities(query, self.options.lexical_weight)
@@ -152,14 +161,14 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     @property
     def _writes_reports(self) -> bool:
         """Whether a question writes the reports that it reads."""
-        return self._index.config.reports == "lazy" and self._builder.writes_reports
+        return self._index.config.reports == "lazy" and self._builder.reports.by_model
 
     def _write_reports(
         self, query: Query[GraphRAGState], state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
     ) -> Steps[tuple[Mapping[str, WrittenReport], str]]:
         """Write reports, and store them if what they rest on is still there."""
         builder = self._builder
-        written, failed = yield from builder.make_reports(state, view, todo)
+        written, failed = yield from builder.reports.make(state, view, todo)
         if written:
             try:
                 yield from self._index.writer.revise(lambda latest: builder.keep_reports(latest, written))
@@ -190,8 +199,15 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return (yield from self._index.storage.get_node(node_id))
 
     def _explanations(self, found: GraphRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[GraphRAGExplanation]]:
+        found = yield from self._stating(found, [node.node.node_id for node in nodes])
         return (
             yield from offload(
                 lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
             )
         )
+
+    def _stating(self, found: GraphRAGFound, chunks: Sequence[str]) -> Steps[GraphRAGFound]:
+        """What was found, with what chunks state, where the index is served from stores."""
+        if not isinstance(found.view, StoredView):
+            return found
+        return replace(found, view=(yield from found.view.stating(chunks)))

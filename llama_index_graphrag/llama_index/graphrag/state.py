@@ -20,8 +20,9 @@ from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan, extracted_report
 from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import known_names
-from llama_index.ragkit import Snapshot, content_id, count_tokens
+from llama_index.ragkit import Query, Snapshot, Steps, content_id, count_tokens
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
@@ -131,6 +132,10 @@ class GraphView:
                 found.setdefault(chunk, []).append(key)
         return {chunk: tuple(keys) for chunk, keys in found.items()}
 
+    def shares(self, active: Mapping[str, float]) -> dict[str, float]:
+        """The share of each chunk in the activations of entities."""
+        return chunk_shares(self.graph, active)
+
     def plans(self) -> list[ReportPlan]:
         """What the report of every community is made of."""
         return [self.planner.plan(community) for community in range(len(self.hierarchy))]
@@ -219,6 +224,11 @@ class GraphRAGState:
             return self.everything
         ids = self.chunks.ids
         return self.views.restricted(frozenset(ids[row] for row in np.flatnonzero(allowed)))
+
+    def near_to(self, query: Query[Any], vector: NDArray[np.float32]) -> Steps[Query[Any]]:
+        """A question whose state has the chunks near to another vector than its own; one in memory has all chunks."""
+        return query
+        yield
 
     @property
     def graph(self) -> StatementGraph:

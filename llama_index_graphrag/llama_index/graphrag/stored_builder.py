@@ -1,0 +1,174 @@
+"""`StoredGraphRAGBuilder`: keeps the statements of an index that is served from stores, and reads of them what a
+question needs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from llama_index.graphrag.builder import ENTITIES
+from llama_index.graphrag.chunk_reading import chunk_statements, store_rewritten
+from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.components import check_fixed, checked_clustering, maker_of
+from llama_index.graphrag.config import GraphRAGConfig
+from llama_index.graphrag.graph.changes import statement_graph
+from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
+from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.report_maker import ReportMaker
+from llama_index.graphrag.resolvers import EntityResolver
+from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, name_id, names_of
+from llama_index.graphrag.statement_rows import StatementRows
+from llama_index.graphrag.stored_state import StoredGraphRAGState
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    IndexStorage,
+    Resources,
+    Selection,
+    Snapshot,
+    SpaceRows,
+    Steps,
+    StoredBuilder,
+    count_tokens,
+    offload,
+    plain_text,
+    sort_key,
+)
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.stores import Stores
+
+__all__ = ["StoredGraphRAGBuilder"]
+
+_CHUNKS = "chunks"
+
+
+class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
+    """Keeps statements as rows, which a write changes by exact sums and differences.
+
+    Parameters
+    ----------
+    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
+    resolver : refused, since it compares the vectors of all names of a document
+
+    Attributes
+    ----------
+    reports : has reports written
+    rows : the statements
+
+    Raises
+    ------
+    ConfigurationError
+        For a resolver, or if a parameter is not that of the stored index.
+    """
+
+    spaces: ClassVar[tuple[str, ...]] = (_CHUNKS, ENTITIES)
+
+    def __init__(
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        config: GraphRAGConfig,
+        stores: Stores,
+        clustering: Clustering | None = None,
+        resolver: EntityResolver | None = None,
+    ) -> None:
+        super().__init__(storage, resources, config, stores)
+        self._clustering = checked_clustering(clustering)
+        check_fixed(storage.struct, config)
+        if resolver is not None:
+            raise ConfigurationError(
+                'With serve_from="stores" names are merged by rules alone: leave out resolver=, or build the index '
+                'with serve_from="memory".'
+            )
+        self.reports = ReportMaker(storage, resources, config)
+        self.rows = StatementRows(stores.graph(), storage.records, config.entity_vectors)
+
+    @property
+    def fingerprints(self) -> Mapping[str, dict[str, str]]:
+        """The fingerprint of the clustering."""
+        return {"clustering": self._clustering.fingerprint}
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def load(self) -> Steps[GraphRAGState]:
+        """Nothing: statements stay in the database."""
+        return self._over(StatementGraph(), Snapshot.empty(), Snapshot.empty())
+        yield
+
+    def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
+        """Store what chunks state, and take away what removed ones stated."""
+        added = [
+            chunk_statements(
+                node.node_id,
+                sort_key(node),
+                change.records.get(node.node_id),
+                node.metadata,
+                self.config.partition_by,
+            )
+            for node in change.added
+        ]
+        tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in change.added})
+        gone, rewritten, grown = yield from self.rows.replace(change.removed, added, tokens)
+        yield from store_rewritten(self.storage.manifest, rewritten)
+        counters = self.storage.struct.counters
+        counters["tokens"] = counters.get("tokens", 0) + grown
+        if self.config.entity_vectors:
+            yield from self._embed_names(gone.values(), added)
+        return state
+
+    def _embed_names(self, gone: Iterable[ChunkStatements], added: Sequence[ChunkStatements]) -> Steps[None]:
+        """Delete the vectors of names that no chunk states any more, and embed new names."""
+        space = self.storage.stored[ENTITIES]
+        before, after = _names_in(gone), _names_in(added)
+        lost = before - after
+        lost -= yield from self.rows.still_stated(lost)
+        yield from space.remove(map(name_id, sorted(lost)))
+        known = yield from space.records_of(map(name_id, sorted(after)))
+        stored = {record["id"] for record in known.values()}
+        new = sorted(name for name in after if name_id(name) not in stored)
+        if new:
+            ids, texts = [name_id(name) for name in new], sorted({bare(name) for name in new})
+            vectors = yield from self.resources.embed(texts, ENTITIES)
+            row_of = {text: row for row, text in enumerate(texts)}
+            yield from space.put(SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids))
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[GraphRAGState]:
+        """The chunks near to a question, and where the statements are; of few given chunks, all that they state."""
+        if selection.only is not None:
+            return (yield from self._of_few(near))
+        nothing = self._over(StatementGraph(), near.rows, Snapshot.empty())
+        return StoredGraphRAGState(
+            nothing.chunks,
+            nothing.entities,
+            nothing.views,
+            rows=self.rows,
+            stored=self.chunks,
+            near=near,
+            selection=selection,
+            entity_space=self.storage.stored[ENTITIES],
+        )
+
+    def _of_few(self, near: ChunkView) -> Steps[GraphRAGState]:
+        """The state of an index of some chunks and of nothing else, in memory."""
+        stated = yield from self.rows.of(near.rows.ids)
+        here = stated.keys()
+        chunks = [
+            chunk.without_merged({i for s in chunk.all_statements for i in s.merged_from} - here)
+            for chunk, _ in stated.values()
+        ]
+        graph = yield from offload(statement_graph, chunks)
+        names = Snapshot.empty()
+        if self.config.entity_vectors:
+            names = yield from self.storage.stored[ENTITIES].fetch(map(name_id, sorted(names_of(graph))))
+        return self._over(graph, near.rows, names)
+
+    def _over(self, graph: StatementGraph, chunks: Snapshot, entities: Snapshot) -> GraphRAGState:
+        view = GraphView(graph, self._clustering, self.config, maker_of(self.resources), whole=False)
+        return GraphRAGState(chunks, entities, GraphViews(view))
+
+
+def _names_in(chunks: Iterable[ChunkStatements]) -> set[str]:
+    """The normalised names that chunks state, each within its scope."""
+    return {scoped(chunk.scope, name) for chunk in chunks for name, _ in chunk.typed_names}
