@@ -204,9 +204,27 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     def _write_reports(self) -> Steps[int]:
         builder = self.builder
-        if isinstance(builder, GraphRAGBuilder):
+        if isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)):
             yield from self.writer.revise(builder.write_reports)
-        return len(self.state.failed)
+        return len(self.writer.state.failed)
+
+    def rebuild(self) -> None:
+        """Find the communities now, and not when a question first needs them after a write.
+
+        In an index that is served from stores all processes then read them. All statements are in memory meanwhile.
+        """
+        run_steps(self._rebuild())
+
+    async def arebuild(self) -> None:
+        """As :meth:`rebuild`."""
+        await arun_steps(self._rebuild())
+
+    def _rebuild(self) -> Steps[None]:
+        if isinstance(self.builder, StoredGraphRAGBuilder):
+            yield from self.writer.revise(self.builder.find_communities)
+        else:
+            state = (yield from self.writer.recovered()).state
+            yield from offload(state.everything.plans)
 
     def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
         """Take over the reports of a run of the command-line tool, instead of having them written again.
@@ -233,6 +251,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._import_reports(run))
 
     def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
+        self.storage.check_in_memory()
         run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
         counts: list[ImportedReports] = []
 
@@ -313,16 +332,24 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _estimate_question(self, question: str, keywords: Mapping[str, Any]) -> Steps[QuestionCost]:
         retriever = GraphRAGRetriever(self, **{**keywords, "max_reports": 0, "rating_threshold": None})
         found = yield from retriever.search(question)
-        texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
-        corpus = sum(map(count_tokens, texts.values()))
+        corpus = yield from self._corpus_tokens()
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        writes = isinstance(self.builder, GraphRAGBuilder) and self.builder.reports.by_model
-        missing = unwritten(plans, self.state.reports) if writes and self.config.reports == "lazy" else []
+        builder = self.builder
+        writes = isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)) and builder.reports.by_model
+        known = found.view.known(self.writer.state.reports)
+        missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
         sizes = [count_tokens(node.get_content()) for node in found.derived.values()]
         return global_cost(sizes, BATCH_TOKENS, REDUCE_TOKENS, corpus, [plan.tokens for plan in missing])
+
+    def _corpus_tokens(self) -> Steps[int]:
+        """Tokens of the texts of all chunks."""
+        if self.storage.stored:
+            return self.storage.struct.counters.get("tokens", 0)
+        texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
+        return sum(map(count_tokens, texts.values()))
 
     def _page(self) -> Page:
         last, builder = self.last_query, self.builder

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.entity_links import links_of, nearest_chunks, nearest_names
-from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
+from llama_index.graphrag.found import GraphRAGFound, Similarities, report_nodes, similarities
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
@@ -90,10 +90,11 @@ def mixed_context(
     ----------
     budget : tokens
     """
-    state, view = query.state, found.view
-    links = [link for link in found.links if link.entity in view.entities.position][:_CONTEXT_ENTITIES]
+    state = query.state
+    links = [link for link in found.links if link.entity in found.view.entities.position][:_CONTEXT_ENTITIES]
+    view = yield from state.context_view(found.view, [link.entity for link in links])
     rows = [view.entities.position[link.entity] for link in links]
-    reports = yield from offload(_reports, state, view, rows)
+    reports = yield from _reports(state, view, links)
     lines = yield from offload(_lines, view, links, rows, options)
     ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
     if options.chunk_order == "entities":
@@ -119,7 +120,7 @@ def mixed_context(
         derived.append(derived_node(content_id("graphrag statements", text), text, {STATEMENTS_KEY: True}, nodes))
     best = max((score for _, score in ranking), default=0.0)
     return GraphRAGFound(
-        view=view,
+        view=found.view,
         ranking=[(node.node_id, best) for node in derived] + [ranking[i] for i in kept_chunks],
         fallback=found.fallback,
         derived={node.node_id: node for node in derived},
@@ -140,12 +141,14 @@ def _by_entities(view: GraphView, links: Sequence[Link]) -> list[tuple[str, floa
     return [(chunk, 1 / rank) for rank, chunk in enumerate(chunks, start=1)]
 
 
-def _reports(state: GraphRAGState, view: GraphView, rows: Sequence[int]) -> list[TextNode]:
+def _reports(state: GraphRAGState, view: GraphView, links: Sequence[Link]) -> Steps[list[TextNode]]:
     """Reports of the communities with linked entities, the most linked first."""
-    communities = ranked_communities(view.hierarchy, rows) if rows else []
-    made = [(community, state.report(view, community)) for community in communities[:_MOST_REPORTS]]
-    found = {n.node_id: n for c, report in made if report.findings for n in [report_node(state, view, c, report)]}
-    return list(found.values())
+    places = view.places(link.entity for link in links)
+    communities = (yield from offload(ranked_communities, view.hierarchy, places))[:_MOST_REPORTS] if places else []
+    yield from view.load(communities)
+    made = yield from offload(lambda: {community: state.report(view, community) for community in communities})
+    nodes = yield from report_nodes(state, view, made)
+    return list({node.node_id: node for node in nodes.values()}.values())
 
 
 def _lines(

@@ -3,24 +3,30 @@ question needs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
+
+import numpy as np
 
 from llama_index.graphrag.builder import ENTITIES
 from llama_index.graphrag.chunk_reading import chunk_statements, store_rewritten
 from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.components import check_fixed, checked_clustering, maker_of
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.report_maker import ReportMaker
+from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
-from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, name_id, names_of
+from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows
 from llama_index.graphrag.stored_state import StoredGraphRAGState
 from llama_index.ragkit import (
     Change,
     ChunkView,
+    Failure,
     IndexStorage,
     Resources,
     Selection,
@@ -33,8 +39,9 @@ from llama_index.ragkit import (
     plain_text,
     sort_key,
 )
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.storage.selection import EVERYTHING
 
 __all__ = ["StoredGraphRAGBuilder"]
 
@@ -54,11 +61,12 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
     ----------
     reports : has reports written
     rows : the statements
+    communities : found when a question first needs them after a write
 
     Raises
     ------
     ConfigurationError
-        For a resolver, or if a parameter is not that of the stored index.
+        For a resolver, for `reports="eager"`, or if a parameter is not that of the stored index.
     """
 
     spaces: ClassVar[tuple[str, ...]] = (_CHUNKS, ENTITIES)
@@ -81,7 +89,13 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
                 'with serve_from="memory".'
             )
         self.reports = ReportMaker(storage, resources, config)
+        if config.reports == "eager":
+            raise ConfigurationError(
+                'With serve_from="stores" reports="eager" would find all communities again at each write: choose '
+                '"lazy" or "deferred".'
+            )
         self.rows = StatementRows(stores.graph(), storage.records, config.entity_vectors)
+        self.communities = CommunityRows(storage.records)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
@@ -114,6 +128,8 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         counters["tokens"] = counters.get("tokens", 0) + grown
         if self.config.entity_vectors:
             yield from self._embed_names(gone.values(), added)
+        yield from self.communities.outdate(bool(gone))
+        yield from self.reports.release((yield from self.communities.delete_reports_on(gone)))
         return state
 
     def _embed_names(self, gone: Iterable[ChunkStatements], added: Sequence[ChunkStatements]) -> Steps[None]:
@@ -132,12 +148,79 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
             row_of = {text: row for row, text in enumerate(texts)}
             yield from space.put(SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids))
 
+    # -- communities and reports ----------------------------------------------------------------------
+
+    def find_communities(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Find the communities of all statements, which are in memory meanwhile, and store them."""
+        graph = yield from self.rows.everything()
+        view = self._over(graph, Snapshot.empty(), Snapshot.empty()).everything
+        yield from self.reports.release((yield from self.communities.replace(view, self.reports.by_model)))
+        self.storage.struct.counters.update(
+            entities=len(graph.entities),
+            relations=sum(map(len, graph.links.values())) // 2,
+            communities=len(view.hierarchy),
+        )
+        return state
+
+    def need_communities(self) -> Steps[bool]:
+        """Whether communities must be found before a question about the whole."""
+        current = yield from self.communities.current()
+        return current is None or bool(current["stale"])
+
+    def write_reports(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Find communities if a write has changed them, and write all reports that are missing."""
+        if (yield from self.need_communities()):
+            yield from self.find_communities(state)
+        if not self.reports.by_model:
+            return state
+        whole = self.whole()
+        view = yield from whole.community_view(None)
+        yield from view.load(range(len(view.hierarchy)))
+        todo = unwritten(view.plans(), view.known({}))
+        written, failed = yield from self.reports.make(whole, view, todo)
+        yield from self.communities.put_reports(written)
+        self.storage.struct.counters["reports"] = len((yield from self.communities.sizes()))
+        if failed and self.resources.on_error == "raise":
+            key, reason = next(iter(failed.items()))
+            raise ExtractionError(f"The report {key} failed: {reason}")
+        return replace(state, failed=failed)
+
+    def keep_reports(
+        self, identity: str, written: Mapping[str, WrittenReport], state: GraphRAGState
+    ) -> Steps[GraphRAGState]:
+        """Store reports that a question has written, if its communities are still the current ones.
+
+        Parameters
+        ----------
+        identity : of the communities
+        """
+        current = yield from self.communities.current()
+        if current is None or current["gone"] or current["id"] != identity:
+            yield from self.reports.release(written)
+        else:
+            yield from self.communities.put_reports(written)
+            self.storage.struct.counters["reports"] = len((yield from self.communities.sizes()))
+        return state
+
+    def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """As :meth:`write_reports`."""
+        return (yield from self.write_reports(state))
+
+    def failures(self, state: GraphRAGState) -> list[Failure]:
+        """The reports that could not be written."""
+        return [Failure(key, "report", reason) for key, reason in state.failed.items()]
+
     # -- reading ------------------------------------------------------------------------------------
+
+    def whole(self, selection: Selection = EVERYTHING) -> StoredGraphRAGState:
+        """Where chunks and statements are, without the chunks near to a question."""
+        return self._around(ChunkView(Snapshot.empty(), np.zeros(0)), selection)
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[GraphRAGState]:
         """The chunks near to a question, and where the statements are; of few given chunks, all that they state."""
-        if selection.only is not None:
-            return (yield from self._of_few(near))
+        return self._around(near, selection) if selection.only is None else (yield from self._of_few(near))
+
+    def _around(self, near: ChunkView, selection: Selection) -> StoredGraphRAGState:
         nothing = self._over(StatementGraph(), near.rows, Snapshot.empty())
         return StoredGraphRAGState(
             nothing.chunks,
@@ -148,6 +231,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
             near=near,
             selection=selection,
             entity_space=self.storage.stored[ENTITIES],
+            communities=self.communities,
         )
 
     def _of_few(self, near: ChunkView) -> Steps[GraphRAGState]:

@@ -1,7 +1,6 @@
 """The part of a stored graph that a local search needs: read in a few rounds, each by one or two statements."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +69,7 @@ def _read(
     most: int,
 ) -> KnownPart:
     with state.rows.reader() as reader:
-        allowed = None if state.selection.is_whole else partial(state.allowed, reader)
-        graph = QuestionGraph(reader, allowed)
+        graph = state.question_graph(reader)
         also = [bare(name) for name, _ in near_names]
         names = graph.read_names(text, near, also)
         entities_of = graph.read_entities_of([chunk for _, chunk in seeds])

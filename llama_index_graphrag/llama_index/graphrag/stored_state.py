@@ -1,26 +1,34 @@
 """`StoredGraphRAGState`: what one question to an index that is served from stores is answered from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.community_rows import CommunityRows
+from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
-from llama_index.graphrag.stored_graph.known_part import KnownPart
+from llama_index.graphrag.stored_communities import StoredCommunityView
+from llama_index.graphrag.stored_graph.known_part import KnownPart, PartialEntityGraph, read_around_entities
+from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
 from llama_index.graphrag.stored_graph.statement_edges import chunk_number
-from llama_index.ragkit import ChunkView, Query, Selection, Snapshot, Steps, StoredChunks, run_steps
+from llama_index.ragkit import ChunkView, Query, Selection, Snapshot, Steps, StoredChunks, offload, run_steps
+from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.sql.graph_rows import GraphReader
 from llama_index.ragkit.storage.stored_space import StoredSpace
 
-__all__ = ["StoredGraphRAGState", "StoredView"]
+__all__ = ["CommunitiesGoneError", "StoredGraphRAGState", "StoredView"]
 
 Ints = NDArray[np.int64]
+
+
+class CommunitiesGoneError(StorageError):
+    """Another process deleted something between the step that finds communities and the question that reads them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,7 @@ class StoredGraphRAGState(GraphRAGState):
     near : those near to the question
     selection : which chunks count
     entity_space : the vectors of names
+    communities : the communities in the database
     """
 
     rows: StatementRows = field(kw_only=True)
@@ -78,6 +87,61 @@ class StoredGraphRAGState(GraphRAGState):
     near: ChunkView = field(kw_only=True)
     selection: Selection = field(kw_only=True)
     entity_space: StoredSpace = field(kw_only=True)
+    communities: CommunityRows = field(kw_only=True)
+
+    def metadata(self, node_ids: Iterable[str]) -> Steps[Mapping[str, Mapping[str, Any]]]:
+        """The metadata of chunks, by id."""
+        rows = yield from self.stored.space.described(node_ids)
+        return {node_id: rows.metadata_of(node_id) for node_id in rows.ids}
+
+    def community_view(self, allowed: NDArray[np.bool_] | None) -> Steps[StoredCommunityView]:
+        """The communities, as they were last found.
+
+        Raises
+        ------
+        CommunitiesGoneError
+            If something was deleted since then.
+        """
+        current = yield from self.communities.current()
+        if current is None or current["gone"]:
+            raise CommunitiesGoneError("Something was deleted since the communities were found.")
+        everything = self.everything
+        return StoredCommunityView(
+            everything.graph,
+            everything.clustering,
+            everything.config,
+            everything.maker,
+            current["by_model"],
+            table=(yield from self.communities.table(current)),
+            communities=self.communities,
+            rows=self.rows,
+            identity=current["id"],
+            sizes=(yield from self.communities.sizes()),
+        )
+
+    def context_view(self, view: GraphView, keys: Sequence[str]) -> Steps[GraphView]:
+        """Everything that is stated about some entities, and the communities.
+
+        Raises
+        ------
+        CommunitiesGoneError
+            See :meth:`community_view`.
+        """
+        communities = yield from self.community_view(None)
+        chunks, degrees = yield from offload(self._around_entities, keys)
+        graph = graph_of((yield from self.rows.of(chunks)).values())
+        found = entity_graph(graph)
+        entities = PartialEntityGraph(
+            **{name: getattr(found, name) for name in ("names", "indptr", "indices", "weights", "tokens")},
+            node_tokens=found.node_tokens,
+            sums=found.strengths,
+            ends=np.array([degrees.get(name, 0) for name in found.names], np.int64),
+        )
+        return replace(communities, graph=graph, known_entities=entities)
+
+    def _around_entities(self, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+        with self.rows.reader() as reader:
+            return read_around_entities(QuestionGraph(reader), keys)
 
     def near_to(self, query: Query[Any], vector: NDArray[np.float32]) -> Steps[Query[Any]]:
         """A question with the chunks near to another vector than its own."""
@@ -100,6 +164,10 @@ class StoredGraphRAGState(GraphRAGState):
     def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
         """All names count: with a filter, none are searched by their vectors."""
         return None
+
+    def question_graph(self, reader: GraphReader) -> QuestionGraph:
+        """The part of the graph that one question reads."""
+        return QuestionGraph(reader, None if self.selection.is_whole else partial(self.allowed, reader))
 
     def allowed(self, reader: GraphReader, numbers: Ints) -> NDArray[np.bool_]:
         """Which chunks may be returned, by the numbers of their nodes."""

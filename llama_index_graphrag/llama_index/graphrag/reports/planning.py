@@ -103,6 +103,14 @@ class Planner:
         nodes = frozenset(self.plan(community).nodes)
         return ", ".join(self.graph.name_of(key, nodes) for key in list(ranked)[:_TITLE_NAMES])
 
+    def states(self, community: int) -> bool:
+        """Whether a community has statements."""
+        return bool(self.plan(community).nodes)
+
+    def report(self, community: int) -> Report:
+        """The report of a community without a model."""
+        return extracted_report(self, community)
+
     def _made(self, community: int) -> ReportPlan:
         everything = self.lines(community)
         tokens = self._tokens(everything)

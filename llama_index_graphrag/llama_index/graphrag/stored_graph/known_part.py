@@ -13,7 +13,7 @@ from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
 from llama_index.graphrag.stored_graph.statement_edges import chunk_number, entity_number
 
-__all__ = ["KnownPart", "PartialEntityGraph", "part_of"]
+__all__ = ["KnownPart", "PartialEntityGraph", "part_of", "read_around_entities"]
 
 Integers = NDArray[np.int64]
 
@@ -25,9 +25,16 @@ class PartialEntityGraph(EntityGraph):
     Attributes
     ----------
     sums : int64, shape (n,): of the weights of all edges of each entity
+    ends : int64, shape (n,): number of neighbours of each entity, as far as it is known
     """
 
     sums: Integers
+    ends: Integers
+
+    @cached_property
+    def degrees(self) -> Integers:
+        """Number of neighbours of each entity, shape (n,)."""
+        return self.ends
 
     @cached_property
     def strengths(self) -> Integers:
@@ -96,6 +103,7 @@ def part_of(
         none,
         np.zeros(len(ordered), np.int64),
         np.array([graph.pairs(keys[key]) for key in ordered], np.int64),
+        np.diff(indptr).astype(np.int64),
     )
     label = {number: key for key, number in keys.items()}
     of = {
@@ -104,3 +112,21 @@ def part_of(
     }
     counts = {key: graph.chunks(number) for key, number in keys.items()}
     return KnownPart(names, entities, {node_id: found for node_id, found in of.items() if found}, counts)
+
+
+def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+    """Read entities, the chunks that name them, and their neighbours, all whole.
+
+    Returns
+    -------
+    The ids of these chunks; how many neighbours each of the entities and of their neighbours has.
+    """
+    linked = [entity_number(key) for key in keys]
+    graph.read(linked)
+    around = {entity: graph.neighbourhood(entity).others.tolist() for entity in linked}
+    every = list(dict.fromkeys([*linked, *(other for others in around.values() for other in others)]))
+    graph.read(every)
+    chunks = list(dict.fromkeys(chunk for entity in linked for chunk in graph.naming(entity).tolist()))
+    graph.read(chunks)
+    degrees = {graph.key(entity): len(graph.neighbourhood(entity).others) for entity in every}
+    return [graph.chunk_id(chunk) for chunk in chunks], degrees
