@@ -147,7 +147,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         removed = yield from offload(changed, state.graph, list(change.removed))
         documents = {state.graph.chunks[i].document for i in change.removed if i in state.graph.chunks}
         judgements = yield from self._judged(removed.graph, state.judgements, documents, ask=False)
-        yield from store_rewritten(self.storage.manifest, removed.rewritten)
+        yield from store_rewritten(self.storage, removed.rewritten)
         gone = affected_reports({key: written.nodes for key, written in state.reports.items()}, change.removed)
         yield from self._delete_reports({key: state.reports[key] for key in gone})
         reports = {key: written for key, written in state.reports.items() if key not in set(gone)}

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from llama_index.graphrag.graph.statement import ChunkStatements
-from llama_index.ragkit import Steps
-from llama_index.ragkit.storage.manifest import Manifest
+from llama_index.ragkit import IndexStorage, Steps
 
 __all__ = ["chunk_statements", "store_rewritten"]
 
@@ -29,12 +28,12 @@ def chunk_statements(
     return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
 
 
-def store_rewritten(manifest: Manifest, chunks: Sequence[ChunkStatements]) -> Steps[None]:
+def store_rewritten(storage: IndexStorage, chunks: Sequence[ChunkStatements]) -> Steps[None]:
     """Store the records of chunks that lost a description which was merged from a removed chunk too."""
-    entries = yield from manifest.entries_of(chunk.chunk_id for chunk in chunks)
+    entries = yield from storage.manifest.entries_of(chunk.chunk_id for chunk in chunks)
     records = {chunk.chunk_id: chunk.record() for chunk in chunks}
     new = {
         node_id: replace(entry, record={**(entry.record or {}), **records[node_id]})
         for node_id, entry in entries.items()
     }
-    yield from manifest.add(new, {node_id: {} for node_id in new})
+    yield from storage.manifest.add(new, {node_id: {} for node_id in new})

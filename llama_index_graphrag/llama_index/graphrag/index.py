@@ -354,7 +354,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _page(self) -> Page:
         last, builder = self.last_query, self.builder
         if last is not None and isinstance(builder, StoredGraphRAGBuilder):
-            state, last = run_steps(drawn(last, builder.rows, self.storage.stored["chunks"]))
+            state, last = run_steps(drawn(last, builder.rows, builder.chunks))
         else:
             state = self.state
         view = state.everything if last is None else last.found.view

@@ -17,8 +17,7 @@ from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
 from llama_index.graphrag.stored_local import part_around
 from llama_index.graphrag.stored_state import StoredGraphRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, fresh, match_nodes, offload
-from llama_index.ragkit.storage.selection import select_stored
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh, match_nodes, offload
 from llama_index.ragkit.validation import count
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
         index = self._index
         yield from index.writer.recovered()
         builder: StoredGraphRAGBuilder = index.builder
-        selection = yield from select_stored(index.storage.manifest, self.filters)
+        selection = Selection(self.filters)
         state = builder.whole(selection)
         space = state.stored.space
         rows = yield from space.described(node.node.node_id for node in nodes)

@@ -41,11 +41,11 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.sql.stores import Stores
-from llama_index.ragkit.storage.selection import EVERYTHING
 
 __all__ = ["StoredGraphRAGBuilder"]
 
 _CHUNKS = "chunks"
+_EVERYTHING = Selection()
 
 
 class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
@@ -123,7 +123,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         ]
         tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in change.added})
         gone, rewritten, grown = yield from self.rows.replace(change.removed, added, tokens)
-        yield from store_rewritten(self.storage.manifest, rewritten)
+        yield from store_rewritten(self.storage, rewritten)
         counters = self.storage.struct.counters
         counters["tokens"] = counters.get("tokens", 0) + grown
         if self.config.entity_vectors:
@@ -212,7 +212,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def whole(self, selection: Selection = EVERYTHING) -> StoredGraphRAGState:
+    def whole(self, selection: Selection = _EVERYTHING) -> StoredGraphRAGState:
         """Where chunks and statements are, without the chunks near to a question."""
         return self._around(ChunkView(Snapshot.empty(), np.zeros(0)), selection)
 
@@ -230,7 +230,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
             stored=self.chunks,
             near=near,
             selection=selection,
-            entity_space=self.storage.stored[ENTITIES],
+            storage=self.storage,
             communities=self.communities,
         )
 

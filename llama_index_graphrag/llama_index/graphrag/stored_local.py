@@ -45,7 +45,7 @@ def read_around(
     """
     entities = Snapshot.empty()
     if options.entities_top_k:
-        entities = yield from state.entity_space.candidates(vector, max(COMPARED, options.entities_top_k))
+        entities = yield from state.storage.stored["entities"].candidates(vector, max(COMPARED, options.entities_top_k))
     near_names = yield from offload(nearest_names, entities, vector, options)
     seeds = yield from offload(nearest_chunks, near, options)
     ids = near.state.chunks.ids

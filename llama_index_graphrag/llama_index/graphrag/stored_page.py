@@ -4,22 +4,21 @@ from dataclasses import replace
 
 from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
-from llama_index.ragkit import LastQuery, Snapshot, Steps
-from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit import LastQuery, Snapshot, Steps, StoredChunks
 
 __all__ = ["drawn"]
 
 _MOST = 200  # chunks
 
 
-def drawn(query: LastQuery, rows: StatementRows, space: StoredSpace) -> Steps[tuple[GraphRAGState, LastQuery]]:
+def drawn(query: LastQuery, rows: StatementRows, stored: StoredChunks) -> Steps[tuple[GraphRAGState, LastQuery]]:
     """A state of the chunks of an answer and of nothing else, and the query as one to it.
 
     The communities are those of these chunks, since the ones that a report was about may have very many.
 
     Parameters
     ----------
-    space : of the chunks
+    stored : all chunks
     """
     found = query.found
     sources = {name: [child.node_id for child in node.child_nodes or ()] for name, node in found.derived.items()}
@@ -28,6 +27,6 @@ def drawn(query: LastQuery, rows: StatementRows, space: StoredSpace) -> Steps[tu
     graph = graph_of(stated.values())
     asked: GraphView = found.view
     view = GraphView(graph, asked.clustering, asked.config, asked.maker, whole=False)
-    state = GraphRAGState((yield from space.described(stated)), Snapshot.empty(), GraphViews(view))
+    state = GraphRAGState((yield from stored.space.described(stated)), Snapshot.empty(), GraphViews(view))
     links = [link for link in found.links if link.entity in graph.entities]
     return state, replace(query, found=replace(found, view=view, links=links, cut=None))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,19 @@ from llama_index.graphrag.stored_communities import StoredCommunityView
 from llama_index.graphrag.stored_graph.known_part import KnownPart, PartialEntityGraph, read_around_entities
 from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
 from llama_index.graphrag.stored_graph.statement_edges import chunk_number
-from llama_index.ragkit import ChunkView, Query, Selection, Snapshot, Steps, StoredChunks, offload, run_steps
+from llama_index.ragkit import (
+    ChunkView,
+    IndexStorage,
+    Query,
+    Selection,
+    Snapshot,
+    Steps,
+    StoredChunks,
+    offload,
+    run_steps,
+)
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.sql.graph_rows import GraphReader
-from llama_index.ragkit.storage.stored_space import StoredSpace
 
 __all__ = ["CommunitiesGoneError", "StoredGraphRAGState", "StoredView"]
 
@@ -78,7 +86,7 @@ class StoredGraphRAGState(GraphRAGState):
     stored : all chunks
     near : those near to the question
     selection : which chunks count
-    entity_space : the vectors of names
+    storage : of the index
     communities : the communities in the database
     """
 
@@ -86,7 +94,7 @@ class StoredGraphRAGState(GraphRAGState):
     stored: StoredChunks = field(kw_only=True)
     near: ChunkView = field(kw_only=True)
     selection: Selection = field(kw_only=True)
-    entity_space: StoredSpace = field(kw_only=True)
+    storage: IndexStorage = field(kw_only=True)
     communities: CommunityRows = field(kw_only=True)
 
     def metadata(self, node_ids: Iterable[str]) -> Steps[Mapping[str, Mapping[str, Any]]]:
@@ -158,8 +166,8 @@ class StoredGraphRAGState(GraphRAGState):
         entities : vectors of names; None for those of this state
         """
         state = replace(self, chunks=near.rows, near=near, entities=self.entities if entities is None else entities)
-        contents = replace(cast(ViewContents[Any], query.contents), state=state, near=near)
-        return replace(query, contents=contents, _lexical=None)
+        contents: Any = query.contents  # a view over stores
+        return replace(query, contents=replace(contents, state=state, near=near), _lexical=None)
 
     def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
         """All names count: with a filter, none are searched by their vectors."""
