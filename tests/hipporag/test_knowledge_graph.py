@@ -143,7 +143,7 @@ def test_a_phrase_of_most_passages_joins_none_of_them():
     kept = [i for i in range(N) if whole.frequency[i] <= 12]
     assert kept
     facts = [f for f in range(F) if HEADS[f] in kept and TAILS[f] in kept]
-    np.testing.assert_array_equal(rare.named.toarray()[:, kept], whole.named.toarray()[:, kept])
+    np.testing.assert_array_equal(rare.contains.toarray()[:, kept], whole.contains.toarray()[:, kept])
     np.testing.assert_array_equal(rare.statements.toarray()[:, facts], whole.statements.toarray()[:, facts])
     assert rare is whole.without_common(0.5)
     assert whole.without_common(1.0) is whole

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from llama_index.hipporag.config import SearchConfig
+from llama_index.hipporag.graph.knowledge_graph import most_passages
 from llama_index.hipporag.graph.passage import Passage, read_record
 from llama_index.hipporag.pagerank.frontier_push import frontiers
 from llama_index.hipporag.pagerank.power_iteration import pagerank
@@ -41,6 +42,7 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphRows
     """An empty graph whose hubs have more than four edges."""
     monkeypatch.setattr(records_module, "SEGMENT", 4)
     monkeypatch.setattr("llama_index.ragkit.sql.graph_rows.SEGMENT", 4)
+    monkeypatch.setattr("llama_index.hipporag.graph.knowledge_graph._FEWEST", 3)
     engine = make_engine(f"sqlite:///{tmp_path / 'graph.db'}")
     rows = GraphRows(engine, "index")
     rows.create()
@@ -94,9 +96,9 @@ def write(graph, held, count=1):
     graph.change(*passage_rows(held, count))
 
 
-@given(passages(), st.integers(0, 2**20), st.integers(0, 2**8 - 1), st.booleans())
+@given(passages(), st.integers(0, 2**20), st.integers(0, 2**8 - 1), st.booleans(), st.sampled_from([1.0, 0.6, 0.3]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_restricted):
+def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_restricted, share):
     graph.drop()
     write(graph, held)
     state, ids, rng = in_memory(held), list(held), np.random.default_rng(seed)
@@ -109,13 +111,17 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
     links = links_of_text(state, seen, QUESTION, "unicode", True, True)
     weights = {link.row: link.weight for link in links}
     seeds = QuerySeeds(links, weights) if any(weights.values()) else QuerySeeds(reason="nothing")
-    (wanted,) = search_many(state, seen, mask, [seeds], [nearness], SearchConfig(), 10)
+    config = SearchConfig(max_phrase_share=1.0 if is_restricted else share)
+    (wanted,) = search_many(state, seen, mask, [seeds], [nearness], config, 10)
     shown = {passage_number(ids[row]) for row in np.flatnonzero(allowed)}
     with graph.reader() as reader:
         question = QuestionGraph(
-            reader, None if mask is None else lambda nodes: np.array([node in shown for node in nodes.tolist()])
+            reader,
+            None if mask is None else lambda nodes: np.array([node in shown for node in nodes.tolist()]),
+            most=most_passages(config.max_phrase_share, len(held)),
+            supposed=[phrase_number("ada")] if seed % 2 else [],
         )
-        found = search(question, QUESTION, Near(ids, nearness, allowed), SearchConfig(), epsilon=1e-12)
+        found = search(question, QUESTION, Near(ids, nearness, allowed), config, epsilon=1e-12)
     assert sorted((link.asked, link.phrase, round(link.weight, 12)) for link in found.links) == sorted(
         (link.asked, link.phrase, round(link.weight, 12)) for link in links
     )

@@ -26,11 +26,17 @@ class PassageGraph:
     ----------
     rows : the graph
     records : of the index, in the same database; they hold what each passage has added to the graph
+
+    Attributes
+    ----------
+    common : phrases that were too common to join passages when a question last met them; the next one reads first
+        whether they still are
     """
 
     def __init__(self, rows: GraphRows, records: Records) -> None:
         self._rows = rows
         self._records = records
+        self.common: frozenset[int] = frozenset()
         rows.create()
 
     def replace(self, passages: Mapping[str, Passage | None]) -> Steps[None]:

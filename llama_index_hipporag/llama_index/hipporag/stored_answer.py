@@ -104,7 +104,7 @@ def answer_stored(
     """Answer a question from its state."""
     near = _Near(state, query.text, (yield from query.vector()), config.lexical_weight, state.near)
     result = yield from search_stored(
-        partial(state.question_graph, config.subject_weight),
+        partial(state.question_graph, config.subject_weight, config.max_phrase_share),
         query.text,
         near,
         config,

@@ -67,4 +67,5 @@ class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
     def _state(self, near: ChunkView, selection: Selection) -> StoredGraphState:
         parts: dict[str, Any] = {"passage_graph": self._graph, "stored": self.chunks, "near": near}
         terms = extracts_terms(self.storage.struct.components)
-        return StoredGraphState(chunks=near.rows, has_terms=terms, selection=selection, **parts)
+        passages = self.storage.struct.counters.get("chunks", 0)
+        return StoredGraphState(chunks=near.rows, has_terms=terms, selection=selection, passages=passages, **parts)

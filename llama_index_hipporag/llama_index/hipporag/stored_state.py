@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.hipporag.graph.knowledge_graph import most_passages
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_graph.passage_edges import passage_number
@@ -28,18 +30,25 @@ class StoredGraphState(HippoRAGState):
     stored : all passages
     near : those near to the question
     selection : which passages count
+    passages : how many there are
     """
 
     passage_graph: PassageGraph = field(kw_only=True)
     stored: StoredChunks = field(kw_only=True)
     near: ChunkView = field(kw_only=True)
     selection: Selection = field(kw_only=True)
+    passages: int = field(kw_only=True)
 
     @contextmanager
-    def question_graph(self, subject_weight: float) -> Iterator[QuestionGraph]:
+    def question_graph(self, subject_weight: float, max_phrase_share: float = 1.0) -> Iterator[QuestionGraph]:
         """The part of the graph that one question needs; to be read in this block."""
-        with self.passage_graph.reader() as reader:
-            yield QuestionGraph(reader, None if self.selection.is_whole else self.allowed, subject_weight)
+        is_whole, graph = self.selection.is_whole, self.passage_graph
+        most = most_passages(max_phrase_share, self.passages) if is_whole else inf
+        with graph.reader() as reader:
+            part = QuestionGraph(reader, None if is_whole else self.allowed, subject_weight, most, graph.common)
+            yield part
+        if is_whole:
+            graph.common = frozenset(part.common)
 
     def allowed(self, numbers: Ints) -> NDArray[np.bool_]:
         """Which passages may be returned, by the numbers of their nodes."""

@@ -237,20 +237,23 @@ class KnowledgeGraph:
         """The same graph, in which phrases of more than this share of the passages join nothing.
 
         A phrase that is nearly everywhere, such as the header of every page, tells no passages apart, and joins all of
-        them. The rows and columns stay. In a graph of fewer than 20 passages no phrase is common.
+        them. The rows and columns stay, and passages keep their other phrases, as ones that they name.
 
         Parameters
         ----------
-        share : in (0, 1]
+        share : see :func:`most_passages`
         """
 
         def make() -> "KnowledgeGraph":
-            common = self.frequency > share * self.shape[0]
-            if self.shape[0] < _FEWEST or not common.any():
+            common = self.frequency > most_passages(share, self.shape[0])
+            if not common.any():
                 return self
             rare = diags((~common).astype(np.float64))
             joining = diags((~(common[self.heads] | common[self.tails])).astype(np.float64))
-            parts = [(self.named @ rare), (self.about @ rare), (self.statements @ joining)]
+            statements = self.statements @ joining
+            # The other phrase of a fact with a common one stays that of its passage.
+            named = (self.mentions - statements @ self.fact_phrases) @ rare
+            parts = [named, self.about @ rare, statements]
             lists = (rare @ self.synonym_lists @ rare).tocsr()
             for matrix in (*parts, lists):
                 matrix.eliminate_zeros()
@@ -269,6 +272,16 @@ class KnowledgeGraph:
     @cached_property
     def _made(self) -> dict[tuple[Any, ...], Any]:
         return {}
+
+
+def most_passages(share: float, passages: int) -> float:
+    """How many passages may have a phrase that is not common; in a graph of fewer than 20 no phrase is.
+
+    Parameters
+    ----------
+    share : largest share of the passages, in (0, 1]
+    """
+    return share * passages if passages >= _FEWEST else float("inf")
 
 
 def _stacked(old: csr_matrix, new: csr_matrix) -> csr_matrix:

@@ -9,8 +9,10 @@ Hence two differences:
 row is not at hand: the frontier. Those with enough residual are fetched together, in one call.
 2. A node is worth fetching if the mass that it would move, d r_u, is more than epsilon for each *stored row* that must
 be read. The paper compares with the degree of u, which is unknown before u is fetched. The row of a hub is cut into
-segments; its first row tells how many, and the others are read only if its mass exceeds epsilon times their number. So
-at most ``1 / (epsilon (1 - d))`` rows are read, *whatever the size of the graph*.
+segments; its first row tells how many. A segment has as many edges as some sixteen rows of ordinary nodes, and each of
+them gets the less of the mass, so the others are read only if the mass exceeds 16 epsilon times their number. At most
+``1 / (epsilon (1 - d))`` rows are read, *whatever the size of the graph*. The last calls would read a dozen nodes with
+far less mass than is left on all the others together: they are not made.
 
 The graph is undirected. With G the operator of a walk that ends at nodes without edges, the exact vector is G v scaled
 to sum 1, and G v = p + G r. Two bounds hold for what a node can still gain: the mass that is yet to be moved (all of it
@@ -31,8 +33,10 @@ __all__ = ["EPSILON", "Fetch", "FetchedRows", "FrontierEstimate", "frontiers"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-EPSILON = 1e-6  # mass that is left unmoved, per stored row
+EPSILON = 2e-6  # mass that is left unmoved, per stored row
 _AT_HAND = 0.1  # share of epsilon down to which nodes whose row is at hand are pushed
+_SEGMENT = 16  # rows of an ordinary node that a segment of a hub counts as: it has as many more edges
+_WORTH = 0.1  # mass that a call must move, as a share of what is left unmoved in any case
 _UNKNOWN = {"residual": 0, "kept": 0, "strength": 0, "rows": 1, "further": -1, "start": 0, "degree": 0}  # a new node's
 
 
@@ -118,7 +122,8 @@ def frontiers(
     ----------
     seeds, weights : (k,) ids and reset, at least one positive; a repeated node has the sum of its weights
     damping : probability of following an edge, 0 <= d < 1
-    epsilon : mass that may be left unmoved at a node, per stored row that would have to be read; positive
+    epsilon : mass that may be left unmoved at a node, per stored row that would have to be read, 16 times that per
+        segment of a hub; positive
 
     Raises
     ------
@@ -160,10 +165,16 @@ class _FrontierPush:
         self.ended, self.calls = 0.0, 0
 
     def wanted(self) -> tuple[Ints, Ints]:
-        """The frontier: ids of unknown nodes, and of hubs whose further rows are wanted."""
+        """The frontier: ids of unknown nodes, and of hubs whose further rows are wanted.
+
+        It is empty where all of them together would move little beside what is left unmoved.
+        """
         moved = self.damping * self.residual
         unknown = (self.further < 0) & (moved > self.epsilon)
-        hubs = (self.further > 0) & (moved > self.epsilon * self.further)
+        hubs = (self.further > 0) & (moved > _SEGMENT * self.epsilon * self.further)
+        gained = float(moved[unknown | hubs].sum())
+        if gained < _WORTH * (float(moved.sum()) - gained):
+            return self.ids[:0], self.ids[:0]
         return np.sort(self.ids[unknown]), np.sort(self.ids[hubs])
 
     def receive(self, rows: FetchedRows) -> None:

@@ -1,14 +1,15 @@
 """`QuestionGraph`: the part of a stored graph that one question needs, read as it is needed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.hipporag.pagerank.frontier_push import FetchedRows
+from llama_index.hipporag.pagerank.frontier_push import EPSILON, FetchedRows, FrontierEstimate, frontiers
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, links_of_named
-from llama_index.hipporag.stored_graph.passage_edges import FACT, NAMED, SUBJECT, phrase_number
+from llama_index.hipporag.stored_graph.passage_edges import FACT, NAMED, SUBJECT, is_passage, phrase_number
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
 from llama_index.ragkit.sql.graph_records import joined
@@ -19,6 +20,7 @@ from llama_index.ragkit.text.known_names import KnownNames, lookups
 __all__ = ["Allowed", "QuestionGraph"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Allowed = Callable[[Ints], Mask]
 """Numbers of passages, distinct -> whether they may be returned."""
@@ -32,14 +34,27 @@ class QuestionGraph:
     reader : of the graph
     allowed : which passages may be returned: others are not walked to, nor what is known from them alone; None for all
     subject_weight : of the edge between a passage and a phrase that it is about; others have 1
+    most : passages that a phrase may be in for it to join them
+    supposed : phrases that are perhaps in more
 
     Attributes
     ----------
     labels : node -> phrase or id of a passage, of all rows that were read
+    common : phrases in more passages than `most`, of all rows that were read
     """
 
-    def __init__(self, reader: GraphReader, allowed: Allowed | None = None, subject_weight: float = 10.0) -> None:
+    def __init__(
+        self,
+        reader: GraphReader,
+        allowed: Allowed | None = None,
+        subject_weight: float = 10.0,
+        most: float = inf,
+        supposed: Collection[int] = (),
+    ) -> None:
         self.labels: dict[int, str] = {}
+        self.common: set[int] = set()
+        self._most = most
+        self._supposed = supposed if most < inf else ()
         self._reader = reader
         self._allowed = allowed
         self._known: dict[int, bool] = {}  # passages, whether they are allowed
@@ -65,6 +80,19 @@ class QuestionGraph:
         links = links_of_named(named, question, normalizer, by_specificity, by_terms)
         return [Link(link.asked, link.phrase, nodes[link.row], link.cosine, link.weight) for link in links]
 
+    def walk(self, nodes: Ints, weights: Floats, damping: float, epsilon: float = EPSILON) -> FrontierEstimate:
+        """Personalised PageRank from some nodes, see :func:`~llama_index.hipporag.pagerank.frontier_push.frontiers`.
+
+        A walk that meets a common phrase begins again without it: the edges of what it came from were weighed with it.
+        """
+        if self._supposed:
+            self._allowed_part(self._reader.fetch(np.array(sorted(self._supposed), np.int64)))
+        while True:
+            known = len(self.common)
+            *_, estimate = frontiers(self.fetch, nodes, weights, damping=damping, epsilon=epsilon)
+            if len(self.common) == known:
+                return estimate
+
     def fetch(self, unknown: Ints, hubs: Ints) -> FetchedRows:
         """Rows for the walk, see :data:`~llama_index.hipporag.pagerank.frontier_push.Fetch`."""
         at_hand = np.array([node in self._read for node in unknown.tolist()], np.bool_)
@@ -72,11 +100,19 @@ class QuestionGraph:
         parts = [self._read.pop(node) for node in unknown[at_hand].tolist()]
         if len(new) + len(hubs):
             parts.append(self._allowed_part(self._reader.fetch(new, hubs)))
-        records = joined([part.records for part in parts])
+        nodes, further = (np.concatenate(column) for column in zip(*(part[:2] for part in parts), strict=True))
         degrees = np.concatenate([np.diff(part.indptr) for part in parts])
+        records = joined([part.records for part in parts])
+        if self.common:
+            common = np.array(sorted(self.common), np.int64)
+            is_common = np.isin(nodes, common)
+            further = np.where(is_common, 0, further)
+            owners = np.repeat(np.arange(len(nodes)), degrees)
+            kept = ~(is_common[owners] | np.isin(records["neighbor"], common))
+            degrees, records = np.bincount(owners[kept], minlength=len(nodes)), records[kept]
         return FetchedRows(
-            nodes=np.concatenate([part.nodes for part in parts]),
-            further=np.concatenate([part.further for part in parts]),
+            nodes=nodes,
+            further=further,
             indptr=np.concatenate([[0], np.cumsum(degrees)]),
             neighbors=records["neighbor"],
             weights=self._weights[records["kind"]] * records["count"],
@@ -122,11 +158,20 @@ class QuestionGraph:
             if label or node not in self.labels:
                 self.labels[node] = label
         if self._allowed is None:
+            self._note_common(rows)
             return rows
         seen = self._seen(self._allowed, rows.records["source"])
         owners = np.repeat(np.arange(len(rows.nodes)), np.diff(rows.indptr))[seen]
         indptr = np.searchsorted(owners, np.arange(len(rows.nodes) + 1))
         return rows._replace(indptr=indptr, records=rows.records[seen])
+
+    def _note_common(self, rows: NodeRows) -> None:
+        """Remember the phrases of rows that are in too many passages."""
+        degrees = np.diff(rows.indptr)
+        large = (degrees > self._most) | (rows.further > 0)
+        for i in np.flatnonzero(large & ~is_passage(rows.nodes)).tolist():
+            if _passages_of(rows, i) > self._most:
+                self.common.add(int(rows.nodes[i]))
 
     def _seen(self, allowed: Allowed, sources: Ints) -> Mask:
         """Which of some passages are allowed; each is asked for once."""
@@ -136,6 +181,14 @@ class QuestionGraph:
             self._known.update(zip(new.tolist(), allowed(new).tolist(), strict=True))
         known: Mask = np.array([self._known[passage] for passage in distinct.tolist()], np.bool_)[inverse]
         return known
+
+
+def _passages_of(rows: NodeRows, i: int) -> int:
+    """In how many passages the phrase of a row is."""
+    if rows.further[i]:
+        totals = rows.totals[int(rows.nodes[i])]
+        return int(totals["records"][totals["kind"] != FACT].sum())
+    return int(np.count_nonzero(rows.records["kind"][rows.indptr[i] : rows.indptr[i + 1]] != FACT))
 
 
 def _split(rows: NodeRows) -> list[NodeRows]:

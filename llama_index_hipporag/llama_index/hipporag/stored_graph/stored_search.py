@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.pagerank.frontier_push import EPSILON, FrontierEstimate, frontiers
+from llama_index.hipporag.pagerank.frontier_push import EPSILON, FrontierEstimate
 from llama_index.hipporag.search.passage_scores import share_of_best
 from llama_index.hipporag.search.query_seeds import Link
 from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, passage_seeds, trust
@@ -151,7 +151,7 @@ def _walked(
             return _Walked(links, near.best(near_by), None, {}, graph.calls)
         nearest, cosines = near.nearest(near_by)
         nodes, shares = _reset(weights, nearest, cosines, config)
-        *_, estimate = frontiers(graph.fetch, nodes, shares, damping=config.damping, epsilon=epsilon)
+        estimate = graph.walk(nodes, shares, config.damping, epsilon)
         candidates = _candidates(graph, [*near.best(near_by), *nearest], estimate, far)
         return _Walked(links, candidates, estimate, graph.labels, graph.calls)
 

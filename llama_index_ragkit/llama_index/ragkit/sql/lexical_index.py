@@ -90,9 +90,9 @@ class SQLLexicalIndex:
                 return {}
             if only is None:
                 size = rows.size()
-                mean = size.words / size.texts or 1.0
+                mean = size.mean
                 weights = _weights(times_of.values(), [stem.texts for stem in stems], size.texts)
-                found = best_texts(rows, stems, weights, mean, limit) if limit else {}
+                found = best_texts(rows, stems, weights, size, limit) if limit else {}
                 beside = rows.texts([integer_id(name) for name in also], stems, "hash")
             else:
                 beside = rows.texts([integer_id(name) for name in only], stems, "hash")

@@ -42,6 +42,11 @@ class IndexSize(NamedTuple):
     words: int
     next: int
 
+    @property
+    def mean(self) -> float:
+        """Words of a text on average; 1 where there are none."""
+        return self.words / self.texts if self.words else 1.0
+
 
 class AskedStem(NamedTuple):
     """A stem of a question: the hashes of the words that have it, and the number of texts with any of them."""

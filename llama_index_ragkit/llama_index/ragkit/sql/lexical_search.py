@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.sql.lexical_records import SPAN, Block, postings_in
-from llama_index.ragkit.sql.lexical_rows import AskedStem, LexicalRows, StoredTexts
+from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
 from llama_index.ragkit.text.lexical_index import BM25_K1, length_norms, stem_scores
 
 __all__ = ["TIED", "best_texts", "text_scores"]
@@ -52,18 +52,17 @@ def text_scores(texts: StoredTexts, weights: Sequence[float], mean: float) -> Fl
 
 
 def best_texts(
-    rows: LexicalRows, stems: Sequence[AskedStem], weights: Sequence[float], mean: float, limit: int
+    rows: LexicalRows, stems: Sequence[AskedStem], weights: Sequence[float], size: IndexSize, limit: int
 ) -> dict[str, float]:
     """The best texts of an index, by id, in no order; ones of the same score beside them.
 
     Parameters
     ----------
     stems, weights : of the question, in its order
-    mean : words of a text on average
+    size : of the index
     limit : how many, at least 1
     """
-    asked = _Asked(stems, weights, mean, limit)
-    end = rows.size().next
+    asked, end = _Asked(stems, weights, size.mean, limit), size.next
     lowest, parts = np.empty(0), [(np.empty(0, np.int64), np.empty(0))]
     for first in range(0, end, SPAN):
         span = _Span(asked, first, min(SPAN, end - first), lowest)

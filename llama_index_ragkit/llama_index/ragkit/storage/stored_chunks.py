@@ -130,7 +130,7 @@ class StoredChunks:
             return view
         words = np.zeros(len(others))
         if self.terms is not None:
-            scores = yield from offload(self.terms.scores, question, 1, selection.only, others.ids)
+            scores = yield from offload(self.terms.scores, question, 0, selection.only, others.ids)
             words = _aligned(scores, others.ids)
         return ChunkView(_together(view.rows, others), np.concatenate([view.lexical, words]))
 

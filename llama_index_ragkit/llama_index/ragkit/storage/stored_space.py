@@ -37,7 +37,7 @@ __all__ = ["StoredSpace"]
 _KINDS = "stored_spaces"
 _SPACE = "ragkit_space"  # the key of a row's metadata that names its space
 _FEWEST = 100  # rows that are asked for at least
-_SPARE = 2  # rows that are asked for, times those that are wanted
+_SPARE = 1.25  # rows that are asked for, times those that are wanted
 _MORE = 4  # rows that are asked for then, times those before, while too few are left
 _MOST = 16_000  # rows that a store is asked for; some have such a limit
 _ALONE = 0.75  # share of the rows found that are of this space, from which on a store counts as its own
@@ -301,7 +301,7 @@ class StoredSpace:
     ) -> Steps[Mapping[str, Record]]:
         """The records of rows near a vector that count: of at least `wanted`, if the store finds as many.
 
-        Twice as many are asked for, and four times as many again while too few are left, up to 16,000 rows.
+        A quarter more are asked for, and four times as many again while too few are left, up to 16,000 rows.
         Filters go down to the store as far as all stores understand them alike, and are checked again here.
 
         Parameters
@@ -316,7 +316,7 @@ class StoredSpace:
         """
         if selection.only is not None:
             return (yield from self.records_of(selection.only, selection))
-        count = max(_SPARE * wanted, _FEWEST)
+        count = max(int(_SPARE * wanted), _FEWEST)
         while True:
             found = yield from self._search(vector, count, selection.filters)
             known = yield from self._known(found)
