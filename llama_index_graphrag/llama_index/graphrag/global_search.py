@@ -16,7 +16,7 @@ from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness,
 from llama_index.graphrag.search.map_reduce import batches, read_score
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
-from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
 from llama_index.ragkit import (
     NodeFetch,
@@ -35,7 +35,6 @@ from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
 __all__ = [
     "EMPTY",
-    "NEAREST",
     "Ask",
     "Reports",
     "WriteReports",
@@ -45,7 +44,6 @@ __all__ = [
 ]
 
 EMPTY = "the index has no entities, so that there are no reports; chunks are ranked by similarity"
-NEAREST = 200  # chunks that communities are ranked by
 _TITLE_TOKENS = 16  # of a report beside its statements
 _RATED_TOKENS = 8000  # of the reports in one call for ratings
 _MOST_RATING = 5.0

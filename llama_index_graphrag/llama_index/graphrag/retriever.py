@@ -15,7 +15,7 @@ from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, Search
 from llama_index.graphrag.drift_search import drift_chunks
 from llama_index.graphrag.explanation import GraphRAGExplanation, explain
 from llama_index.graphrag.found import GraphRAGFound, similarities
-from llama_index.graphrag.global_search import NEAREST, global_reports, relevant_chunks
+from llama_index.graphrag.global_search import global_reports, relevant_chunks
 from llama_index.graphrag.keywords import GraphRAGRetrieverKeywords
 from llama_index.graphrag.local_search import linked_chunks, mixed_context
 from llama_index.graphrag.prompts import (
@@ -206,8 +206,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     @property
     def _wanted(self) -> int:
-        of_mode = {"global": max(NEAREST, self.options.relevance_budget or 0), "drift": NEAREST}
-        return max(super()._wanted, of_mode.get(self.options.mode, 0))
+        return max(super()._wanted, self.options.relevance_budget or 0)
 
     def _selection(self) -> Steps[Selection]:
         """Which chunks count; for a question that reads the whole under a filter, one by one."""

@@ -25,8 +25,9 @@ from llama_index.graphrag.search.linking import known_names
 from llama_index.ragkit import Query, Snapshot, Steps, content_id, count_tokens, offload
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
+__all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
 
+NEAREST = 200  # chunks that communities are ranked by, and among which the hundred nearest are certain to be
 _MOST_VIEWS = 4  # of filtered queries; another costs a pass over the statements
 
 

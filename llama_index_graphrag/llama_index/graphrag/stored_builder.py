@@ -4,9 +4,10 @@ question needs.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llama_index.graphrag.builder import ENTITIES
 from llama_index.graphrag.chunk_reading import chunk_statements, store_rewritten
@@ -20,7 +21,7 @@ from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.report_maker import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
-from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows
 from llama_index.graphrag.stored_state import StoredGraphRAGState
 from llama_index.ragkit import (
@@ -215,6 +216,10 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
     def whole(self, selection: Selection = _EVERYTHING) -> StoredGraphRAGState:
         """Where chunks and statements are, without the chunks near to a question."""
         return self._around(ChunkView(Snapshot.empty(), np.zeros(0)), selection)
+
+    def view(self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Any]:
+        """What a question is answered from, with enough chunks for the entities of the nearest to be known."""
+        return (yield from super().view(question, vector, max(NEAREST, wanted), selection))
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[GraphRAGState]:
         """The chunks near to a question, and where the statements are; of few given chunks, all that they state."""

@@ -93,6 +93,6 @@ def part_around(
     most : further chunks
     """
     active = graph.read_neighbours(links, spread)
-    around = part_of(graph, names, links, active, ())
+    around = part_of(graph, names, links, active)
     found = graph.best_chunks(activations(around.entities, links, spread), most)
-    return part_of(graph, names, links, active, [*near, *found])
+    return around.naming(graph, [*near, *found])

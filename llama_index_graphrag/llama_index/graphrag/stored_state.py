@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
-from llama_index.graphrag.state import GraphRAGState, GraphView
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
 from llama_index.graphrag.stored_communities import StoredCommunityView
 from llama_index.graphrag.stored_graph.known_part import KnownPart, PartialEntityGraph, read_around_entities
@@ -155,7 +155,7 @@ class StoredGraphRAGState(GraphRAGState):
         """A question with the chunks near to another vector than its own."""
         if vector is (yield from query.vector()):
             return query
-        near = yield from self.stored.view(query.text, vector, query.wanted, self.selection)
+        near = yield from self.stored.view(query.text, vector, max(NEAREST, query.wanted), self.selection)
         return self.over(query, near)
 
     def over(self, query: Query[Any], near: ChunkView, entities: Snapshot | None = None) -> Query[Any]:

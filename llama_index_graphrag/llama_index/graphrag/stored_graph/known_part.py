@@ -1,7 +1,7 @@
 """`KnownPart`: what was read of a stored graph for one question, in the form in which the search of chunks reads it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +59,15 @@ class KnownPart:
     entities_of: Mapping[str, tuple[str, ...]]
     chunks_of: Mapping[str, int]
 
+    def naming(self, graph: QuestionGraph, chunks: Iterable[str]) -> "KnownPart":
+        """With the chunks that may be scored, which were read."""
+        label = {entity_number(key): key for key in self.chunks_of}
+        of = {
+            node_id: tuple(sorted(label[entity] for entity in graph.entities(chunk_number(node_id)) if entity in label))
+            for node_id in dict.fromkeys(chunks)
+        }
+        return replace(self, entities_of={node_id: found for node_id, found in of.items() if found})
+
     def shares(self, active: Mapping[str, float]) -> dict[str, float]:
         """As :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the chunks that are known."""
         shares: dict[str, float] = {}
@@ -74,15 +83,13 @@ def part_of(
     names: Mapping[str, tuple[str, ...]],
     links: Sequence[Link],
     active: Iterable[int],
-    chunks: Iterable[str],
 ) -> KnownPart:
-    """What a graph has read.
+    """What a graph has read of entities; :meth:`KnownPart.naming` adds chunks.
 
     Parameters
     ----------
     links : the entities that the question leads to
     active : numbers of all entities that are active, these among them
-    chunks : those that may be scored
     """
     keys = {graph.key(entity): entity for entity in active}
     ordered = sorted(keys)
@@ -105,13 +112,7 @@ def part_of(
         np.array([graph.pairs(keys[key]) for key in ordered], np.int64),
         np.diff(indptr).astype(np.int64),
     )
-    label = {number: key for key, number in keys.items()}
-    of = {
-        node_id: tuple(sorted(label[entity] for entity in graph.entities(chunk_number(node_id)) if entity in label))
-        for node_id in dict.fromkeys(chunks)
-    }
-    counts = {key: graph.chunks(number) for key, number in keys.items()}
-    return KnownPart(names, entities, {node_id: found for node_id, found in of.items() if found}, counts)
+    return KnownPart(names, entities, {}, {key: graph.chunks(number) for key, number in keys.items()})
 
 
 def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:

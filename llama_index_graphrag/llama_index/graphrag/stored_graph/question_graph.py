@@ -28,6 +28,7 @@ Allowed = Callable[[Ints], NDArray[np.bool_]]
 
 MOST_NEIGHBOURS = 4096  # of the entities of a question that are read, the most active
 _NO_SOURCE = 0
+_KINDS = 4  # of edges
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,13 @@ class NodeRow:
     ----------
     label : the key of an entity, the id of a chunk; empty for one that is not stored
     records : its edges; none of a node with several rows that were not read
-    counts : kind of edges -> how many there are
+    counts : how many edges of each kind there are
     whole : whether `records` has them all
     """
 
     label: str
     records: Records
-    counts: Mapping[int, int]
+    counts: Sequence[int]
     whole: bool = True
 
     def neighbours(self, kind: int) -> Ints:
@@ -79,6 +80,7 @@ class QuestionGraph:
         self._reader = reader
         self._allowed = allowed
         self._rows: dict[int, NodeRow] = {}
+        self._near: dict[int, Neighbourhood] = {}
         self._seen: dict[int, bool] = {_NO_SOURCE: True}
 
     @property
@@ -102,7 +104,7 @@ class QuestionGraph:
         hubs = [
             int(node)
             for node in rows.nodes[rows.further > 0].tolist()
-            if most is None or self._allowed is not None or self._rows[node].counts.get(NAMED, 0) <= most
+            if most is None or self._allowed is not None or self._rows[node].counts[NAMED] <= most
         ]
         if hubs:
             for node, row in _split(self._reader.fetch(rows.nodes[:0], hubs)):
@@ -126,11 +128,11 @@ class QuestionGraph:
     def key(self, entity: int) -> str:
         """The key of an entity that was read; empty for one that no chunk names that may be returned."""
         row = self._rows[entity]
-        return row.label if row.counts.get(NAMED, 0) else ""
+        return row.label if row.counts[NAMED] else ""
 
     def chunks(self, entity: int) -> int:
         """How many chunks name an entity."""
-        return self._rows[entity].counts.get(NAMED, 0)
+        return self._rows[entity].counts[NAMED]
 
     def naming(self, entity: int) -> Ints:
         """The numbers of the chunks that name an entity; none for a hub that was not read whole."""
@@ -151,11 +153,13 @@ class QuestionGraph:
 
     def neighbourhood(self, entity: int) -> Neighbourhood:
         """The pairs of an entity that was read whole."""
-        return Neighbourhood(*np.unique(self._rows[entity].neighbours(PAIR), return_counts=True))
+        if entity not in self._near:
+            self._near[entity] = Neighbourhood(*np.unique(self._rows[entity].neighbours(PAIR), return_counts=True))
+        return self._near[entity]
 
     def pairs(self, entity: int) -> int:
         """The sum of the weights of an entity's pairs."""
-        return self._rows[entity].counts.get(PAIR, 0)
+        return self._rows[entity].counts[PAIR]
 
     # -- steps of a search ----------------------------------------------------------------------------
 
@@ -230,15 +234,15 @@ def phrases_of(question: str) -> list[str]:
 
 
 def _row(label: str, records: Records) -> NodeRow:
-    kinds, counts = np.unique(records["kind"], return_counts=True)
-    return NodeRow(label, records, dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
+    return NodeRow(label, records, np.bincount(records["kind"], minlength=_KINDS).tolist())
 
 
 def _split(rows: NodeRows) -> Iterator[tuple[int, NodeRow]]:
     ends = rows.indptr.tolist()
     for i, node in enumerate(rows.nodes.tolist()):
         if node in rows.totals:
-            totals = {int(kind): int(number) for kind, number, _ in rows.totals[node].tolist()}
-            yield node, NodeRow(rows.labels[i], rows.records[:0], totals, whole=False)
+            totals = {kind: number for kind, number, _ in rows.totals[node].tolist()}
+            counts = [totals.get(kind, 0) for kind in range(_KINDS)]
+            yield node, NodeRow(rows.labels[i], rows.records[:0], counts, whole=False)
         else:
             yield node, _row(rows.labels[i], rows.records[ends[i] : ends[i + 1]])
