@@ -15,9 +15,11 @@ from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
 from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
+from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
 from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
 from llama_index.graphrag.page import page_of, rows_to_show
+from llama_index.graphrag.prompts import MAP_PROMPT, REPORT_PROMPT
 from llama_index.graphrag.published.run import PublishedRun, read_parquet
 from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
@@ -37,6 +39,7 @@ from llama_index.ragkit import (
     Summarizer,
     arun_steps,
     count_tokens,
+    fence,
     nodes_of,
     offload,
     plain_text,
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
+
+_NUMBER = 4  # tokens of the number before a statement
 
 
 @dataclass
@@ -341,8 +346,16 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         known = found.view.known(self.writer.state.reports)
         missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
-        sizes = [count_tokens(node.get_content()) for node in found.derived.values()]
-        return global_cost(sizes, BATCH_TOKENS, REDUCE_TOKENS, corpus, [plan.tokens for plan in missing])
+        texts = [text for node in found.derived.values() for text, _ in node.metadata[FINDINGS_KEY]]
+        return global_cost(
+            [count_tokens(text) for text in texts],
+            BATCH_TOKENS,
+            REDUCE_TOKENS,
+            corpus,
+            [plan.tokens + _NUMBER * len(plan.lines) + count_tokens(REPORT_PROMPT.template) for plan in missing],
+            tags=count_tokens(fence([""])),
+            instructions=count_tokens(MAP_PROMPT.template) + count_tokens(question),
+        )
 
     def _corpus_tokens(self) -> Steps[int]:
         """Tokens of the texts of all chunks."""
