@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core import load_index_from_storage
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
@@ -258,8 +258,31 @@ def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
             index.as_retriever(**options).retrieve("silk")
     with pytest.raises(ConfigurationError, match="tree_traversal"):
         asyncio.run(index.as_retriever(mode="tree_traversal").aretrieve("silk"))
-    found = index.as_retriever().retrieve("silk")
-    shorten = RaptorPostprocessor(index=index)
-    for use in (lambda: index.tree, lambda: index.leaves_of("n0-00"), lambda: shorten.postprocess_nodes(found)):
+    for use in (lambda: index.tree, lambda: index.leaves_of("n0-00")):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()
+
+
+@pytest.mark.parametrize("options", [{}, SOFT], ids=["tree", "soft"])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_postprocessor_condenses_as_over_the_tree_in_memory(
+    tmp_path: Path, options: dict[str, Any], filtered: bool
+) -> None:
+    twins, random = Twins(tmp_path, many(120), **options), np.random.default_rng(1)
+    filters = MetadataFilters(filters=[MetadataFilter(key="topic", value=0)]) if filtered else None
+    ids = [*twins.memory.state.chunks.ids, *twins.memory.state.summaries.ids]
+    seen: set[bool] = set()
+    for coverage, size in ((0.2, 60), (0.5, 40), (0.5, 5), (1.0, 120)):
+        chosen = [ids[place] for place in random.permutation(len(ids))[:size].tolist()]
+        given = [
+            NodeWithScore(node=TextNode(text="", id_=name), score=1.0 - place / 1000)
+            for place, name in enumerate([*chosen[:3], "foreign", *chosen[3:]])
+        ]
+        ours, theirs = (
+            RaptorPostprocessor(index=index, min_coverage=coverage, filters=filters).postprocess_nodes(given)
+            for index in twins
+        )
+        assert [(each.node, each.score) for each in ours] == [(each.node, each.score) for each in theirs]
+        assert "foreign" in [each.node.node_id for each in ours]
+        seen.add(len(ours) < len(given))
+    assert True in seen

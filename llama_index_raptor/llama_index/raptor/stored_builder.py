@@ -22,7 +22,7 @@ from llama_index.ragkit.sql.stores import Stores
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.stored_search import StoredTreeSearch
+from llama_index.raptor.stored_search import Covering, StoredTreeSearch
 from llama_index.raptor.stored_tree import CHUNKS, StoredTree
 from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, nearest_parents
 from llama_index.raptor.tree.tree import Tree
@@ -191,6 +191,12 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
         """Some chunks, and the tree above them."""
         return (yield from self._search(selection).above(near))
+
+    def covering(self, nodes: Sequence[str], min_coverage: float, selection: Selection) -> Steps[Covering]:
+        """What is known of the summaries that some nodes may cover, see
+        :meth:`~llama_index.raptor.stored_search.StoredTreeSearch.covering`.
+        """
+        return (yield from self._search(selection).covering(nodes, min_coverage))
 
     def _search(self, selection: Selection) -> StoredTreeSearch:
         return StoredTreeSearch(self.storage, self._rows, self.chunks, selection)

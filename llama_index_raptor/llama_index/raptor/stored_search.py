@@ -1,6 +1,7 @@
 """The part of a tree in stores that one question needs: summaries near to it, and which chunks are below them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +11,30 @@ from llama_index.ragkit.vectors.question_scores import best_rows, question_cosin
 from llama_index.raptor.search.node_scores import SPEAKERS
 from llama_index.raptor.stored_state import StoredTreeState, closed_tree
 from llama_index.raptor.stored_tree import CHUNKS
+from llama_index.raptor.tree.tree import Tree
 from llama_index.raptor.tree_records import SUMMARIES
 from llama_index.raptor.tree_rows import Rows, TreeRows
 
-__all__ = ["StoredTreeSearch"]
+__all__ = ["Covering", "StoredTreeSearch"]
 
 _MOST_CHECKED = 500  # chunks below a summary whose metadata are read to see whether all of them pass a filter
+_SOFT = 4  # how often a chunk may count below a summary, over the children that it is below
 _MOST_READ = 200  # chunks below a summary that are read for its score
+
+
+class Covering(NamedTuple):
+    """What :func:`~llama_index.raptor.tree.cover.condense` needs of a tree in stores.
+
+    Attributes
+    ----------
+    known : the nodes that are in the tree
+    tree : the part of it around them
+    written : the summaries that they may cover, and that pass the filter, with their records
+    """
+
+    known: frozenset[str]
+    tree: Tree
+    written: Rows
 
 
 class StoredTreeSearch:
@@ -69,6 +87,25 @@ class StoredTreeSearch:
             rows = yield from self._passing(rows, near.rows.ids)
         names = [node for node, row in rows.items() if row["level"]]
         return (yield from self._state(near, (yield from self._storage.stored[SUMMARIES].fetch(names)), rows))
+
+    def covering(self, nodes: Sequence[str], min_coverage: float) -> Steps[Covering]:
+        """The summaries that some nodes may cover.
+
+        Of those above the nodes, the ones are read down to their chunks that have few enough of them.
+
+        Parameters
+        ----------
+        nodes : chunks and summaries, also ones that are not in the tree
+        min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
+        """
+        rows = yield from self._rows.above(nodes)
+        known = frozenset(node for node in nodes if node in rows)
+        most = _SOFT * sum(not rows[node]["level"] for node in known) / min_coverage
+        few = {node: row for node, row in rows.items() if row["level"] and row["chunks"] <= most}
+        rows |= yield from self._rows.below(few)
+        passing = few if self._selection.is_whole else (yield from self._passing(few, ()))
+        written = yield from self._rows.texts([node for node in few if node in passing])
+        return Covering(known, closed_tree(rows), written)
 
     def _state(self, near: ChunkView, found: Snapshot, rows: Rows) -> Steps[StoredTreeState]:
         return StoredTreeState(
