@@ -46,9 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = [query.question for query in task.queries if "theme" in task.groups_of.get(query.id, ())]
     asked = asked[: options.limit or None]
     print(f"means of {len(asked)} questions, each mode with an index of its own\n")
-    print(
-        "| mode | calls, estimated | calls | reports, estimated | written | tokens, estimated | tokens read |"
-    )
+    print("| mode | calls, estimated | calls | reports, estimated | written | tokens, estimated | tokens read |")
     print("|---|---|---|---|---|---|---|")
     for row in rows(task, asked):
         print("| " + " | ".join(row) + " |", flush=True)

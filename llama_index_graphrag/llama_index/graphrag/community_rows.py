@@ -24,6 +24,8 @@ _OF_CHUNK = "chunk_reports"
 _BLOCK = 1 << 20  # bytes of the table in one record
 _AT_ONCE = 500  # communities in one statement
 
+_Row = tuple[int, bool, bool, str]  # of a community: tokens, whether verbatim, whether it states anything, key
+
 
 class CommunityRows:
     """Reads and writes the communities of one index.
@@ -73,32 +75,29 @@ class CommunityRows:
         -------
         The written reports of communities that are no more; they were deleted.
         """
-        plans = yield from offload(view.plans)
-        hierarchy = view.hierarchy
-        table = CommunityTable.of(
-            hierarchy,
-            view.entities.names,
-            (plan.tokens for plan in plans),
-            (plan.verbatim for plan in plans),
-            (bool(plan.nodes) for plan in plans),
-            (plan.key for plan in plans),
-        )
+        hierarchy = yield from offload(lambda: view.hierarchy)
+        count = len(hierarchy)
         old = (yield from self.current()) or {"count": 0, "blocks": 0}
+        rows: list[_Row] = []  # the last community first: children before their parents
+        for start in range(0, count, _AT_ONCE):
+            some = range(count - 1 - start, max(-1, count - 1 - start - _AT_ONCE), -1)
+            texts, more = yield from offload(_texts, view, some, by_model)
+            rows += more
+            yield from self._records.put(_TEXTS, texts)
+        yield from self._records.delete(_TEXTS, [str(i) for i in range(count, old["count"])])
+        columns = zip(*reversed(rows), strict=True) if rows else ((), (), (), ())
+        table = CommunityTable.of(hierarchy, view.entities.names, *columns)
         data = table.packed()
         blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)]
         yield from self._records.put(
             _TABLE, [(str(i), {"data": base64.b64encode(block).decode("ascii")}) for i, block in enumerate(blocks)]
         )
         yield from self._records.delete(_TABLE, [str(i) for i in range(len(blocks), old["blocks"])])
-        for start in range(0, len(plans), _AT_ONCE):
-            some = plans[start : start + _AT_ONCE]
-            yield from self._records.put(_TEXTS, (yield from offload(_texts, view, some, by_model)))
-        yield from self._records.delete(_TEXTS, [str(i) for i in range(len(plans), old["count"])])
         current = {
             "id": uuid4().hex,
             "stale": False,
             "gone": False,
-            "count": len(plans),
+            "count": count,
             "blocks": len(blocks),
             "by_model": by_model,
         }
@@ -164,8 +163,18 @@ class CommunityRows:
         yield from self._records.delete(_OF_CHUNK, [i for i, keys in after.items() if not keys])
 
 
-def _texts(view: GraphView, plans: Iterable[ReportPlan], by_model: bool) -> list[tuple[str, Record]]:
-    return [(str(plan.community), _text(view, plan, by_model)) for plan in plans]
+def _texts(view: GraphView, communities: Iterable[int], by_model: bool) -> tuple[list[tuple[str, Record]], list[_Row]]:
+    """The records of communities, and their rows in the table; children come before their parents.
+
+    A plan is given up with that of its parent, so that each statement is in memory once, and not once for each level.
+    """
+    texts, rows = [], []
+    for community in communities:
+        plan = view.planner.plan(community)
+        texts.append((str(community), _text(view, plan, by_model)))
+        rows.append((plan.tokens, plan.verbatim, bool(plan.nodes), plan.key))
+        view.planner.forget(view.hierarchy.children(community).tolist())
+    return texts, rows
 
 
 def _text(view: GraphView, plan: ReportPlan, by_model: bool) -> Record:

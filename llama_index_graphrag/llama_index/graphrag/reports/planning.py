@@ -97,6 +97,12 @@ class Planner:
             self._plans[community] = self._made(community)
         return self._plans[community]
 
+    def forget(self, communities: Iterable[int]) -> None:
+        """Give up the plans of communities, which are made anew when they are asked for."""
+        for community in communities:
+            self._lines.pop(community, None)
+            self._plans.pop(community, None)
+
     def title(self, community: int) -> str:
         """The names of the most salient entities of a community."""
         ranked = salience(self.lines(community)) or self.names(community)
