@@ -29,6 +29,8 @@ from benchmarks.apart import apart
 from benchmarks.made_up_names import passages, questions
 from benchmarks.measuring import Times, peak_mb, resident_mb, timed
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
+from llama_index.graphrag import GraphRAGIndex
+from llama_index.graphrag import RecordedExtractor as RecordedStatements
 from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.ragkit import ExtractiveSummarizer
@@ -39,8 +41,10 @@ from llama_index.sprag import RuleContext, SpRAGIndex
 __all__ = ["measurements"]
 
 METHODS: dict[str, Any] = {
-    "hipporag": HippoRAGIndex, "gemrag": GEMRAGIndex, "raptor": RaptorIndex, "sprag": SpRAGIndex,
+    "gemrag": GEMRAGIndex, "graphrag": GraphRAGIndex, "hipporag": HippoRAGIndex, "raptor": RaptorIndex,
+    "sprag": SpRAGIndex,
 }  # fmt: skip
+_RECORDED = (RecordedExtractor, RecordedStatements)
 PASSAGES = 100_000
 AT_ONCE = 1_000  # passages of one write
 QUESTIONS = 100
@@ -77,12 +81,13 @@ def node_of(node_id: str, passage: Passage) -> TextNode:
     return TextNode(text=" ".join(said), id_=node_id, relationships=source)
 
 
-def _nodes(total: int, first: int, last: int) -> tuple[list[TextNode], dict[str, Any]]:
-    held = passages(total, first, last)
-    records = {
-        i: {"entities": list(p.named), "triples": [list(fact) for fact in p.statements]} for i, p in held.items()
-    }
-    return [node_of(*each) for each in held.items()], records
+def _record(extractor: Any, passage: Passage) -> dict[str, Any]:
+    """A passage as the recorded extractor of the method reads it."""
+    facts = [list(fact) for fact in passage.statements]
+    if isinstance(extractor, RecordedStatements):
+        relations = [[head, tail, f"{head} {relation} {tail}"] for head, relation, tail in facts]
+        return {"entities": [[name] for name in passage.named], "relations": relations}
+    return {"entities": list(passage.named), "triples": facts}
 
 
 def _factory(kind: str, place: str) -> Any:
@@ -130,8 +135,9 @@ def _context(kind: str, place: str) -> SQLStorageContext:
 def _components(method: str) -> dict[str, Any]:
     summaries = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
     own: dict[str, dict[str, Any]] = {
-        "hipporag": {"extractor": RecordedExtractor()},
         "gemrag": {"extractor": KeyphraseQuestionExtractor(), **summaries},
+        "graphrag": {"extractor": RecordedStatements(), "summarizer": ExtractiveSummarizer()},
+        "hipporag": {"extractor": RecordedExtractor()},
         "raptor": summaries,
         "sprag": {"extractor": RuleContext()},
     }
@@ -139,10 +145,10 @@ def _components(method: str) -> dict[str, Any]:
 
 
 def _insert(index: Any, total: int, first: int, last: int) -> None:
-    nodes, records = _nodes(total, first, last)
-    if isinstance(index.resources.extractor, RecordedExtractor):
-        index.resources.extractor = RecordedExtractor(records)
-    index.insert_nodes(nodes)
+    held, extractor = passages(total, first, last), index.resources.extractor
+    if isinstance(extractor, _RECORDED):
+        index.resources.extractor = type(extractor)({i: _record(extractor, passage) for i, passage in held.items()})
+    index.insert_nodes([node_of(*each) for each in held.items()])
 
 
 def build(method: str, kind: str, place: str, total: int) -> dict[str, Any]:
@@ -188,16 +194,25 @@ def _used(index: Any, asked: Sequence[str]) -> dict[str, Any]:
     resident = resident_mb()
     extra = passages(1_000, 7, 8)["p0000007"]
     words = node_of("one more", extra).get_content()
-    if isinstance(index.resources.extractor, RecordedExtractor):
-        index.resources.extractor.add(
-            {words: {"entities": list(extra.named), "triples": list(map(list, extra.statements))}}
-        )
+    if isinstance(index.resources.extractor, _RECORDED):
+        index.resources.extractor.add({words: _record(index.resources.extractor, extra)})
     inserts, deletes = Times(), Times()
     for number in range(5):
         inserts.run(partial(index.insert, Document(text=words, id_=f"one more {number}")))
     for number in range(5):
         deletes.run(partial(index.delete_ref_doc, f"one more {number}", delete_from_docstore=True))
+    whole: dict[str, Any] = {}
+    if isinstance(index, GraphRAGIndex):
+        _, seconds, _ = timed(index.rebuild)
+        asking, about = Times(), index.as_retriever(mode="global")
+        for question in asked[:10]:
+            asking.run(partial(about.retrieve, question))
+        whole = {
+            "communities_s": round(seconds, 1), "global_median_ms": round(asking.median_ms, 1),
+            "communities_peak_mb": round(peak_mb()),
+        }  # fmt: skip
     return {
+        **whole,
         "resident_mb": round(resident),
         "median_ms": round(times.median_ms, 1),
         "p95_ms": round(float(np.quantile(times.wall_s, 0.95)) * 1000, 1),

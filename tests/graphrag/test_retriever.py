@@ -11,7 +11,7 @@ from tests.graphrag.scripted import LIGHTS, answer, corpus, fenced, nodes
 from tests.graphrag.test_index import SMALL, offline, with_llm
 from tests.shifted import ShiftedEmbedding
 
-from llama_index.graphrag import GraphRAGPostprocessor, GraphRAGQueryEngine, ReportMapReduce
+from llama_index.graphrag import GraphRAGIndex, GraphRAGPostprocessor, GraphRAGQueryEngine, ReportMapReduce
 from llama_index.ragkit import HybridRetriever, RetryPolicy, count_tokens
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -316,3 +316,19 @@ def test_a_postprocessor_adds_what_is_said_elsewhere_of_the_same_entities() -> N
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         offline(corpus(), **SMALL).as_retriever(**wrong)
+
+
+def test_a_question_about_the_whole_makes_no_more_calls_and_reads_no_more_than_estimated() -> None:
+    def useful(prompt: str) -> str:  # every report has a point
+        return answer(prompt).replace('"score": 0', '"score": 70')
+
+    llm = ScriptedLLM(useful)
+    index = GraphRAGIndex(corpus(), llm=llm, embed_model=HashEmbedding(), **SMALL)
+    for _ in range(2):  # the second time, the reports are there
+        cost = index.estimate_question(QUESTION)
+        llm.prompts.clear()
+        GraphRAGQueryEngine.over(index).query(QUESTION)
+        written = sum("Write a report about a group" in prompt for prompt in llm.prompts)
+        assert (len(llm.prompts) - written, written) == (cost.calls, cost.report_calls)
+        assert 0 < sum(map(count_tokens, llm.prompts)) <= cost.tokens
+    assert cost.report_calls == 0

@@ -180,4 +180,6 @@ def test_the_cost_of_a_question_says_when_reading_all_is_cheaper() -> None:
     cost = global_cost([100, 200, 300], 300, 50, corpus_tokens=500, unwritten=[400])
     assert (cost.calls, cost.report_calls, cost.tokens) == (3, 1, 600 + 50 + 400)
     assert cost.reading_all_is_cheaper
+    framed = global_cost([100, 200, 300], 300, 50, 500, [400], tags=10, instructions=7)
+    assert framed.tokens == cost.tokens + 10 * (3 + 1) + 7 * cost.calls
     assert global_cost([], 300, 50, 500).calls == 0

@@ -9,36 +9,32 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
+from llama_index.graphrag.chunk_reading import chunk_statements, store_rewritten
 from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.components import check_fixed, checked_clustering, maker_of
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.judgement import Judgements, judged_same
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.merging import EntityMerging
-from llama_index.graphrag.reporter import read_report
-from llama_index.graphrag.reports.planning import ReportPlan, affected_reports, numbered_sources, unwritten
+from llama_index.graphrag.report_maker import ReportMaker
+from llama_index.graphrag.reports.planning import affected_reports, unwritten
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
 from llama_index.ragkit import (
     Builder,
     Change,
     Failure,
-    FailureWatch,
     IndexStorage,
     Resources,
     SpaceRows,
     Steps,
-    gather,
     offload,
     sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
-from llama_index.ragkit.steps import Outcome
 from llama_index.ragkit.validation import check_component
 
 __all__ = ["ENTITIES", "GraphRAGBuilder"]
@@ -58,6 +54,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
     resolver : judges which names of a document are one entity, beyond the rules on names; None for the rules alone
 
+    Attributes
+    ----------
+    reports : has reports written
+
     Raises
     ------
     ConfigurationError
@@ -74,18 +74,9 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         resolver: EntityResolver | None = None,
     ) -> None:
         super().__init__(storage, resources, config)
-        wanted = "a clustering of Graph RAG, such as AgglomerativeClustering() or LeidenClustering()"
-        chosen = AgglomerativeClustering() if clustering is None else clustering
-        self._clustering: Clustering = check_component(
-            "clustering", chosen, ("cluster", "fingerprint"), wanted, "graphrag"
-        )
-        stored = storage.struct.params.get("graphrag", {})
-        for name in ("partition_by", "entity_vectors"):
-            if stored and stored.get(name) != getattr(config, name):
-                raise ConfigurationError(
-                    f"The index was built with {name}={stored.get(name)!r}, not {getattr(config, name)!r}. "
-                    "Leave it out, or build a new index."
-                )
+        self._clustering = checked_clustering(clustering)
+        check_fixed(storage.struct, config)
+        self.reports = ReportMaker(storage, resources, config)
         self._resolver = resolver
         self._merging = None
         if resolver is not None:
@@ -126,7 +117,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         chunks = self.storage.snapshot()
         graph = yield from offload(
             lambda: statement_graph(
-                self._statements(record.id, record.key, entries[record.id].record, json.loads(record.metadata))
+                chunk_statements(
+                    record.id,
+                    record.key,
+                    entries[record.id].record,
+                    json.loads(record.metadata),
+                    self.config.partition_by,
+                )
                 for record in chunks.records
                 if record.id in entries
             )
@@ -150,12 +147,18 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         removed = yield from offload(changed, state.graph, list(change.removed))
         documents = {state.graph.chunks[i].document for i in change.removed if i in state.graph.chunks}
         judgements = yield from self._judged(removed.graph, state.judgements, documents, ask=False)
-        yield from self._store_rewritten(removed.rewritten)
+        yield from store_rewritten(self.storage, removed.rewritten)
         gone = affected_reports({key: written.nodes for key, written in state.reports.items()}, change.removed)
         yield from self._delete_reports({key: state.reports[key] for key in gone})
         reports = {key: written for key, written in state.reports.items() if key not in set(gone)}
         added = [
-            self._statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata)
+            chunk_statements(
+                node.node_id,
+                sort_key(node),
+                change.records.get(node.node_id),
+                node.metadata,
+                self.config.partition_by,
+            )
             for node in change.added
         ]
         graph = (yield from offload(changed, removed.graph, (), added)).graph
@@ -189,33 +192,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def _state(
         self, graph: StatementGraph, reports: Mapping[str, WrittenReport], judgements: Judgements
     ) -> GraphRAGState:
-        summarizer = self.resources.summarizer
-        maker = "" if summarizer is None else json.dumps(summarizer.fingerprint, sort_keys=True)
-        views = GraphViews(GraphView(graph, self._clustering, self.config, maker))
+        views = GraphViews(GraphView(graph, self._clustering, self.config, maker_of(self.resources)))
         return GraphRAGState(
             self.storage.snapshot(), self.storage.snapshot(ENTITIES), views, dict(reports), judgements=judgements
         )
-
-    def _statements(
-        self, node_id: str, key: str, record: Mapping[str, Any] | None, metadata: Mapping[str, Any]
-    ) -> ChunkStatements:
-        """What a chunk states, read from its record; a chunk without one states nothing."""
-        text_hash, rest = key.split("|", 1)
-        document, _, place = rest.removesuffix(f"|{node_id}").rpartition("|")
-        by = self.config.partition_by
-        scope = "" if by is None else json.dumps(metadata.get(by), sort_keys=True, default=str)
-        plain = record or {"entities": [], "relations": []}
-        return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
-
-    def _store_rewritten(self, chunks: Sequence[ChunkStatements]) -> Steps[None]:
-        """Store records that lost a description which was merged from a removed chunk too."""
-        entries = yield from self.storage.manifest.entries_of(chunk.chunk_id for chunk in chunks)
-        records = {chunk.chunk_id: chunk.record() for chunk in chunks}
-        new = {
-            node_id: replace(entry, record={**(entry.record or {}), **records[node_id]})
-            for node_id, entry in entries.items()
-        }
-        yield from self.storage.manifest.add(new, {node_id: {} for node_id in new})
 
     # -- names --------------------------------------------------------------------------------------
 
@@ -243,20 +223,15 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
 
     # -- reports ------------------------------------------------------------------------------------
 
-    @property
-    def writes_reports(self) -> bool:
-        """Whether reports are written by a model; otherwise they are chosen statements, made when they are read."""
-        return self.resources.summarizer is not None and self.resources.summarizer.needs_llm
-
     def write_reports(self, state: GraphRAGState) -> Steps[GraphRAGState]:
         """Write all reports that are missing, and delete those of communities that no longer exist."""
-        if not self.writes_reports:
+        if not self.reports.by_model:
             return state
         plans = yield from offload(state.everything.plans)
         keys = {plan.key for plan in plans}
         yield from self._delete_reports({key: w for key, w in state.reports.items() if key not in keys})
         state = replace(state, reports={key: w for key, w in state.reports.items() if key in keys})
-        written, failed = yield from self.make_reports(state, state.everything, unwritten(plans, state.reports))
+        written, failed = yield from self.reports.make(state, state.everything, unwritten(plans, state.reports))
         state = yield from self.keep_reports(state, written)
         if failed:
             key, reason = next(iter(failed.items()))
@@ -265,65 +240,17 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
                 raise ExtractionError(f"The report {key} failed: {reason}")
         return replace(state, failed=failed)
 
-    def make_reports(
-        self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
-    ) -> Steps[tuple[dict[str, WrittenReport], dict[str, str]]]:
-        """Write reports without storing them: reports by key, and why others failed.
-
-        Parameters
-        ----------
-        todo : children before the plans that read them; plans of a level are written at once
-        """
-        written: dict[str, WrittenReport] = {}
-        failed: dict[str, str] = {}
-        watch = FailureWatch("reports", "record")
-        waiting = list(todo)
-        while waiting:
-            keys = {plan.key for plan in waiting}
-            ready = [plan for plan in waiting if keys.isdisjoint(child.key for child in plan.children)]
-            known = replace(state, reports={**state.reports, **written})
-            jobs = [partial(watch.run, partial(self._write, known, view, plan)) for plan in ready]
-            outcomes: list[Outcome[WrittenReport]] = yield from gather(
-                jobs, self.resources.num_workers, "Community reports", self.resources.show_progress
-            )
-            watch.check({f"Report {plan.key}": outcome for plan, outcome in zip(ready, outcomes, strict=True)})
-            for plan, outcome in zip(ready, outcomes, strict=True):
-                if outcome.error is None:
-                    written[plan.key] = outcome.unwrap()
-                else:
-                    failed[plan.key] = str(outcome.error)
-            done = {plan.key for plan in ready}
-            waiting = [plan for plan in waiting if plan.key not in done]
-        return written, failed
-
-    def _write(self, state: GraphRAGState, view: GraphView, plan: ReportPlan) -> Steps[WrittenReport]:
-        children = {child.key: state.report(view, child.community) for child in plan.children}
-        shown, sources = numbered_sources(plan, children)
-        text, cache_keys = yield from self.resources.summarize(
-            shown, self.config.report_tokens, self.storage.cache_user(plan.key)
-        )
-        report, checked = read_report(
-            text, plan.key, sources, lambda: view.planner.title(plan.community), plan.left_out
-        )
-        dropped = (checked.dropped_citations, checked.dropped_findings)
-        return WrittenReport(report, plan.nodes, tuple(cache_keys), dropped)
-
     def keep_reports(self, state: GraphRAGState, written: Mapping[str, WrittenReport]) -> Steps[GraphRAGState]:
         """Store reports, save those that rest on chunks that were removed meanwhile."""
         valid = {key: w for key, w in written.items() if state.graph.chunks.keys() >= set(w.nodes)}
-        yield from self._release({key: w for key, w in written.items() if key not in valid})
+        yield from self.reports.release({key: w for key, w in written.items() if key not in valid})
         yield from self.storage.records.put(REPORTS, [(key, w.record()) for key, w in valid.items()])
         self.storage.struct.counters["reports"] = len({**state.reports, **valid})
         return replace(state, reports={**state.reports, **valid})
 
     def _delete_reports(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
         yield from self.storage.records.delete(REPORTS, reports)
-        yield from self._release(reports)
-
-    def _release(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Release entries of the cache."""
-        uses = {self.storage.cache_user(key): list(written.cache_keys) for key, written in reports.items()}
-        yield from self.resources.release({user: keys for user, keys in uses.items() if keys})
+        yield from self.reports.release(reports)
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
         """Judge the pairs of names that wait, and write the missing reports."""

@@ -61,9 +61,9 @@ def drift_chunks(
     """
     vector = yield from query.vector()
     found = yield from linked_chunks(query, query.text, vector, options)
-    view = found.view
+    view = yield from query.state.community_view(query.allowed)
     if not (yield from offload(lambda: len(view.hierarchy))):
-        return GraphRAGFound(view, found.ranking, EMPTY, near=found.near)
+        return GraphRAGFound(found.view, found.ranking, EMPTY, near=found.near)
     reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
     drift = Drift(options)
     reason, calls = "", 0
@@ -103,9 +103,9 @@ def drift_chunks(
         reason = f"the search with follow-up questions ended early: {error}"
     scores = {node: answer.score / 100 for answer in reversed(drift.answers) for node in answer.nodes}
     scores = {node: max(a.score / 100 for a in drift.answers if node in a.nodes) for node in scores}
-    ranking = [(node, scores[node]) for node in drift.nodes if node in view.graph.chunks]
+    ranking = [(node, scores[node]) for node in drift.nodes if view.has(node)]
     return GraphRAGFound(
-        view=view,
+        view=found.view,
         ranking=sorted(ranking, key=lambda pair: -pair[1]) or found.ranking,
         fallback=reason or reports.reason,
         links=found.links,

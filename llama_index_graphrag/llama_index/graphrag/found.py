@@ -17,7 +17,7 @@ from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
+__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_nodes", "similarities"]
 
 REPORT_KEY = "graphrag_report"
 FINDINGS_KEY = "graphrag_findings"
@@ -80,7 +80,11 @@ class Similarities:
 
 
 def similarities(
-    query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
+    query: Query[GraphRAGState],
+    lexical_weight: float,
+    vector: NDArray[np.float32] | None = None,
+    *,
+    read: bool = True,
 ) -> Steps[Similarities]:
     """How near every chunk that a query may see is to the question.
 
@@ -88,7 +92,11 @@ def similarities(
     ----------
     lexical_weight : of BM25, in [0, 1]
     vector : to compare chunks with instead of the vector of the question
+    read : whether the chunks near to that vector are read, where the index is served from stores; if not, the question
+        has them
     """
+    if vector is not None and read:
+        query = yield from query.state.near_to(query, vector)
     nearness = yield from query.nearness(lexical_weight, vector)
     return Similarities(query.state, nearness)
 
@@ -136,9 +144,18 @@ class GraphRAGFound:
         return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
-def report_node(state: GraphRAGState, view: GraphView, community: int, report: Report) -> TextNode:
+def report_nodes(state: GraphRAGState, view: GraphView, reports: Mapping[int, Report]) -> Steps[dict[int, TextNode]]:
+    """The reports of communities that say something, as nodes."""
+    saying = {community: report for community, report in reports.items() if report.findings}
+    metadata = yield from state.metadata(dict.fromkeys(node for report in saying.values() for node in report.nodes))
+    return {
+        community: _report_node(view, community, report, _shared([metadata[node] for node in report.nodes]))
+        for community, report in saying.items()
+    }
+
+
+def _report_node(view: GraphView, community: int, report: Report, shared: Mapping[str, Any]) -> TextNode:
     """A report as a node: derived, marked, with its sources and what these have in common as metadata."""
-    shared = _shared([state.chunks.metadata_of(node) for node in report.nodes])
     metadata = {
         **{name: value for name, value in shared.items() if name not in ("doc_id", "ref_doc_id")},
         REPORT_KEY: report.form,

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.config import SearchConfig
-from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
+from llama_index.graphrag.found import GraphRAGFound, Similarities, report_nodes, similarities
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut
 from llama_index.graphrag.search.map_reduce import batches, read_score
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
-from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
 from llama_index.ragkit import (
     NodeFetch,
@@ -33,10 +33,17 @@ from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["EMPTY", "Ask", "Reports", "WriteReports", "global_reports", "nearest_communities", "relevant_chunks"]
+__all__ = [
+    "EMPTY",
+    "Ask",
+    "Reports",
+    "WriteReports",
+    "global_reports",
+    "nearest_communities",
+    "relevant_chunks",
+]
 
 EMPTY = "the index has no entities, so that there are no reports; chunks are ranked by similarity"
-_NEAREST = 200  # chunks that communities are ranked by
 _TITLE_TOKENS = 16  # of a report beside its statements
 _RATED_TOKENS = 8000  # of the reports in one call for ratings
 _MOST_RATING = 5.0
@@ -82,9 +89,10 @@ class Reports:
 
     def read(self, communities: Sequence[int]) -> Steps[dict[int, Report]]:
         """The reports of some communities; of one that is not written, its statements."""
+        yield from self._view.load(communities)
         if self._write is not None:
             plans = yield from offload(lambda: [self._view.planner.plan(community) for community in communities])
-            known = {key for key, w in self._state.reports.items() if self._view.graph.chunks.keys() >= set(w.nodes)}
+            known = self._view.known(self._state.reports)
             left = None if self._limit is None else max(0, self._limit - self.calls)
             todo = unwritten(plans, known)[:left]
             if todo:
@@ -99,9 +107,10 @@ class Reports:
 
 def nearest_communities(view: GraphView, near: Similarities) -> Floats:
     """How near each community is to the question, shape (c,), by its chunks."""
-    rows = best_rows(near.scores, _NEAREST, near.state.chunks)
-    position, ids = view.entities.position, near.state.chunks.ids
-    chunks = [(float(near.scores[row]), [position[key] for key in view.entities_of.get(ids[row], ())]) for row in rows]
+    rows = best_rows(near.scores, NEAREST, near.state.chunks)
+    ids = near.state.chunks.ids
+    places = view.places_of([ids[row] for row in rows])
+    chunks = [(float(near.scores[row]), places[ids[row]]) for row in rows]
     return community_nearness(view.hierarchy, chunks, min((score for score, _ in chunks), default=0.0))
 
 
@@ -119,7 +128,7 @@ def global_reports(
     budget : tokens of the reports, where neither a level nor a threshold of ratings is given
     """
     near = yield from similarities(query, options.lexical_weight)
-    view = yield from offload(query.state.view, query.allowed)
+    view = yield from query.state.community_view(query.allowed)
     if not (yield from offload(lambda: len(view.hierarchy))):
         return GraphRAGFound(view, near.ranking(near.scores, query.wanted), EMPTY, near=near)
     nearness = yield from offload(nearest_communities, view, near)
@@ -134,7 +143,7 @@ def global_reports(
     else:
         cut = yield from offload(_cut, query.state, view, nearness, options.level, budget)
     read = yield from reports.read(cut.communities)
-    nodes = {c: report_node(query.state, view, c, report) for c, report in read.items() if report.findings}
+    nodes = yield from report_nodes(query.state, view, read)
     return GraphRAGFound(
         view=view,
         ranking=[(node.node_id, float(squashed(nearness[community]))) for community, node in nodes.items()],
@@ -154,8 +163,9 @@ def _cut(state: GraphRAGState, view: GraphView, nearness: Floats, level: int | N
         return Cut(tuple(sorted(communities, key=lambda community: (-nearness[community], community))))
 
     def cost(community: int) -> int:
-        plan = planner.plan(community)
-        return state.size(view, plan) + _TITLE_TOKENS if plan.nodes else 0
+        if not planner.states(community):
+            return 0
+        return view.size(state.reports, planner.plan(community)) + _TITLE_TOKENS
 
     return budget_cut(
         view.hierarchy, cost, nearness, budget, can_open=lambda community: not planner.plan(community).verbatim

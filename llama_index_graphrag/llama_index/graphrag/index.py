@@ -15,9 +15,11 @@ from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
 from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
+from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
 from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
 from llama_index.graphrag.page import page_of, rows_to_show
+from llama_index.graphrag.prompts import MAP_PROMPT, REPORT_PROMPT
 from llama_index.graphrag.published.run import PublishedRun, read_parquet
 from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
@@ -26,6 +28,8 @@ from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.search.estimate import QuestionCost, global_cost
 from llama_index.graphrag.state import GraphRAGState
+from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
+from llama_index.graphrag.stored_page import drawn
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
@@ -35,6 +39,7 @@ from llama_index.ragkit import (
     Summarizer,
     arun_steps,
     count_tokens,
+    fence,
     nodes_of,
     offload,
     plain_text,
@@ -51,6 +56,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
+
+_NUMBER = 4  # tokens of the number before a statement
 
 
 @dataclass
@@ -105,6 +112,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
+    stored_builder_cls = StoredGraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
@@ -201,9 +209,27 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     def _write_reports(self) -> Steps[int]:
         builder = self.builder
-        if isinstance(builder, GraphRAGBuilder):
+        if isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)):
             yield from self.writer.revise(builder.write_reports)
-        return len(self.state.failed)
+        return len(self.writer.state.failed)
+
+    def rebuild(self) -> None:
+        """Find the communities now, and not when a question first needs them after a write.
+
+        In an index that is served from stores all processes then read them. All statements are in memory meanwhile.
+        """
+        run_steps(self._rebuild())
+
+    async def arebuild(self) -> None:
+        """As :meth:`rebuild`."""
+        await arun_steps(self._rebuild())
+
+    def _rebuild(self) -> Steps[None]:
+        if isinstance(self.builder, StoredGraphRAGBuilder):
+            yield from self.writer.revise(self.builder.find_communities)
+        else:
+            state = (yield from self.writer.recovered()).state
+            yield from offload(state.everything.plans)
 
     def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
         """Take over the reports of a run of the command-line tool, instead of having them written again.
@@ -230,6 +256,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._import_reports(run))
 
     def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
+        self.storage.check_in_memory()
         run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
         counts: list[ImportedReports] = []
 
@@ -310,22 +337,42 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _estimate_question(self, question: str, keywords: Mapping[str, Any]) -> Steps[QuestionCost]:
         retriever = GraphRAGRetriever(self, **{**keywords, "max_reports": 0, "rating_threshold": None})
         found = yield from retriever.search(question)
-        texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
-        corpus = sum(map(count_tokens, texts.values()))
+        corpus = yield from self._corpus_tokens()
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        writes = isinstance(self.builder, GraphRAGBuilder) and self.builder.writes_reports
-        missing = unwritten(plans, self.state.reports) if writes and self.config.reports == "lazy" else []
+        builder = self.builder
+        writes = isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)) and builder.reports.by_model
+        known = found.view.known(self.writer.state.reports)
+        missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
-        sizes = [count_tokens(node.get_content()) for node in found.derived.values()]
-        return global_cost(sizes, BATCH_TOKENS, REDUCE_TOKENS, corpus, [plan.tokens for plan in missing])
+        texts = [text for node in found.derived.values() for text, _ in node.metadata[FINDINGS_KEY]]
+        return global_cost(
+            [count_tokens(text) for text in texts],
+            BATCH_TOKENS,
+            REDUCE_TOKENS,
+            corpus,
+            [plan.tokens + _NUMBER * len(plan.lines) + count_tokens(REPORT_PROMPT.template) for plan in missing],
+            tags=count_tokens(fence([""])),
+            instructions=count_tokens(MAP_PROMPT.template) + count_tokens(question),
+        )
+
+    def _corpus_tokens(self) -> Steps[int]:
+        """Tokens of the texts of all chunks."""
+        if self.storage.stored:
+            return self.storage.struct.counters.get("tokens", 0)
+        texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
+        return sum(map(count_tokens, texts.values()))
 
     def _page(self) -> Page:
-        last = self.last_query
-        view = self.state.everything if last is None else last.found.view
+        last, builder = self.last_query, self.builder
+        if last is not None and isinstance(builder, StoredGraphRAGBuilder):
+            state, last = run_steps(drawn(last, builder.rows, builder.chunks))
+        else:
+            state = self.state
+        view = state.everything if last is None else last.found.view
         shown = rows_to_show(view, last)
-        return page_of(self.state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
+        return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
 
 
 register_index(GraphRAGIndex)

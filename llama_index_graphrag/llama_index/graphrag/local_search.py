@@ -8,15 +8,16 @@ from llama_index.core.schema import TextNode
 from numpy.typing import NDArray
 
 from llama_index.graphrag.config import SearchConfig
-from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
-from llama_index.graphrag.graph.statement import bare, scope_of
+from llama_index.graphrag.entity_links import links_of, nearest_chunks, nearest_names
+from llama_index.graphrag.found import GraphRAGFound, Similarities, report_nodes, similarities
 from llama_index.graphrag.reports.lines import ranked_lines
-from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
+from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
-from llama_index.graphrag.search.linking import Link, linked_entities, relative
+from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
+from llama_index.graphrag.stored_local import read_around
+from llama_index.graphrag.stored_state import StoredGraphRAGState
 from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
-from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.walk_trust import combine, trust
 
 __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
@@ -24,8 +25,6 @@ __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_co
 UNLINKED = "the question leads to no entity of the graph; chunks are ranked by similarity alone"
 UNTRUSTED = "the entities point at many chunks, or elsewhere than the words of the question; ranked by similarity alone"
 _LEAST_TRUST = 0.01
-_SCALE = 100  # best chunks, and best entities, whose first and last weigh the others
-_SEED_POWER = 4
 _CONTEXT_ENTITIES = 10  # of a mixed context, as published
 _MOST_REPORTS = 20
 _MOST_CHUNKS = 100
@@ -42,7 +41,11 @@ def linked_chunks(
     text, vector : the question, or a follow-up question
     """
     near = yield from similarities(query, options.lexical_weight, vector)
-    view = yield from offload(query.state.view, query.allowed)
+    view: GraphView
+    if isinstance(near.state, StoredGraphRAGState):
+        near, view = yield from read_around(query, near.state, near, text, vector, options)
+    else:
+        view = yield from offload(query.state.view, query.allowed)
     return (yield from offload(_linked_chunks, query, view, text, vector, near, options))
 
 
@@ -54,18 +57,16 @@ def _linked_chunks(
     near: Similarities,
     options: SearchConfig,
 ) -> GraphRAGFound:
-    links = linked_entities(
-        text,
-        view.names,
-        _near_entities(query.state, view, vector, options),
-        _near_chunks(view, near, options),
-    )
+    state = near.state
+    near_names = nearest_names(state.entities, vector, options, state.name_mask(view))
+    links = links_of(text, view.names, near_names, nearest_chunks(near, options), view.entities_of, options)
     active = activations(view.entities, links, options.spread)
-    shares = chunk_shares(view.graph, active)
-    rows = query.state.chunks.rows_of(list(shares))
+    shares = view.shares(active)
+    rows = state.chunks.rows_of(list(shares))
     share_of = np.zeros(len(near.scores))
     share_of[rows[rows >= 0]] = np.fromiter(shares.values(), np.float64, len(shares))[rows >= 0]
-    trusted = trust(near.scores, share_of)
+    seen = np.isfinite(near.scores)  # others are not there, as in an index of nothing else
+    trusted = trust(near.scores[seen], share_of[seen])
     weight = options.structure_weight * trusted
     scores = combine(near.scores, share_of, weight if trusted >= _LEAST_TRUST else 0.0)
     return GraphRAGFound(
@@ -80,33 +81,6 @@ def _linked_chunks(
     )
 
 
-def _near_entities(
-    state: GraphRAGState, view: GraphView, vector: NDArray[np.float32], options: SearchConfig
-) -> list[tuple[str, float]]:
-    """Entities whose names are nearest to a vector, with the place of the cosine among those of the 100 nearest."""
-    if not options.entities_top_k or not len(state.entities):
-        return []
-    (hits,) = state.entities.search(np.stack([vector]), max(_SCALE, options.entities_top_k), state.name_mask(view))
-    found: dict[str, float] = {}
-    weights = relative(np.asarray(hits.scores, np.float64)).tolist()
-    for row, weight in list(zip(hits.rows.tolist(), weights, strict=True))[: options.entities_top_k]:
-        name = state.entities.records[row].key
-        for key in view.names.get(bare(name), ()):
-            if scope_of(key) == scope_of(name) and weight > 0 and weight >= options.link_threshold:
-                found.setdefault(key, weight)
-    return list(found.items())
-
-
-def _near_chunks(view: GraphView, near: Similarities, options: SearchConfig) -> list[tuple[float, Sequence[str]]]:
-    """The chunks nearest to the question, each with its weight and its entities."""
-    rows = best_rows(near.scores, _SCALE, near.state.chunks) if options.seed_chunks else []
-    weights = options.seed_weight * relative(near.scores[rows], _SEED_POWER)
-    seeds = list(zip(weights.tolist(), rows, strict=True))[: options.seed_chunks]
-    ids = near.state.chunks.ids
-    found = [(weight, view.entities_of.get(ids[row], ())) for weight, row in seeds if weight > 0]
-    return [(weight, keys) for weight, keys in found if keys]
-
-
 def mixed_context(
     query: Query[GraphRAGState], found: GraphRAGFound, fetch: NodeFetch, budget: int, options: SearchConfig
 ) -> Steps[GraphRAGFound]:
@@ -116,10 +90,11 @@ def mixed_context(
     ----------
     budget : tokens
     """
-    state, view = query.state, found.view
-    links = [link for link in found.links if link.entity in view.entities.position][:_CONTEXT_ENTITIES]
+    state = query.state
+    links = [link for link in found.links if link.entity in found.view.entities.position][:_CONTEXT_ENTITIES]
+    view = yield from state.context_view(found.view, [link.entity for link in links])
     rows = [view.entities.position[link.entity] for link in links]
-    reports = yield from offload(_reports, state, view, rows)
+    reports = yield from _reports(state, view, links)
     lines = yield from offload(_lines, view, links, rows, options)
     ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
     if options.chunk_order == "entities":
@@ -145,7 +120,7 @@ def mixed_context(
         derived.append(derived_node(content_id("graphrag statements", text), text, {STATEMENTS_KEY: True}, nodes))
     best = max((score for _, score in ranking), default=0.0)
     return GraphRAGFound(
-        view=view,
+        view=found.view,
         ranking=[(node.node_id, best) for node in derived] + [ranking[i] for i in kept_chunks],
         fallback=found.fallback,
         derived={node.node_id: node for node in derived},
@@ -166,12 +141,14 @@ def _by_entities(view: GraphView, links: Sequence[Link]) -> list[tuple[str, floa
     return [(chunk, 1 / rank) for rank, chunk in enumerate(chunks, start=1)]
 
 
-def _reports(state: GraphRAGState, view: GraphView, rows: Sequence[int]) -> list[TextNode]:
+def _reports(state: GraphRAGState, view: GraphView, links: Sequence[Link]) -> Steps[list[TextNode]]:
     """Reports of the communities with linked entities, the most linked first."""
-    communities = ranked_communities(view.hierarchy, rows) if rows else []
-    made = [(community, state.report(view, community)) for community in communities[:_MOST_REPORTS]]
-    found = {n.node_id: n for c, report in made if report.findings for n in [report_node(state, view, c, report)]}
-    return list(found.values())
+    places = view.places(link.entity for link in links)
+    communities = (yield from offload(ranked_communities, view.hierarchy, places))[:_MOST_REPORTS] if places else []
+    yield from view.load(communities)
+    made = yield from offload(lambda: {community: state.report(view, community) for community in communities})
+    nodes = yield from report_nodes(state, view, made)
+    return list({node.node_id: node for node in nodes.values()}.values())
 
 
 def _lines(

@@ -1,11 +1,14 @@
 """`GraphRAGRetriever`: local, global, DRIFT and basic search in a graph of statements and its communities."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
 
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+import numpy as np
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
+from numpy.typing import NDArray
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig, SearchMode
@@ -24,7 +27,10 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, fit_tokens, fresh, offload
+from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
+from llama_index.graphrag.stored_communities import StoredCommunityView
+from llama_index.graphrag.stored_state import CommunitiesGoneError, StoredView
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Selection, Steps, fit_tokens, fresh, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 from llama_index.ragkit.validation import check_choice
 
@@ -35,7 +41,11 @@ __all__ = ["GraphRAGRetriever"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _BUDGET = 12_000  # tokens of reports, or of a mixed context, as published
+_TRIES = 5  # of a question beside which other processes write
+_MOST_FILTERED = 20_000  # chunks whose communities are found for one question
 
 
 class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGExplanation]):
@@ -92,6 +102,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
     ) -> None:
         super().__init__(index, **kwargs)
+        self._to_store: dict[str, tuple[str, WrittenReport]] = {}  # reports, with what communities they are of
         if self.options.entities_top_k and not index.config.entity_vectors:
             raise ConfigurationError(
                 f"entities_top_k={self.options.entities_top_k} links entities by their vectors, and this index was "
@@ -135,8 +146,15 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     def search(self, question: str) -> Steps[GraphRAGFound | None]:
         """The search alone, without its results, events and record; None where there is nothing to search."""
-        queries = yield from self._queries([QueryBundle(question)])
-        return (yield from self._search(queries[0])) if queries else None
+        return (yield from self._with_communities(partial(self._search_steps, QueryBundle(question))))
+
+    def _search_steps(self, bundle: QueryBundle) -> Steps[GraphRAGFound | None]:
+        vector = yield from self._vector(bundle)
+        return (yield from self._index.writer.in_one_generation(partial(self._searched, bundle, vector)))
+
+    def _searched(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[GraphRAGFound | None]:
+        query = yield from self._query(bundle, vector)
+        return None if query is None else (yield from self._search(query))
 
     def _basic(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
         near = yield from similarities(query, self.options.lexical_weight)
@@ -146,25 +164,24 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     # -- reports ------------------------------------------------------------------------------------
 
     @property
-    def _builder(self) -> GraphRAGBuilder:
-        return cast(GraphRAGBuilder, self._index.builder)
+    def _builder(self) -> GraphRAGBuilder | StoredGraphRAGBuilder:
+        return cast(GraphRAGBuilder | StoredGraphRAGBuilder, self._index.builder)
 
     @property
     def _writes_reports(self) -> bool:
         """Whether a question writes the reports that it reads."""
-        return self._index.config.reports == "lazy" and self._builder.writes_reports
+        return self._index.config.reports == "lazy" and self._builder.reports.by_model
 
     def _write_reports(
         self, query: Query[GraphRAGState], state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
     ) -> Steps[tuple[Mapping[str, WrittenReport], str]]:
         """Write reports, and store them if what they rest on is still there."""
         builder = self._builder
-        written, failed = yield from builder.make_reports(state, view, todo)
-        if written:
-            try:
-                yield from self._index.writer.revise(lambda latest: builder.keep_reports(latest, written))
-            except ConcurrentWriteError as error:  # the question is answered all the same
-                logger.warning("%d reports were written and not stored. %s", len(written), error)
+        written, failed = yield from builder.reports.make(state, view, todo)
+        if isinstance(view, StoredCommunityView):
+            self._to_store.update({key: (view.identity, report) for key, report in written.items()})
+        elif isinstance(builder, GraphRAGBuilder) and written:
+            yield from self._keep(partial(builder.keep_reports, written=written), len(written))
             latest = yield from self._index.writer.recovered()
             if latest.state.views is query.state.views:
                 query.contents = latest  # nothing but reports has changed
@@ -172,6 +189,84 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         if failed:
             reason = f"{len(failed)} of {len(todo)} reports could not be written: {next(iter(failed.values()))}"
         return written, reason
+
+    def _keep(self, keep: Callable[[GraphRAGState], Steps[GraphRAGState]], number: int) -> Steps[None]:
+        try:
+            yield from self._index.writer.revise(keep)
+        except ConcurrentWriteError as error:  # the question is answered all the same
+            logger.warning("%d reports were written and not stored. %s", number, error)
+
+    # -- an index that is served from stores ----------------------------------------------------------
+
+    @property
+    def _reads_whole(self) -> bool:
+        """Whether a question reads more than the chunks near to it and the entities that these lead to."""
+        options = self.options
+        return options.mode in ("global", "drift") or (options.mode == "local" and options.context == "mixed")
+
+    @property
+    def _wanted(self) -> int:
+        return max(super()._wanted, self.options.relevance_budget or 0)
+
+    def _selection(self) -> Steps[Selection]:
+        """Which chunks count; for a question that reads the whole under a filter, one by one."""
+        selection = yield from super()._selection()
+        if selection.filters is None or not (self._reads_whole or self.options.entities_top_k):
+            return selection
+        rows = yield from self._index.storage.stored["chunks"].all_described()
+        only = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
+        if len(only) > _MOST_FILTERED:
+            raise ConfigurationError(
+                f"{len(only)} chunks pass the filter. In an index that is served from stores, "
+                f"mode={self.options.mode!r} reads what up to {_MOST_FILTERED} of them state: narrow the filter, or "
+                "build an index for each of its values, each with a tenant= of its own."
+            )
+        return replace(selection, only=only)
+
+    def _retrieve_steps(self, bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
+        return (yield from self._with_communities(partial(super()._retrieve_steps, bundle)))
+
+    def _explain_steps(self, question: QueryType) -> Steps[list[GraphRAGExplanation]]:
+        return (yield from self._with_communities(partial(super()._explain_steps, question)))
+
+    def _with_communities(self, ask: Callable[[], Steps[T]]) -> Steps[T]:
+        """Ask, after communities were found if the question reads them, and store the reports that it had written.
+
+        Both are writes, which an index in stores cannot make while a question reads one state of its database.
+        """
+        builder = self._index.builder
+        filtered = any(given is not None for given in (self.filters, self.node_ids, self.doc_ids))
+        needs = self._reads_whole and self.options.relevance_budget is None and not filtered
+        if not isinstance(builder, StoredGraphRAGBuilder) or not needs:
+            return (yield from ask())
+        tries = _TRIES
+        while True:
+            tries -= 1
+            yield from self._find_communities(builder)
+            try:
+                found = yield from ask()
+                break
+            except CommunitiesGoneError:
+                if not tries:
+                    raise
+        while self._to_store:
+            key, (identity, report) = self._to_store.popitem()
+            written = {key: report}
+            for other in [i for i, (of, _) in list(self._to_store.items()) if of == identity]:
+                written[other] = self._to_store.pop(other)[1]
+            yield from self._keep(partial(builder.keep_reports, identity, written), len(written))
+        return found
+
+    def _find_communities(self, builder: StoredGraphRAGBuilder) -> Steps[None]:
+        for tries_left in reversed(range(_TRIES)):
+            yield from self._index.writer.recovered()
+            if self._index.storage.is_empty or not (yield from builder.need_communities()):
+                return
+            try:
+                yield from self._index.writer.revise(builder.find_communities)
+            except ConcurrentWriteError:
+                if not tries_left:
+                    raise
 
     # -- results ------------------------------------------------------------------------------------
 
@@ -190,8 +285,17 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return (yield from self._index.storage.get_node(node_id))
 
     def _explanations(self, found: GraphRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[GraphRAGExplanation]]:
+        found = yield from self._stating(found, [node.node.node_id for node in nodes])
         return (
             yield from offload(
                 lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
             )
         )
+
+    def _stating(self, found: GraphRAGFound, chunks: Sequence[str]) -> Steps[GraphRAGFound]:
+        """What was found, with what chunks state, where the index is served from stores."""
+        if found.cut is not None:
+            yield from found.view.load([*found.cut.opened, *found.cut.refused])
+        if not isinstance(found.view, StoredView):
+            return found
+        return replace(found, view=(yield from found.view.stating(chunks)))

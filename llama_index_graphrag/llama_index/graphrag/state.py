@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks, names, statements, reports, and the graph that a query may see."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,14 +18,16 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
 from llama_index.graphrag.graph.judgement import Judgement
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.graphrag.reports.planning import Planner, ReportPlan, extracted_report
+from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import known_names
-from llama_index.ragkit import Snapshot, content_id, count_tokens
+from llama_index.ragkit import Query, Snapshot, Steps, content_id, count_tokens, offload
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
+__all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
 
+NEAREST = 200  # chunks that communities are ranked by, and among which the hundred nearest are certain to be
 _MOST_VIEWS = 4  # of filtered queries; another costs a pass over the statements
 
 
@@ -131,6 +133,41 @@ class GraphView:
                 found.setdefault(chunk, []).append(key)
         return {chunk: tuple(keys) for chunk, keys in found.items()}
 
+    def shares(self, active: Mapping[str, float]) -> dict[str, float]:
+        """The share of each chunk in the activations of entities."""
+        return chunk_shares(self.graph, active)
+
+    def places(self, keys: Iterable[str]) -> list[int]:
+        """The places of entities in the order that the communities are runs of."""
+        return [self.entities.position[key] for key in keys if key in self.entities.position]
+
+    def places_of(self, chunks: Sequence[str]) -> dict[str, list[int]]:
+        """The places of the entities of chunks."""
+        return {chunk: self.places(self.entities_of.get(chunk, ())) for chunk in chunks}
+
+    def has(self, node_id: str) -> bool:
+        """Whether a chunk is there."""
+        return node_id in self.graph.chunks
+
+    def load(self, communities: Iterable[int]) -> Steps[None]:
+        """Read what the reports of communities are made of, where it is not in memory."""
+        return None
+        yield
+
+    def written(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> WrittenReport | None:
+        """The written report of a plan, if it rests on chunks of the view alone."""
+        found = reports.get(plan.key)
+        return found if found is not None and self.graph.chunks.keys() >= set(found.nodes) else None
+
+    def known(self, reports: Mapping[str, WrittenReport]) -> set[str]:
+        """The keys of the written reports that rest on chunks of the view alone."""
+        return {key for key, written in reports.items() if self.graph.chunks.keys() >= set(written.nodes)}
+
+    def size(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> int:
+        """Tokens of a report: of a written one, or at most."""
+        found = self.written(reports, plan)
+        return self.planner.size(plan) if found is None else found.tokens
+
     def plans(self) -> list[ReportPlan]:
         """What the report of every community is made of."""
         return [self.planner.plan(community) for community in range(len(self.hierarchy))]
@@ -220,6 +257,16 @@ class GraphRAGState:
         ids = self.chunks.ids
         return self.views.restricted(frozenset(ids[row] for row in np.flatnonzero(allowed)))
 
+    def context_view(self, view: GraphView, keys: Sequence[str]) -> Steps[GraphView]:
+        """Everything that is stated about some entities of a view, and the communities."""
+        return view
+        yield
+
+    def near_to(self, query: Query[Any], vector: NDArray[np.float32]) -> Steps[Query[Any]]:
+        """A question whose state has the chunks near to another vector than its own; one in memory has all chunks."""
+        return query
+        yield
+
     @property
     def graph(self) -> StatementGraph:
         """The statements of all chunks."""
@@ -236,23 +283,17 @@ class GraphRAGState:
 
     def report(self, view: GraphView, community: int) -> Report:
         """The report of a community: as written, if it is, and else its statements."""
-        plan = view.planner.plan(community)
-        written = self.written(view, plan)
-        return extracted_report(view.planner, community) if written is None else written
+        written = view.written(self.reports, view.planner.plan(community))
+        return view.planner.report(community) if written is None else written.report
 
-    def written(self, view: GraphView, plan: ReportPlan) -> Report | None:
-        """The written report of a plan, if it rests on chunks of the view alone."""
-        found = self._written(view, plan)
-        return None if found is None else found.report
+    def metadata(self, node_ids: Iterable[str]) -> Steps[Mapping[str, Mapping[str, Any]]]:
+        """The metadata of chunks, by id."""
+        return {node_id: self.chunks.metadata_of(node_id) for node_id in node_ids}
+        yield
 
-    def size(self, view: GraphView, plan: ReportPlan) -> int:
-        """Tokens of a report: of a written one, or at most."""
-        found = self._written(view, plan)
-        return view.planner.size(plan) if found is None else found.tokens
-
-    def _written(self, view: GraphView, plan: ReportPlan) -> WrittenReport | None:
-        found = self.reports.get(plan.key)
-        return found if found is not None and view.graph.chunks.keys() >= set(found.nodes) else None
+    def community_view(self, allowed: Mask | None) -> Steps[GraphView]:
+        """The graph of the allowed chunks, with its communities."""
+        return (yield from offload(self.view, allowed))
 
     def ordered(self, ids: Iterable[str]) -> list[str]:
         """Chunks in canonical order."""

@@ -11,7 +11,7 @@ from llama_index.graphrag.graph.statement import AnyStatement, ChunkStatements
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, resolved
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["GraphChange", "changed", "statement_graph"]
+__all__ = ["GraphChange", "changed", "resolved_graph", "statement_graph"]
 
 T = TypeVar("T")
 Pairs = frozenset[tuple[str, str]]
@@ -42,6 +42,24 @@ def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs]
     same : see :func:`changed`
     """
     return changed(StatementGraph(), added=chunks, same=same).graph
+
+
+def resolved_graph(chunks: Iterable[ChunkStatements], short: Mapping[str, Mapping[str, str]]) -> StatementGraph:
+    """The graph of some chunks of a corpus, whose names are resolved already.
+
+    Parameters
+    ----------
+    short : document -> normalised name -> the name that stands for it there
+    """
+    given = {chunk.chunk_id: chunk for chunk in chunks}
+    index = _Index(StatementGraph())
+    documents: dict[str, set[str]] = {}
+    for chunk in given.values():
+        index.add(chunk, short.get(chunk.document, {}))
+        documents.setdefault(chunk.document, set()).add(chunk.chunk_id)
+    entities, links = index.finished()
+    members = {document: frozenset(ids) for document, ids in documents.items()}
+    return StatementGraph(given, members, {}, short, entities, links)
 
 
 def changed(

@@ -97,11 +97,25 @@ class Planner:
             self._plans[community] = self._made(community)
         return self._plans[community]
 
+    def forget(self, communities: Iterable[int]) -> None:
+        """Give up the plans of communities, which are made anew when they are asked for."""
+        for community in communities:
+            self._lines.pop(community, None)
+            self._plans.pop(community, None)
+
     def title(self, community: int) -> str:
         """The names of the most salient entities of a community."""
         ranked = salience(self.lines(community)) or self.names(community)
         nodes = frozenset(self.plan(community).nodes)
         return ", ".join(self.graph.name_of(key, nodes) for key in list(ranked)[:_TITLE_NAMES])
+
+    def states(self, community: int) -> bool:
+        """Whether a community has statements."""
+        return bool(self.plan(community).nodes)
+
+    def report(self, community: int) -> Report:
+        """The report of a community without a model."""
+        return extracted_report(self, community)
 
     def _made(self, community: int) -> ReportPlan:
         everything = self.lines(community)

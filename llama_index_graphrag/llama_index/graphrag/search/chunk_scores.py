@@ -18,7 +18,7 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.search.linking import Link
 
-__all__ = ["activations", "chunk_shares"]
+__all__ = ["activations", "chunk_shares", "scaled"]
 
 _DECIMALS = 10  # hides the order of a sum
 
@@ -51,5 +51,10 @@ def chunk_shares(graph: StatementGraph, active: Mapping[str, float]) -> dict[str
         where = graph.entities.get(key, ())
         for chunk in where:
             shares[chunk] = shares.get(chunk, 0.0) + active[key] / len(where)
+    return scaled(shares)
+
+
+def scaled(shares: Mapping[str, float]) -> dict[str, float]:
+    """Shares in proportion to the best, which is 1; those of sums in any order are the same."""
     best = max(shares.values(), default=0.0)
     return {chunk: round(share / best, _DECIMALS) for chunk, share in shares.items()} if best > 0 else {}

@@ -14,7 +14,7 @@ class QuestionCost(NamedTuple):
     Attributes
     ----------
     calls : of a model: one for each batch, one for the answer
-    tokens : read in the batches and for the answer, at most
+    tokens : read in the batches, for the answer, with points as long as the reports, and for reports that are missing
     report_calls : further calls, for reports that are not written yet
     corpus_tokens : what reading every chunk would take instead
     """
@@ -31,17 +31,29 @@ class QuestionCost(NamedTuple):
 
 
 def global_cost(
-    sizes: Sequence[int], batch_tokens: int, reduce_tokens: int, corpus_tokens: int, unwritten: Sequence[int] = ()
+    sizes: Sequence[int],
+    batch_tokens: int,
+    reduce_tokens: int,
+    corpus_tokens: int,
+    unwritten: Sequence[int] = (),
+    *,
+    tags: int = 0,
+    instructions: int = 0,
 ) -> QuestionCost:
     """What a question about the whole costs.
 
     Parameters
     ----------
-    sizes : tokens of each report of the cut
+    sizes : tokens of each passage that is read: of each finding of the reports of the cut
     batch_tokens, reduce_tokens : see :class:`~llama_index.graphrag.ReportMapReduce`
     corpus_tokens : of all chunks together
-    unwritten : tokens that each report that must be written first is made of
+    unwritten : tokens of the prompt for each report that must be written first
+    tags : tokens around each passage in a prompt
+    instructions : tokens of a prompt without its passages
     """
     calls = len(batches(sizes, batch_tokens))
     answer = min(reduce_tokens, sum(sizes))
-    return QuestionCost(calls + 1 if calls else 0, sum(sizes) + answer + sum(unwritten), len(unwritten), corpus_tokens)
+    points = -(-len(sizes) * answer // max(1, sum(sizes)))
+    prompts = calls + 1 if calls else 0
+    read = sum(sizes) + answer + tags * (len(sizes) + points) + instructions * prompts
+    return QuestionCost(prompts, read + sum(unwritten), len(unwritten), corpus_tokens)

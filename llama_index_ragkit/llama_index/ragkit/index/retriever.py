@@ -30,7 +30,7 @@ from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, fetch_derived
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.storage.selection import select_stored
+from llama_index.ragkit.storage.selection import Selection, select_stored
 from llama_index.ragkit.validation import check_choice, check_count
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -269,12 +269,16 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             return queries[0] if queries else None
         if index.storage.is_empty or vector is None:
             return None
-        manifest = index.storage.manifest
-        selection = yield from select_stored(manifest, self.filters, self.node_ids, self.doc_ids)
+        selection = yield from self._selection()
         contents = yield from builder.view(bundle.query_str, vector, self._candidates, selection)
         if not len(contents.state.chunks):
             return None
         return Query(bundle, contents, None, self._wanted, index.resources, vector)
+
+    def _selection(self) -> Steps[Selection]:
+        """Which chunks of an index that is served from stores count."""
+        manifest = self._index.storage.manifest
+        return (yield from select_stored(manifest, self.filters, self.node_ids, self.doc_ids))
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""

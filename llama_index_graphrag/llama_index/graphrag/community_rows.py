@@ -1,0 +1,195 @@
+"""`CommunityRows`: the communities of an index that is served from stores and their reports, in its database."""
+
+import base64
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from llama_index.graphrag.reports.lines import ReportLine
+from llama_index.graphrag.reports.planning import ReportPlan
+from llama_index.graphrag.state import GraphView, WrittenReport
+from llama_index.graphrag.stored_graph.community_table import CommunityTable
+from llama_index.ragkit import Record, Records, Steps, offload
+
+__all__ = ["CommunityRows", "read_lines"]
+
+_COMMUNITIES = "communities"
+_CURRENT = "current"
+_TABLE = "community_table"
+_TEXTS = "community_texts"
+_REPORTS = "reports"
+_TOKENS = "report_tokens"
+_OF_CHUNK = "chunk_reports"
+_BLOCK = 1 << 20  # bytes of the table in one record
+_AT_ONCE = 500  # communities in one statement
+
+_Row = tuple[int, bool, bool, str]  # of a community: tokens, whether verbatim, whether it states anything, key
+
+
+class CommunityRows:
+    """Reads and writes the communities of one index.
+
+    One record says which communities are current. A table (:class:`CommunityTable`) has them as arrays; it is read once
+    and kept until there are others. A record for each community has its title and its statements, or those that cover
+    its entities; and what its report would be made of, where a model writes it. Written reports have records by their
+    keys, their tokens beside them, and, for each chunk that they rest on, which they are.
+
+    Parameters
+    ----------
+    records : of the index
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._table: tuple[str, CommunityTable] | None = None
+
+    # -- communities ----------------------------------------------------------------------------------
+
+    def current(self) -> Steps[Record | None]:
+        """The record of the communities: "id", and whether a write has made them "stale" or their texts "gone"."""
+        return (yield from self._records.get(_COMMUNITIES, _CURRENT))
+
+    def table(self, current: Record) -> Steps[CommunityTable]:
+        """The table of communities."""
+        known = self._table
+        if known is None or known[0] != current["id"]:
+            blocks = yield from self._records.get_many(_TABLE, [str(i) for i in range(current["blocks"])])
+            data = b"".join(base64.b64decode(block["data"]) for block in blocks.values())
+            self._table = known = (current["id"], (yield from offload(CommunityTable.unpacked, data)))
+        return known[1]
+
+    def texts(self, communities: Iterable[int]) -> Steps[dict[int, Record]]:
+        """The records of communities."""
+        found = yield from self._records.get_many(_TEXTS, [str(community) for community in communities])
+        return {int(community): record for community, record in found.items()}
+
+    def replace(self, view: GraphView, by_model: bool) -> Steps[dict[str, WrittenReport]]:
+        """Store the communities of a graph that is in memory, in place of others.
+
+        Parameters
+        ----------
+        by_model : whether reports are written by a model
+
+        Returns
+        -------
+        The written reports of communities that are no more; they were deleted.
+        """
+        hierarchy = yield from offload(lambda: view.hierarchy)
+        count = len(hierarchy)
+        old = (yield from self.current()) or {"count": 0, "blocks": 0}
+        rows: list[_Row] = []  # the last community first: children before their parents
+        for start in range(0, count, _AT_ONCE):
+            some = range(count - 1 - start, max(-1, count - 1 - start - _AT_ONCE), -1)
+            texts, more = yield from offload(_texts, view, some, by_model)
+            rows += more
+            yield from self._records.put(_TEXTS, texts)
+        yield from self._records.delete(_TEXTS, [str(i) for i in range(count, old["count"])])
+        columns = zip(*reversed(rows), strict=True) if rows else ((), (), (), ())
+        table = CommunityTable.of(hierarchy, view.entities.names, *columns)
+        data = table.packed()
+        blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)]
+        yield from self._records.put(
+            _TABLE, [(str(i), {"data": base64.b64encode(block).decode("ascii")}) for i, block in enumerate(blocks)]
+        )
+        yield from self._records.delete(_TABLE, [str(i) for i in range(len(blocks), old["blocks"])])
+        current = {
+            "id": uuid4().hex,
+            "stale": False,
+            "gone": False,
+            "count": count,
+            "blocks": len(blocks),
+            "by_model": by_model,
+        }
+        yield from self._records.put(_COMMUNITIES, [(_CURRENT, current)])
+        sizes = yield from self.sizes()
+        return (yield from self.delete_reports(sizes.keys() - set(table.keys)))
+
+    def outdate(self, removed: bool) -> Steps[None]:
+        """Note that the graph has changed.
+
+        Parameters
+        ----------
+        removed : whether chunks were removed: their words go with the texts of the communities
+        """
+        current = yield from self.current()
+        if current is None:
+            return
+        if removed and not current["gone"]:
+            yield from self._records.delete(_TEXTS, [str(i) for i in range(current["count"])])
+        gone = current["gone"] or removed
+        if (True, gone) != (current["stale"], current["gone"]):
+            yield from self._records.put(_COMMUNITIES, [(_CURRENT, {**current, "stale": True, "gone": gone})])
+
+    # -- written reports ------------------------------------------------------------------------------
+
+    def sizes(self) -> Steps[dict[str, int]]:
+        """The tokens of every written report, by its key."""
+        return {key: record["tokens"] for key, record in (yield from self._records.get_all(_TOKENS)).items()}
+
+    def reports(self, keys: Iterable[str]) -> Steps[dict[str, WrittenReport]]:
+        """Written reports."""
+        found = yield from self._records.get_many(_REPORTS, keys)
+        return {key: WrittenReport.from_record(record) for key, record in found.items()}
+
+    def put_reports(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
+        """Store written reports."""
+        yield from self._records.put(_REPORTS, [(key, report.record()) for key, report in reports.items()])
+        yield from self._records.put(_TOKENS, [(key, {"tokens": report.tokens}) for key, report in reports.items()])
+        yield from self._link(reports, lambda keys, new: sorted({*keys, *new}))
+
+    def delete_reports(self, keys: Collection[str]) -> Steps[dict[str, WrittenReport]]:
+        """Delete written reports, and return them."""
+        reports = yield from self.reports(sorted(keys))
+        yield from self._records.delete(_REPORTS, reports)
+        yield from self._records.delete(_TOKENS, reports)
+        yield from self._link(reports, lambda keys, gone: [key for key in keys if key not in gone])
+        return reports
+
+    def delete_reports_on(self, chunks: Collection[str]) -> Steps[dict[str, WrittenReport]]:
+        """Delete the written reports that rest on some chunks, and return them."""
+        found = yield from self._records.get_many(_OF_CHUNK, chunks)
+        return (yield from self.delete_reports({key for record in found.values() for key in record["reports"]}))
+
+    def _link(self, reports: Mapping[str, WrittenReport], changed: Any) -> Steps[None]:
+        """Change which reports rest on the chunks of some."""
+        of_chunk: dict[str, set[str]] = defaultdict(set)
+        for key, report in reports.items():
+            for node_id in report.nodes:
+                of_chunk[node_id].add(key)
+        known = yield from self._records.get_many(_OF_CHUNK, sorted(of_chunk))
+        after = {i: changed(known.get(i, {"reports": []})["reports"], keys) for i, keys in of_chunk.items()}
+        yield from self._records.put(_OF_CHUNK, [(i, {"reports": keys}) for i, keys in after.items() if keys])
+        yield from self._records.delete(_OF_CHUNK, [i for i, keys in after.items() if not keys])
+
+
+def _texts(view: GraphView, communities: Iterable[int], by_model: bool) -> tuple[list[tuple[str, Record]], list[_Row]]:
+    """The records of communities, and their rows in the table; children come before their parents.
+
+    A plan is given up with that of its parent, so that each statement is in memory once, and not once for each level.
+    """
+    texts, rows = [], []
+    for community in communities:
+        plan = view.planner.plan(community)
+        texts.append((str(community), _text(view, plan, by_model)))
+        rows.append((plan.tokens, plan.verbatim, bool(plan.nodes), plan.key))
+        view.planner.forget(view.hierarchy.children(community).tolist())
+    return texts, rows
+
+
+def _text(view: GraphView, plan: ReportPlan, by_model: bool) -> Record:
+    """The record of a community."""
+    record: Record = {"report": view.planner.report(plan.community).record()}
+    if by_model and not plan.verbatim:
+        record["plan"] = {
+            "lines": [[line.text, list(line.nodes), line.is_claim] for line in plan.lines],
+            "children": [child.community for child in plan.children],
+            "left_out": plan.left_out,
+            "nodes": list(plan.nodes),
+        }
+    return record
+
+
+def read_lines(plan: Record) -> tuple[ReportLine, ...]:
+    """The lines of a plan as a writer of reports is shown them."""
+    return tuple(ReportLine(text, (), (), tuple(nodes), is_claim) for text, nodes, is_claim in plan["lines"])

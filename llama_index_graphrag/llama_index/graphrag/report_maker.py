@@ -1,0 +1,81 @@
+"""`ReportMaker`: has the reports of communities written, without storing them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from llama_index.graphrag.config import GraphRAGConfig
+from llama_index.graphrag.reporter import read_report
+from llama_index.graphrag.reports.planning import ReportPlan, numbered_sources
+from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
+from llama_index.ragkit import FailureWatch, IndexStorage, Resources, Steps, gather
+from llama_index.ragkit.steps import Outcome
+
+__all__ = ["ReportMaker"]
+
+
+class ReportMaker:
+    """Writes reports with the summarizer of an index.
+
+    Parameters
+    ----------
+    storage, resources, config : of the index
+    """
+
+    def __init__(self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig) -> None:
+        self._storage = storage
+        self._resources = resources
+        self._config = config
+
+    @property
+    def by_model(self) -> bool:
+        """Whether reports are written by a model; otherwise they are chosen statements, made when they are read."""
+        return self._resources.summarizer is not None and self._resources.summarizer.needs_llm
+
+    def make(
+        self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
+    ) -> Steps[tuple[dict[str, WrittenReport], dict[str, str]]]:
+        """Write reports without storing them: reports by key, and why others failed.
+
+        Parameters
+        ----------
+        todo : children before the plans that read them; plans of a level are written at once
+        """
+        written: dict[str, WrittenReport] = {}
+        failed: dict[str, str] = {}
+        watch = FailureWatch("reports", "record")
+        waiting = list(todo)
+        while waiting:
+            keys = {plan.key for plan in waiting}
+            ready = [plan for plan in waiting if keys.isdisjoint(child.key for child in plan.children)]
+            known = replace(state, reports={**state.reports, **written})
+            jobs = [partial(watch.run, partial(self._write, known, view, plan)) for plan in ready]
+            outcomes: list[Outcome[WrittenReport]] = yield from gather(
+                jobs, self._resources.num_workers, "Community reports", self._resources.show_progress
+            )
+            watch.check({f"Report {plan.key}": outcome for plan, outcome in zip(ready, outcomes, strict=True)})
+            for plan, outcome in zip(ready, outcomes, strict=True):
+                if outcome.error is None:
+                    written[plan.key] = outcome.unwrap()
+                else:
+                    failed[plan.key] = str(outcome.error)
+            done = {plan.key for plan in ready}
+            waiting = [plan for plan in waiting if plan.key not in done]
+        return written, failed
+
+    def _write(self, state: GraphRAGState, view: GraphView, plan: ReportPlan) -> Steps[WrittenReport]:
+        children = {child.key: state.report(view, child.community) for child in plan.children}
+        shown, sources = numbered_sources(plan, children)
+        text, cache_keys = yield from self._resources.summarize(
+            shown, self._config.report_tokens, self._storage.cache_user(plan.key)
+        )
+        report, checked = read_report(
+            text, plan.key, sources, lambda: view.planner.title(plan.community), plan.left_out
+        )
+        dropped = (checked.dropped_citations, checked.dropped_findings)
+        return WrittenReport(report, plan.nodes, tuple(cache_keys), dropped)
+
+    def release(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
+        """Release the entries of the cache that reports use."""
+        uses = {self._storage.cache_user(key): list(written.cache_keys) for key, written in reports.items()}
+        yield from self._resources.release({user: keys for user, keys in uses.items() if keys})

@@ -1,0 +1,133 @@
+"""`KnownPart`: what was read of a stored graph for one question, in the form in which the search of chunks reads it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.search.chunk_scores import scaled
+from llama_index.graphrag.search.linking import Link
+from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
+from llama_index.graphrag.stored_graph.statement_edges import chunk_number, entity_number
+
+__all__ = ["KnownPart", "PartialEntityGraph", "part_of", "read_around_entities"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PartialEntityGraph(EntityGraph):
+    """A graph of which some rows are there, and of these the entries whose entities are known.
+
+    Attributes
+    ----------
+    sums : int64, shape (n,): of the weights of all edges of each entity
+    ends : int64, shape (n,): number of neighbours of each entity, as far as it is known
+    """
+
+    sums: Integers
+    ends: Integers
+
+    @cached_property
+    def degrees(self) -> Integers:
+        """Number of neighbours of each entity, shape (n,)."""
+        return self.ends
+
+    @cached_property
+    def strengths(self) -> Integers:
+        """Sum of the weights of each entity's edges, shape (n,)."""
+        return self.sums
+
+
+@dataclass(frozen=True)
+class KnownPart:
+    """The part of a graph that one question needs.
+
+    Attributes
+    ----------
+    names : normalised name of the question -> sorted keys of the entities that it may stand for
+    entities : the linked entities with their edges, and their neighbours
+    entities_of : chunk -> sorted keys of its entities; of a chunk that no entity is linked by, those that are active
+    chunks_of : key -> number of chunks that name the entity
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    entities: EntityGraph
+    entities_of: Mapping[str, tuple[str, ...]]
+    chunks_of: Mapping[str, int]
+
+    def naming(self, graph: QuestionGraph, chunks: Iterable[str]) -> "KnownPart":
+        """With the chunks that may be scored, which were read."""
+        label = {entity_number(key): key for key in self.chunks_of}
+        of = {
+            node_id: tuple(sorted(label[entity] for entity in graph.entities(chunk_number(node_id)) if entity in label))
+            for node_id in dict.fromkeys(chunks)
+        }
+        return replace(self, entities_of={node_id: found for node_id, found in of.items() if found})
+
+    def shares(self, active: Mapping[str, float]) -> dict[str, float]:
+        """As :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the chunks that are known."""
+        shares: dict[str, float] = {}
+        for chunk, keys in self.entities_of.items():
+            for key in keys:
+                if key in active:
+                    shares[chunk] = shares.get(chunk, 0.0) + active[key] / self.chunks_of[key]
+        return scaled(shares)
+
+
+def part_of(
+    graph: QuestionGraph,
+    names: Mapping[str, tuple[str, ...]],
+    links: Sequence[Link],
+    active: Iterable[int],
+) -> KnownPart:
+    """What a graph has read of entities; :meth:`KnownPart.naming` adds chunks.
+
+    Parameters
+    ----------
+    links : the entities that the question leads to
+    active : numbers of all entities that are active, these among them
+    """
+    keys = {graph.key(entity): entity for entity in active}
+    ordered = sorted(keys)
+    place = {keys[key]: row for row, key in enumerate(ordered)}
+    rows: dict[int, list[tuple[int, int]]] = {}
+    for entity in sorted({entity_number(link.entity) for link in links} & place.keys()):
+        others, weights = graph.neighbourhood(entity)
+        near = zip(others.tolist(), weights.tolist(), strict=True)
+        rows[place[entity]] = sorted((place[other], weight) for other, weight in near if other in place)
+    entries = [entry for row in range(len(ordered)) for entry in rows.get(row, ())]
+    indptr = np.cumsum([0, *(len(rows.get(row, ())) for row in range(len(ordered)))])
+    none = np.zeros(len(entries), np.int64)
+    entities = PartialEntityGraph(
+        tuple(ordered),
+        indptr.astype(np.int64),
+        np.array([other for other, _ in entries], np.int64),
+        np.array([weight for _, weight in entries], np.int64),
+        none,
+        np.zeros(len(ordered), np.int64),
+        np.array([graph.pairs(keys[key]) for key in ordered], np.int64),
+        np.diff(indptr).astype(np.int64),
+    )
+    return KnownPart(names, entities, {}, {key: graph.chunks(number) for key, number in keys.items()})
+
+
+def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+    """Read entities, the chunks that name them, and their neighbours, all whole.
+
+    Returns
+    -------
+    The ids of these chunks; how many neighbours each of the entities and of their neighbours has.
+    """
+    linked = [entity_number(key) for key in keys]
+    graph.read(linked)
+    around = {entity: graph.neighbourhood(entity).others.tolist() for entity in linked}
+    every = list(dict.fromkeys([*linked, *(other for others in around.values() for other in others)]))
+    graph.read(every)
+    chunks = list(dict.fromkeys(chunk for entity in linked for chunk in graph.naming(entity).tolist()))
+    graph.read(chunks)
+    degrees = {graph.key(entity): len(graph.neighbourhood(entity).others) for entity in every}
+    return [graph.chunk_id(chunk) for chunk in chunks], degrees

@@ -1,0 +1,248 @@
+"""`QuestionGraph`: the rows of a stored graph that one question needs, read as it needs them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.graphrag.search.linking import Link
+from llama_index.graphrag.stored_graph.statement_edges import (
+    MEANT,
+    NAMED,
+    PAIR,
+    chunk_number,
+    entity_number,
+    name_number,
+)
+from llama_index.ragkit.sql.graph_records import SEGMENT, Records
+from llama_index.ragkit.sql.graph_rows import GraphReader, NodeRows
+from llama_index.ragkit.text.mentions import mentions
+
+__all__ = ["Allowed", "NodeRow", "QuestionGraph", "phrases_of"]
+
+Ints = NDArray[np.int64]
+Allowed = Callable[[Ints], NDArray[np.bool_]]
+"""Numbers of chunks, distinct -> whether they may be returned."""
+
+MOST_NEIGHBOURS = 4096  # of the entities of a question that are read, the most active
+_NO_SOURCE = 0
+_KINDS = 4  # of edges
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node.
+
+    Attributes
+    ----------
+    label : the key of an entity, the id of a chunk; empty for one that is not stored
+    records : its edges; none of a node with several rows that were not read
+    counts : how many edges of each kind there are
+    whole : whether `records` has them all
+    """
+
+    label: str
+    records: Records
+    counts: Sequence[int]
+    whole: bool = True
+
+    def neighbours(self, kind: int) -> Ints:
+        """The other ends of the edges of a kind, one for each record."""
+        found: Ints = self.records["neighbor"][self.records["kind"] == kind]
+        return found
+
+
+class Neighbourhood(NamedTuple):
+    """The pairs of an entity.
+
+    Attributes
+    ----------
+    others : numbers of the entities at the other ends, ascending
+    weights : chunks that state each pair
+    """
+
+    others: Ints
+    weights: Ints
+
+
+class QuestionGraph:
+    """Reads rows for one question, each once.
+
+    Parameters
+    ----------
+    reader : of the graph
+    allowed : which chunks may be returned: what is known from others alone is not in the graph; None for all
+    """
+
+    def __init__(self, reader: GraphReader, allowed: Allowed | None = None) -> None:
+        self._reader = reader
+        self._allowed = allowed
+        self._rows: dict[int, NodeRow] = {}
+        self._near: dict[int, Neighbourhood] = {}
+        self._seen: dict[int, bool] = {_NO_SOURCE: True}
+
+    @property
+    def calls(self) -> int:
+        """Number of statements that were sent."""
+        return self._reader.calls
+
+    def read(self, nodes: Iterable[int], most: int | None = None) -> None:
+        """Read nodes that were not read before.
+
+        Parameters
+        ----------
+        most : nodes that more chunks name are not read whole, if they have several rows; None to read all whole
+        """
+        new = np.array(sorted({node for node in nodes if node not in self._rows or not self._rows[node].whole}))
+        if not len(new):
+            return
+        rows = self._reader.fetch(new.astype(np.int64))
+        for node, row in _split(rows):
+            self._rows[node] = row
+        hubs = [
+            int(node)
+            for node in rows.nodes[rows.further > 0].tolist()
+            if most is None or self._allowed is not None or self._rows[node].counts[NAMED] <= most
+        ]
+        if hubs:
+            for node, row in _split(self._reader.fetch(rows.nodes[:0], hubs)):
+                self._rows[node] = replace(row, label=self._rows[node].label)
+        if self._allowed is not None:
+            self._restrict(new.tolist())
+
+    def _restrict(self, nodes: Sequence[int]) -> None:
+        """Leave out the edges that come from chunks that may not be returned."""
+        sources = {int(source) for node in nodes for source in np.unique(self._rows[node].records["source"])}
+        unknown = np.array(sorted(sources - self._seen.keys()), np.int64)
+        if len(unknown) and self._allowed is not None:
+            self._seen.update(zip(unknown.tolist(), self._allowed(unknown).tolist(), strict=True))
+        for node in nodes:
+            records = self._rows[node].records
+            seen = np.array([self._seen[source] for source in records["source"].tolist()], np.bool_)
+            self._rows[node] = _row(self._rows[node].label, records[seen])
+
+    # -- what was read --------------------------------------------------------------------------------
+
+    def key(self, entity: int) -> str:
+        """The key of an entity that was read; empty for one that no chunk names that may be returned."""
+        row = self._rows[entity]
+        return row.label if row.counts[NAMED] else ""
+
+    def chunks(self, entity: int) -> int:
+        """How many chunks name an entity."""
+        return self._rows[entity].counts[NAMED]
+
+    def naming(self, entity: int) -> Ints:
+        """The numbers of the chunks that name an entity; none for a hub that was not read whole."""
+        return self._rows[entity].neighbours(NAMED)
+
+    def entities(self, chunk: int) -> list[int]:
+        """The numbers of the entities of a chunk."""
+        found: list[int] = self._rows[chunk].neighbours(NAMED).tolist()
+        return found
+
+    def chunk_id(self, chunk: int) -> str:
+        """The id of a chunk."""
+        return self._rows[chunk].label
+
+    def meanings(self, phrase: str) -> list[int]:
+        """The entities that a normalised name may stand for."""
+        return list(dict.fromkeys(self._rows[name_number(phrase)].neighbours(MEANT).tolist()))
+
+    def neighbourhood(self, entity: int) -> Neighbourhood:
+        """The pairs of an entity that was read whole."""
+        if entity not in self._near:
+            self._near[entity] = Neighbourhood(*np.unique(self._rows[entity].neighbours(PAIR), return_counts=True))
+        return self._near[entity]
+
+    def pairs(self, entity: int) -> int:
+        """The sum of the weights of an entity's pairs."""
+        return self._rows[entity].counts[PAIR]
+
+    # -- steps of a search ----------------------------------------------------------------------------
+
+    def read_names(self, question: str, chunks: Iterable[str], also: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+        """Read what a question may name, and chunks.
+
+        Parameters
+        ----------
+        also : further normalised names
+
+        Returns
+        -------
+        The normalised names that the question has, with the sorted keys of the entities that each may stand for.
+        """
+        phrases = list(dict.fromkeys([*phrases_of(question), *also]))
+        self.read([*map(name_number, phrases), *map(chunk_number, chunks)])
+        meant = {phrase: found for phrase in phrases if (found := self.meanings(phrase))}
+        self.read(entity for found in meant.values() for entity in found)
+        names = {phrase: tuple(sorted(filter(None, map(self.key, found)))) for phrase, found in meant.items()}
+        return {phrase: keys for phrase, keys in names.items() if keys}
+
+    def read_entities_of(self, chunks: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Read the entities of chunks that were read: the sorted keys of each."""
+        of = {node_id: self.entities(chunk_number(node_id)) for node_id in chunks}
+        self.read(entity for entities in of.values() for entity in entities)
+        return {node_id: tuple(sorted(map(self.key, entities))) for node_id, entities in of.items() if entities}
+
+    def read_neighbours(self, links: Sequence[Link], spread: float) -> list[int]:
+        """Read the neighbours of linked entities, the most active if there are very many.
+
+        Returns
+        -------
+        The numbers of all entities that are active.
+        """
+        active: dict[int, float] = {}
+        for link in links if spread else ():
+            entity = entity_number(link.entity)
+            others, weights = self.neighbourhood(entity)
+            shares = spread * link.weight * weights / max(1, self.pairs(entity))
+            for other, share in zip(others.tolist(), shares.tolist(), strict=True):
+                active[other] = active.get(other, 0.0) + share
+        best = sorted(active, key=lambda other: (-active[other], other))[:MOST_NEIGHBOURS]
+        self.read(best, SEGMENT)
+        linked = [entity_number(link.entity) for link in links]
+        return [entity for entity in dict.fromkeys([*linked, *best]) if self.key(entity)]
+
+    def best_chunks(self, active: Mapping[str, float], count: int) -> list[str]:
+        """Read the chunks with the largest shares of activations, as far as the entities were read whole."""
+        shares: dict[int, float] = {}
+        for key in sorted(active):
+            entity = entity_number(key)
+            for chunk in self.naming(entity).tolist():
+                shares[chunk] = shares.get(chunk, 0.0) + active[key] / self.chunks(entity)
+        best = sorted(shares, key=lambda chunk: (-shares[chunk], chunk))[:count]
+        self.read(best)
+        return [self.chunk_id(chunk) for chunk in best]
+
+
+class _Asked(dict[str, None]):
+    """Contains nothing, and keeps what it was asked for."""
+
+    def __contains__(self, phrase: object) -> bool:
+        self[str(phrase)] = None
+        return False
+
+
+def phrases_of(question: str) -> list[str]:
+    """Every run of words of a question that may be a name, normalised."""
+    asked = _Asked()
+    mentions(question, asked)
+    return [phrase for phrase in list(asked) if phrase]
+
+
+def _row(label: str, records: Records) -> NodeRow:
+    return NodeRow(label, records, np.bincount(records["kind"], minlength=_KINDS).tolist())
+
+
+def _split(rows: NodeRows) -> Iterator[tuple[int, NodeRow]]:
+    ends = rows.indptr.tolist()
+    for i, node in enumerate(rows.nodes.tolist()):
+        if node in rows.totals:
+            totals = {kind: number for kind, number, _ in rows.totals[node].tolist()}
+            counts = [totals.get(kind, 0) for kind in range(_KINDS)]
+            yield node, NodeRow(rows.labels[i], rows.records[:0], counts, whole=False)
+        else:
+            yield node, _row(rows.labels[i], rows.records[ends[i] : ends[i + 1]])

@@ -1,0 +1,372 @@
+"""Statements that are served from stores: rows that are exact after any writes, and answers as those in memory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import load_index_from_storage
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from tests.graphrag.scripted import answer
+from tests.serving.places import everything_in
+
+from llama_index.graphrag import (
+    CooccurrenceExtractor,
+    CosineResolver,
+    EntityExtractor,
+    GraphRAGIndex,
+    GraphRAGPostprocessor,
+    GraphRAGQueryEngine,
+    RecordedExtractor,
+)
+from llama_index.graphrag.statement_rows import StatementRows
+from llama_index.graphrag.stored_graph.statement_edges import statement_edges
+from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+
+FIRST = ["Ada", "Bede", "Carl", "Dora", "Edna", "Finn", "Gwen", "Hugo"]
+LAST = ["Orr", "Dane", "Finch", "Vale", "Stone", "Marsh", "Reed", "Frost"]
+PLACES = ["Velsin", "Tern Rock", "Meridian", "Lyon", "Zanzibar", "Northgate"]
+OFFLINE: dict[str, Any] = {
+    "extractor": CooccurrenceExtractor(),
+    "summarizer": ExtractiveSummarizer(),
+    "report_tokens": 60,
+}
+
+
+def many(count: int, seed: int = 0, document_of: int = 5) -> list[TextNode]:
+    """Chunks about people of eight families, most of whom meet their own."""
+    random, made = np.random.default_rng(seed), []
+    for i in range(count):
+        family = int(random.integers(len(LAST)))
+        names = [f"{FIRST[random.integers(8)]} {LAST[(family + int(random.integers(5) == 0)) % 8]}" for _ in range(3)]
+        place = PLACES[random.integers(len(PLACES))]
+        words = " ".join(f"word{random.integers(40)}" for _ in range(6))
+        text = f"{names[0]} met {names[1]} in {place}. Then {names[1]} and {names[2]} wrote {words} in letter {i}."
+        document = f"s{seed}-{i // document_of}"
+        source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
+        made.append(
+            TextNode(
+                id_=f"s{seed}-{i:03d}",
+                text=text,
+                metadata={"family": family},
+                excluded_embed_metadata_keys=["family"],
+                start_char_idx=i,
+                relationships=source,
+            )
+        )
+    return made
+
+
+class Twins:
+    """An index in stores beside the same index in memory."""
+
+    def __init__(self, folder: Path, nodes: list[TextNode], **options: Any) -> None:
+        self.url = f"sqlite:///{folder / 'index.db'}"
+        self.spaces: dict[str, BasePydanticVectorStore] = {}
+        self._options = {**OFFLINE, **options}
+        self.stored = GraphRAGIndex(nodes, storage_context=self.context(), serve_from="stores", **self._components())
+        self.memory = GraphRAGIndex(nodes, **self._components())
+
+    def _components(self) -> dict[str, Any]:
+        return {"embed_model": HashEmbedding(), **self._options}
+
+    def context(self) -> SQLStorageContext:
+        return storage_context(self.url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
+
+    def again(self) -> GraphRAGIndex:
+        index = load_index_from_storage(self.context(), **self._components())
+        assert isinstance(index, GraphRAGIndex)
+        return index
+
+    def __iter__(self) -> Iterator[GraphRAGIndex]:
+        return iter((self.stored, self.memory))
+
+    @property
+    def rows(self) -> StatementRows:
+        found = self.stored.builder.rows  # type: ignore[attr-defined]
+        assert isinstance(found, StatementRows)
+        return found
+
+    def check(self) -> None:
+        """The statements are those in memory, and the graph in the database has what follows from them."""
+        graph, state = run_steps(self.rows.everything()), self.memory.state
+        assert graph.chunks == state.graph.chunks
+        assert (graph.entities, graph.links) == (state.graph.entities, state.graph.links)
+        assert graph.short == state.graph.short
+        resolved = [(chunk, graph.short.get(chunk.document, {})) for chunk in graph.chunks.values()]
+        change, labels = statement_edges(resolved, stated=self.memory.config.entity_vectors)
+        nodes = np.unique(change.nodes)
+        with self.rows.reader() as reader:
+            first = reader.fetch(nodes)
+            whole = reader.fetch(nodes[:0], first.nodes[first.further > 0])
+        assert {n: label for n, label in zip(nodes.tolist(), first.labels, strict=True) if label} == dict(labels)
+        counts = int(first.records["count"].sum() + whole.records["count"].sum())
+        assert counts == int(change.records["count"].sum())
+        assert self.stored.storage.struct.counters["tokens"] == run_steps(self.memory._corpus_tokens())
+        names = self.stored.storage.stored["entities"]
+        assert sorted(run_steps(names.all_described()).ids) == sorted(state.entities.ids)
+
+    def same(self, question: str, **options: Any) -> None:
+        ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
+        assert [each.node for each in ours] == [each.node for each in theirs] != []
+        assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-6)
+
+
+QUESTIONS = ["Whom did Ada Orr meet in Lyon?", "What did Gwen Frost and Hugo Reed write?", "letter word3 word7"]
+
+
+@pytest.mark.parametrize("options", [{}, {"entity_vectors": True}, {"partition_by": "family"}])
+def test_any_sequence_of_writes_leaves_the_statements_of_memory(tmp_path: Path, options: dict[str, Any]) -> None:
+    random = np.random.default_rng(len(str(options)))
+    twins = Twins(tmp_path, many(20), **options)
+    twins.check()
+    spare, held = many(60, seed=1), [node.node_id for node in many(20)]
+    for step in range(8):
+        kind = random.integers(4)
+        if kind < 2:
+            new, spare = spare[: int(random.integers(1, 6))], spare[6:]
+            for index in twins:
+                index.insert_nodes(new)
+            held += [node.node_id for node in new]
+        elif kind == 2:
+            gone = [str(i) for i in random.choice(held, size=int(random.integers(1, 6)), replace=False)]
+            for index in twins:
+                index.delete_nodes(gone)
+            held = [i for i in held if i not in gone]
+        else:
+            changed = many(20)[step].model_copy(update={"text": f"Ada Orr saw Zed Quill in Lyon {step} times."})
+            for index in twins:
+                index.insert_nodes([changed])
+            held = list(dict.fromkeys([*held, changed.node_id]))
+        twins.check()
+    for question in QUESTIONS:
+        twins.same(question)
+        twins.same(question, mode="global", token_budget=1000)
+    for index in twins:
+        index.delete_nodes(held)
+    twins.check()
+    left = [row for row in everything_in(make_engine(twins.url)).splitlines() if row.startswith("ragkit_graph")]
+    assert left == []
+
+
+TYPED = {
+    "d-0": {"entities": [["Ebenezer Scrooge", "person", ""], ["Tim", "person", ""]], "relations": []},
+    "d-1": {"entities": [["Scrooge", "person", "mean"]], "relations": [["Scrooge", "Marley", "were partners", 2]]},
+    "d-2": {"entities": [["Uncle Scrooge", "person", "rich"], ["Marley", "person", "dead"]], "relations": []},
+}
+
+
+def test_a_name_stands_for_a_longer_one_of_its_document_and_not_once_that_is_gone(tmp_path: Path) -> None:
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="d")}
+    texts = ["Ebenezer Scrooge and Tim.", "Scrooge and Marley were partners.", "Uncle Scrooge, Marley."]
+    nodes = [TextNode(id_=f"d-{i}", text=text, start_char_idx=i, relationships=source) for i, text in enumerate(texts)]
+    twins = Twins(tmp_path, nodes[:2], extractor=RecordedExtractor(TYPED), entity_vectors=True)
+    twins.check()
+    assert run_steps(twins.rows.everything()).short == {"d": {"scrooge": "ebenezer scrooge"}}
+    for write in (
+        lambda index: index.insert_nodes(nodes[2:]),
+        lambda index: index.delete_nodes(["d-2"]),
+        lambda index: index.delete_nodes(["d-0"]),
+    ):
+        for index in twins:
+            write(index)
+        twins.check()
+        twins.same("What was Scrooge?", similarity_top_k=3)
+        twins.same("What was Ebenezer Scrooge?", similarity_top_k=3, entities_top_k=2)
+    assert run_steps(twins.rows.everything()).short == {}
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Twins:
+    return Twins(tmp_path_factory.mktemp("large"), many(700), entity_vectors=True)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "basic"},
+        {"entities_top_k": 5},
+        {"seed_chunks": 0},
+        {"spread": 0.0},
+        {"token_budget": 600, "similarity_top_k": 50},
+        {"mode": "global", "token_budget": 3000},
+        {"mode": "global", "level": 1},
+        {"context": "mixed", "token_budget": 900},
+        {"context": "mixed", "token_budget": 900, "chunk_order": "entities", "fill": False},
+    ],
+)
+def test_more_chunks_than_a_question_reads_are_answered_as_in_memory(
+    large: Twins, question: str, options: dict[str, Any]
+) -> None:
+    large.same(question, **options)
+
+
+def test_the_communities_are_those_of_memory_in_every_process(large: Twins) -> None:
+    for index in large:
+        index.rebuild()
+    again = large.again()
+    assert again.storage.struct.counters["communities"] == len(large.memory.communities)
+    builder: Any = again.builder
+    current = run_steps(builder.communities.current())
+    table = run_steps(builder.communities.table(current))
+    memory = large.memory.state.everything
+    for name in ("order", "first", "last", "parent"):
+        np.testing.assert_array_equal(getattr(table.hierarchy, name), getattr(memory.hierarchy, name))
+    assert list(table.keys) == [plan.key for plan in memory.plans()]
+    assert run_steps(builder.need_communities()) is False
+
+
+def test_filters_restrict_the_graph_as_in_memory(large: Twins) -> None:
+    where = MetadataFilters(filters=[MetadataFilter(key="family", value=3)])
+    documents = [f"s0-{i}" for i in range(40)]
+    for question in QUESTIONS:
+        # How rare a word is, is counted over all chunks where a filter is not a list of these.
+        large.same(question, filters=where, lexical_weight=0.0)
+        for options in ({"filters": where}, {"doc_ids": documents}, {"doc_ids": documents, "filters": where}):
+            large.same(question, mode="global", token_budget=1500, **options)
+            large.same(question, context="mixed", token_budget=1500, **options)
+            large.same(question, entities_top_k=3, **options)
+
+
+def test_explanations_name_what_led_to_a_chunk(large: Twins) -> None:
+    ours, theirs = (each.as_retriever(similarity_top_k=3).explain(QUESTIONS[0]) for each in large)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.text, one.share) == (other.text, other.share)
+        assert [(link.entity, link.kind, link.asked) for link in one.linked] == [
+            (link.entity, link.kind, link.asked) for link in other.linked
+        ]
+        assert one.trust == pytest.approx(other.trust, abs=1e-9)
+        assert one.statements == other.statements
+        assert dict(one.entities) == pytest.approx(dict(other.entities), abs=1e-9)
+    ours, theirs = (each.as_retriever(mode="global", token_budget=3000).explain(QUESTIONS[0]) for each in large)
+    assert [(each.opened, each.refused, each.sources) for each in ours] == [
+        (each.opened, each.refused, each.sources) for each in theirs
+    ]
+
+
+def test_what_a_question_about_the_whole_would_cost_is_known(large: Twins) -> None:
+    ours, theirs = (each.estimate_question(QUESTIONS[0], token_budget=3000) for each in large)
+    assert ours == theirs
+    assert ours.corpus_tokens > ours.tokens > 0
+
+
+def test_opening_reads_no_statement(large: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise AssertionError("everything was read")
+
+    monkeypatch.setattr(StatementRows, "everything", refused)
+    again = large.again()
+    assert again.as_retriever().retrieve(QUESTIONS[0])
+
+
+def test_a_question_sends_few_statements_to_the_graph(large: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    from llama_index.ragkit.sql.graph_rows import GraphReader
+
+    calls = []
+    fetch = GraphReader.fetch
+    monkeypatch.setattr(GraphReader, "fetch", lambda *given, **more: calls.append(1) or fetch(*given, **more))
+    large.stored.as_retriever().retrieve(QUESTIONS[0])
+    assert 0 < len(calls) <= 9
+
+
+def small(folder: Path, **options: Any) -> Twins:
+    llm = ScriptedLLM(answer)
+    return Twins(folder, many(30), summarizer=None, llm=llm, **options)
+
+
+def test_reports_are_written_when_a_question_reads_them_and_by_no_other_again(tmp_path: Path) -> None:
+    twins = small(tmp_path)
+    question, options = QUESTIONS[0], {"mode": "global", "token_budget": 700}
+    twins.same(question, **options)
+    assert twins.stored.storage.struct.counters["reports"] == len(twins.memory.state.reports) > 0
+    while sum(each.as_retriever(**options).explain(question)[0].calls for each in twins):
+        twins.same(question, **options)  # what was written is shorter, so that more is read
+    written = twins.stored.storage.struct.counters["reports"]
+    assert written == len(twins.memory.state.reports)
+    again = twins.again()
+    assert again.as_retriever(**options).explain(question)[0].calls == 0
+    assert again.write_reports() == twins.memory.write_reports() == 0
+    assert again.storage.struct.counters["reports"] == len(twins.memory.state.reports) > written
+
+
+def test_a_report_goes_with_the_first_of_its_chunks_and_others_stay(tmp_path: Path) -> None:
+    twins = small(tmp_path, reports="deferred")
+    for index in twins:
+        index.write_reports()
+    reports = dict(twins.memory.state.reports)
+    some = next(iter(reports.values())).nodes[0]
+    (gone,) = (node for node in many(30) if node.node_id == some)
+    for index in twins:
+        index.delete_nodes([gone.node_id], delete_from_docstore=True)
+    builder: Any = twins.stored.builder
+    kept = run_steps(builder.communities.sizes())
+    assert (
+        kept.keys()
+        == twins.memory.state.reports.keys()
+        == {key for key, written in reports.items() if gone.node_id not in written.nodes}
+    )
+    assert 0 < len(kept) < len(reports)
+    assert gone.node_id not in everything_in(make_engine(twins.url))
+    assert gone.text.split("wrote ")[1] not in everything_in(make_engine(twins.url))
+    twins.same(QUESTIONS[0], mode="global", token_budget=700)
+
+
+def test_follow_up_questions_are_asked_as_in_memory(tmp_path: Path) -> None:
+    twins = small(tmp_path)
+    twins.same(QUESTIONS[0], mode="drift", max_calls=6)
+    assert twins.stored.as_retriever(mode="drift", max_calls=6).explain(QUESTIONS[0])[0].answers
+
+
+def test_an_engine_answers_from_reports_in_stores(tmp_path: Path) -> None:
+    twins = small(tmp_path)
+    ours, theirs = (GraphRAGQueryEngine.over(each, token_budget=700).query(QUESTIONS[0]) for each in twins)
+    assert ours.metadata["graphrag"].points == theirs.metadata["graphrag"].points
+
+
+def test_relevance_tests_are_made_of_the_nearest_chunks(large: Twins) -> None:
+    large.same(QUESTIONS[0], mode="global", relevance_budget=30, llm=ScriptedLLM(answer))
+
+
+def test_a_question_after_a_write_of_another_process_sees_its_communities(tmp_path: Path) -> None:
+    twins = Twins(tmp_path, many(30))
+    twins.same(QUESTIONS[0], mode="global", token_budget=700)
+    other = twins.again()
+    for index in (other, twins.memory):
+        index.delete_nodes(["s0-004"])
+    twins.same(QUESTIONS[0], mode="global", token_budget=700)
+    for index in (other, twins.memory):
+        index.insert_nodes(many(3, seed=2))
+    twins.same(QUESTIONS[0], mode="global", token_budget=700)
+
+
+def test_a_postprocessor_ranks_by_the_graph_in_stores(large: Twins) -> None:
+    given = large.memory.as_retriever(mode="basic", similarity_top_k=12).retrieve(QUESTIONS[0])
+    ours, theirs = (
+        GraphRAGPostprocessor(index=each).postprocess_nodes(given, query_str=QUESTIONS[0]) for each in large
+    )
+    assert [each.node.node_id for each in ours] == [each.node.node_id for each in theirs]
+    assert [each.score for each in ours] == pytest.approx([each.score for each in theirs])
+
+
+def test_what_is_not_served_from_stores_is_refused_by_name(tmp_path: Path) -> None:
+    def build(**options: Any) -> GraphRAGIndex:
+        context = storage_context(f"sqlite:///{tmp_path / 'x.db'}", lambda space, _: MatrixVectorStore())
+        given: dict[str, Any] = {**OFFLINE, "embed_model": HashEmbedding(), **options}
+        return GraphRAGIndex(many(3), storage_context=context, serve_from="stores", **given)
+
+    with pytest.raises(ConfigurationError, match="resolver"):
+        build(resolver=CosineResolver(), entity_vectors=True)
+    with pytest.raises(ConfigurationError, match="eager"):
+        build(reports="eager", extractor=EntityExtractor(), summarizer=None)
+    index = build()
+    for refused in (lambda: index.communities, lambda: index.report(0), lambda: index.import_reports("nowhere")):
+        with pytest.raises(ConfigurationError, match="served from stores"):
+            refused()
