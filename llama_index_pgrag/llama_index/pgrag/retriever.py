@@ -13,6 +13,7 @@ from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
+from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import path_node
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.search.allowed import Allowed
@@ -22,6 +23,8 @@ from llama_index.pgrag.search.context import ContextPath, Format, context_text
 from llama_index.pgrag.search.name_walk import walk_names
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
+from llama_index.pgrag.stored_answer import Gathered, gather
+from llama_index.pgrag.stored_state import StoredPseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
@@ -34,6 +37,7 @@ from llama_index.ragkit import (
     query_matrix,
     run_steps,
 )
+from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
 
@@ -119,28 +123,42 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         if texts != [query.text]:
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
-        near = yield from query.nearness(self.options.lexical_weight)
-        return (yield from offload(self._ranked, graph, query, question, texts, points, near, fallback))
+        if isinstance(graph, StoredPseudoGraph) and isinstance(query.contents, ViewContents):
+            options, contents = self.options, query.contents
+            found = yield from gather(query, contents, graph.reader, question, texts, points, options)
+        else:
+            near = yield from query.nearness(self.options.lexical_weight)
+            found = yield from offload(self._gathered, query, question, texts, points, near)
+        return (yield from offload(self._ranked, found, question, texts, points, fallback))
 
-    def _ranked(
+    def _gathered(
         self,
-        graph: PseudoGraph,
         query: Query[PseudoGraph],
         question: NDArray[np.float32],
         texts: list[str],
         points: list[NDArray[np.float32]],
         near: Nearness,
-        fallback: str,
-    ) -> Answer:
-        options = self.options
-        allowed = Allowed.of(graph, query.allowed)
-        candidates = find_candidates(graph, question, points, options, allowed)
-        facts = score_facts(graph, points, candidates, options, allowed)
+    ) -> Gathered:
+        options, graph = self.options, query.state
+        candidates = find_candidates(graph, question, points, options, Allowed.of(graph, query.allowed))
         names = None
         if options.follows_names and len(graph.facts):
             asked = dict.fromkeys([query.text, *texts])
             names = walk_names(graph.name_links, list(asked), near.scores, near.cosines, query.allowed)
-            fallback = fallback or names.reason
+        return Gathered(query, near, candidates, names)
+
+    def _ranked(
+        self,
+        found: Gathered,
+        question: NDArray[np.float32],
+        texts: list[str],
+        points: list[NDArray[np.float32]],
+        fallback: str,
+    ) -> Answer:
+        options, query, near, names = self.options, found.query, found.near, found.names
+        graph = query.state
+        facts = score_facts(graph, points, found.candidates, options, Allowed.of(graph, query.allowed))
+        fallback = fallback or ("" if names is None else names.reason)
         nodes = node_scores(graph, near.scores, near.cosines, facts, names, options)
         paths = path_scores(graph, facts, nodes, options)
         if not np.isfinite(paths).any():
@@ -165,8 +183,9 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _path_node(self, path_of: Mapping[str, MergedPath], fact_id: str) -> Steps[TextNode]:
         return (yield from path_node(path_of[fact_id], self._index.storage.get_node))
 
-    def _on_page(self, found: Answer) -> list[MergedPath]:
-        return found.results[: self.similarity_top_k]
+    def _on_page(self, found: Answer) -> FoundForPage:
+        graph = found.graph if self._index.storage.stored else None
+        return FoundForPage(found.results[: self.similarity_top_k], graph)
 
     def _explanations(self, found: Answer, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:
         return (yield from offload(self._explained, found, nodes))

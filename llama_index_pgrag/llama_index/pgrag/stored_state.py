@@ -1,0 +1,230 @@
+"""`StoredPseudoGraph`: what one question to an index that is served from stores is answered from."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.config import SearchConfig
+from llama_index.pgrag.fusion.super_nodes import SuperNodes
+from llama_index.pgrag.search.allowed import Allowed
+from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
+from llama_index.pgrag.state import MindMap, PseudoGraph, with_facts
+from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
+from llama_index.pgrag.stored_graph.map_rows import MapRows, NodeRow
+from llama_index.pgrag.stored_graph.stored_walk import Mass, StoredWalk
+from llama_index.ragkit import IndexStorage, Selection, Snapshot, Steps, offload, run_steps
+from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
+from llama_index.ragkit.vectors.snapshot import Mask
+
+__all__ = ["MapReader", "NearCells", "StoredPseudoGraph"]
+
+_FEWEST = 100  # facts near to each key point, which cosines are standardised by; topics near to a question, with a filter
+_TOGETHER = 500  # members of a super node that are walked to
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NearCells:
+    """The maps that a question searches, and the facts near to its key points.
+
+    Attributes
+    ----------
+    candidates : the maps
+    nodes : of the maps, and of the facts
+    super_topics, super_facts : those that were walked
+    """
+
+    candidates: Sequence[Candidate]
+    nodes: Sequence[str]
+    super_topics: SuperNodes
+    super_facts: SuperNodes
+
+
+@dataclass(frozen=True)
+class MapReader:
+    """Reads parts of the maps of an index.
+
+    Attributes
+    ----------
+    storage, rows, fusions : of the index
+    selection : which chunks count
+    """
+
+    storage: IndexStorage
+    rows: MapRows
+    fusions: Mapping[str, FusionRows]
+    selection: Selection
+
+    def walk(self, texts: Sequence[str], nodes: Mass) -> Steps[tuple[list[str], Mass]]:
+        """The names in some texts, and what a walk from them and from some nodes reaches."""
+        return (yield from offload(self._walk, texts, nodes))
+
+    def _walk(self, texts: Sequence[str], nodes: Mass) -> tuple[list[str], Mass]:
+        allowed = None if self.selection.is_whole else self._passing_numbers
+        with self.rows.reader() as reader:
+            walk = StoredWalk(reader, allowed)
+            named, names = walk.seeds(texts)
+            return named, walk.spread(names, nodes) if named else Mass.of([], [])
+
+    def _passing_numbers(self, numbers: Ints) -> Mask:
+        ids = run_steps(self.rows.node_ids(numbers.tolist()))
+        passing = run_steps(self.passing(ids.values()))
+        return np.array([ids.get(number) in passing for number in numbers.tolist()], np.bool_)
+
+    def passing(self, node_ids: Iterable[str]) -> Steps[Collection[str]]:
+        """Those of some nodes that count."""
+        rows = yield from self.storage.stored["chunks"].described(dict.fromkeys(node_ids))
+        return {rows.ids[row] for row in np.flatnonzero(self.selection.mask(rows))} if len(rows) else set()
+
+    # -- candidates ---------------------------------------------------------------------------------
+
+    def near_cells(
+        self, question: Vector, points: Sequence[Vector], config: SearchConfig, wanted: int, shown: Sequence[str]
+    ) -> Steps[NearCells]:
+        """The maps that :func:`~llama_index.pgrag.search.candidates.find_candidates` finds, and the facts near to the
+        key points.
+
+        Parameters
+        ----------
+        question, points : vectors of the question and of its key points
+        wanted : how many facts must be in the right order
+        shown : chunks near to the question
+        """
+        facts, topic_of, owners = yield from self._near_facts(points, max(wanted, _FEWEST, config.seed_facts), shown)
+        count = min(config.seed_topics, config.max_topics)
+        topics = yield from self._near_topics(question, count, shown)
+        mask, passing = yield from self._allowed(topics)
+        seeds = topics.search([question], count, mask)[0].ids if count and len(topics) else []
+        maps, map_of = yield from self._maps(seeds)
+        walked = [f.id for m in maps.values() for f in m.facts if passing is None or f.node_id in passing]
+        super_topics = _walkable((yield from self.fusions["topics"].read(seeds if config.topic_walk else ())), seeds)
+        super_facts = _walkable((yield from self.fusions["facts"].read(walked if config.fact_walk else ())), walked)
+        further = {i for groups in super_facts.groups.values() for group in groups for i in group} - map_of.keys()
+        records = yield from self.storage.stored["facts"].records_of(sorted(further))
+        topic_of |= {record["id"]: record["meta"]["pgrag_topic"] for record in records.values()}
+        reached = {i for groups in super_topics.groups.values() for group in groups for i in group}
+        unknown = sorted({i for i in (*reached, *topic_of.values()) if i not in topics})
+        topics = topics.joined((yield from self.storage.stored["topics"].fetch(unknown)))
+        mask, passing = yield from self._allowed(topics)
+        graph = PseudoGraph(
+            topics=topics,
+            facts=facts,
+            maps=maps,
+            map_of={**topic_of, **map_of},
+            super_topics=super_topics,
+            super_facts=super_facts,
+        )
+        nodes = None if passing is None else frozenset(passing)
+        allowed = Allowed(topics=mask, nodes=nodes)
+        candidates = yield from offload(find_candidates, graph, question, points, config, allowed)
+        of_maps = yield from self.rows.nodes_of_maps(candidate.topic_id for candidate in candidates)
+        members = {i: None for ids in of_maps.values() for i in ids if passing is None or i in passing}
+        return NearCells(candidates, [*{**members, **owners}], super_topics, super_facts)
+
+    def _near_facts(
+        self, points: Sequence[Vector], wanted: int, shown: Sequence[str]
+    ) -> Steps[tuple[Snapshot, dict[str, str], dict[str, None]]]:
+        """The facts near to key points, with their maps and their nodes; if few chunks count, all of their facts."""
+        space = self.storage.stored["facts"]
+        if self.selection.only is not None:
+            rows = yield from self.rows.nodes(shown)
+            own = [fact for row in rows.values() for fact in row.facts]
+            found = yield from space.fetch(fact.id for fact in own)
+            return found, {fact.id: fact.topic_id for fact in own}, dict.fromkeys(rows)
+        records = {}
+        for point in points:
+            records |= yield from space.records_near(point, wanted, self.selection)
+        found = yield from space.rows(records)
+        metas = {record["id"]: record["meta"] for record in records.values()}
+        topic_of = {fact_id: meta["pgrag_topic"] for fact_id, meta in metas.items()}
+        return found, topic_of, dict.fromkeys(meta["pgrag_node"] for meta in metas.values())
+
+    def _near_topics(self, question: Vector, count: int, shown: Sequence[str]) -> Steps[Snapshot]:
+        """The topics near to a question, under a filter together with those of the chunks near to it."""
+        space = self.storage.stored["topics"]
+        if not count:
+            return Snapshot.empty()
+        if self.selection.is_whole:
+            return (yield from space.candidates(question, count))
+        rows = yield from self.rows.nodes(shown)
+        known = {row.topic_id for row in rows.values()}
+        if self.selection.only is None:
+            known |= {record["id"] for record in (yield from space.records_near(question, _FEWEST)).values()}
+        return (yield from space.fetch(sorted(known)))
+
+    def _allowed(self, topics: Snapshot) -> Steps[tuple[Mask | None, Collection[str] | None]]:
+        """Which of some topics have a fact that passes the filter, and the nodes of their maps that do; None for all."""
+        if self.selection.is_whole:
+            return None, None
+        nodes = yield from self.rows.nodes_of_maps(topics.ids)
+        passing = yield from self.passing(i for ids in nodes.values() for i in ids)
+        mask = np.array([not set(nodes.get(i, ())).isdisjoint(passing) for i in topics.ids], np.bool_)
+        return mask, passing
+
+    def _maps(self, topic_ids: Sequence[str]) -> Steps[tuple[dict[str, MindMap], dict[str, str]]]:
+        """Whole maps, and the maps of their facts."""
+        nodes = yield from self.rows.nodes_of_maps(topic_ids)
+        rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
+        graph, _ = with_facts(PseudoGraph(), {node_id: row.facts for node_id, row in rows.items()}, ())
+        return dict(graph.maps), dict(graph.map_of)
+
+    # -- the graph ----------------------------------------------------------------------------------
+
+    def graph(self, chunks: Snapshot, cells: NearCells) -> Steps[tuple[PseudoGraph, Mapping[str, NodeRow]]]:
+        """The graph of some chunks and of no others, with the vectors that a walk over the candidate maps needs; and
+        the rows of the chunks.
+        """
+        rows = yield from self.rows.nodes(chunks.ids)
+        graph, _ = with_facts(PseudoGraph(), {node_id: row.facts for node_id, row in rows.items()}, ())
+        candidates = [c.topic_id for c in cells.candidates if c.topic_id in graph.maps]
+        routes = [route_id for topic_id in candidates for route_id in graph.maps[topic_id].routes]
+        spaces = self.storage.stored
+        facts = yield from spaces["facts"].fetch(graph.map_of)
+        node_of = {fact.id: fact.node_id for row in rows.values() for fact in row.facts}
+        described = [
+            RowRecord(r.id, r.ref_doc_id, r.key, json.dumps({"node": node_of[r.id], "topic": graph.map_of[r.id]}))
+            for r in facts.records
+        ]
+        whole = replace(
+            graph,
+            chunks=chunks,
+            topics=(yield from spaces["topics"].fetch(candidates)),
+            routes=(yield from spaces["routes"].fetch(routes)),
+            facts=Snapshot.of(facts.matrix, described) if described else facts,
+            super_topics=_among(cells.super_topics, graph.maps.__contains__),
+            super_facts=_among(cells.super_facts, graph.map_of.__contains__),
+        )
+        return whole, rows
+
+
+@dataclass(frozen=True)
+class StoredPseudoGraph(PseudoGraph):
+    """The chunks near to a question, and where the maps are."""
+
+    reader: MapReader = field(kw_only=True)
+
+
+def _walkable(super_nodes: SuperNodes, seeds: Sequence[str]) -> SuperNodes:
+    """Super nodes with some of their members, if they have many."""
+    own = set(seeds)
+    groups = {
+        name: tuple(
+            group if len(group) <= _TOGETHER else tuple(sorted({*group[:_TOGETHER], *own.intersection(group)}))
+            for group in of_name
+        )
+        for name, of_name in super_nodes.groups.items()
+    }
+    return replace(super_nodes, groups=groups)
+
+
+def _among(super_nodes: SuperNodes, known: Callable[[str], bool]) -> SuperNodes:
+    """Super nodes without the members that are not known."""
+    groups = {
+        name: tuple(found for group in of_name if len(found := tuple(i for i in group if known(i))) > 1)
+        for name, of_name in super_nodes.groups.items()
+    }
+    return replace(super_nodes, groups={name: found for name, found in groups.items() if found})
