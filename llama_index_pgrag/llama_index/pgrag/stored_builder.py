@@ -137,7 +137,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
     def _unstored(
         self, cells: Mapping[str, Mapping[str, Cell]]
     ) -> Steps[tuple[dict[str, dict[str, Cell]], dict[str, dict[str, Cell]]]]:
-        """The cells without a row, and those whose row has other metadata; by kind."""
+        """The cells without a row, and those whose row has another key or other metadata; by kind."""
         new: dict[str, dict[str, Cell]] = {}
         stale: dict[str, dict[str, Cell]] = {}
         for kind in KINDS:
@@ -171,7 +171,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
 
 
 def _is_same(cell: Cell, record: Record) -> bool:
-    return bool(record["meta"] == cell.metadata or "pgrag_node" not in cell.metadata)
+    return bool(record["meta"] == cell.metadata and record["key"] == cell.key)
 
 
 def _rows(cells: Mapping[str, Cell], vectors: NDArray[np.float32]) -> SpaceRows:
