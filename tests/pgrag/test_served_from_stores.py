@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from llama_index.core import load_index_from_storage
-from llama_index.core.schema import NodeRelationship, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 from sqlalchemy import text as sql
 from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 
-from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever
+from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, stored_state
 from llama_index.pgrag.maps.mind_map import read_mind_map
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.records import to_record
@@ -137,7 +137,9 @@ class Twins:
             assert sorted(ours.ids) == sorted(run_steps(storage.stored[kind].all_described()).ids) == sorted(theirs.ids)
             if len(ours):
                 np.testing.assert_allclose(ours.vectors_of(theirs.ids), theirs.vectors_of(theirs.ids), atol=1e-6)
-        keys = {r.id: r.key for kind in ("topics", "facts") for r in run_steps(storage.stored[kind].all_described()).records}
+        keys = {
+            r.id: r.key for kind in ("topics", "facts") for r in run_steps(storage.stored[kind].all_described()).records
+        }
         # Those in memory are as old as the rows.
         assert keys == {i: found.key for i, found in state.maps.items()} | {i: state.fact(i).key for i in state.map_of}
         facts = run_steps(storage.stored["facts"].all_described())
@@ -362,11 +364,35 @@ def test_contexts_are_those_in_memory(tmp_path: Path):
     assert ours.as_context(QUESTIONS[1], documents=True) == theirs.as_context(QUESTIONS[1], documents=True)
 
 
+@pytest.mark.parametrize("scope", ["documents", "nodes"])
+def test_outlines_of_a_postprocessor_are_those_in_memory(tmp_path: Path, scope: Any):
+    twins = Twins(tmp_path, corpus())
+    given = twins.memory.as_retriever(return_source=True, similarity_top_k=4).retrieve(QUESTIONS[0])
+    given.insert(1, NodeWithScore(node=TextNode(id_="foreign", text="foreign"), score=0.5))
+    for filters in (None, MetadataFilters(filters=[MetadataFilter(key="kind", value=1)])):
+        for question in (QUESTIONS[0], None):
+            processors = [PGRAGPostprocessor(index=each, scope=scope, filters=filters) for each in twins]
+            ours, theirs = (each.postprocess_nodes(given, query_str=question) for each in processors)
+            assert [each.node for each in ours] == [each.node for each in theirs]
+            assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-6)
+            again = asyncio.run(processors[0].apostprocess_nodes(given, query_str=question))
+            assert [each.node for each in again] == [each.node for each in ours]
+
+
+def test_large_super_nodes_are_walked_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stored_state, "_TOGETHER", 1)
+    twins = Twins(tmp_path, corpus(), topic_threshold=0.5)
+    search: dict[str, Any] = {"seed_topics": 1, "max_topics": 30, "seed_facts": 0, "fact_walk": False}
+    walked = []
+    for index in twins:
+        found = index.as_retriever(**search, similarity_top_k=200).explain(QUESTIONS[0])
+        walked.append({each.path[0] for each in found if each.reason == "topic walk"})
+    assert len(walked[0]) < len(walked[1])
+
+
 def test_what_needs_the_whole_graph_is_refused_by_name(tmp_path: Path):
     index = Twins(tmp_path, corpus(9)).stored
-    found = index.as_retriever(return_source=True).retrieve(QUESTIONS[0])
-    outlines = PGRAGPostprocessor(index=index)
-    for use in (lambda: index.graph, index.to_networkx, lambda: outlines.postprocess_nodes(found)):
+    for use in (lambda: index.graph, index.to_networkx):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()
 

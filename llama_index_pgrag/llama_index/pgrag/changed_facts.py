@@ -48,9 +48,7 @@ def report_unverified(change: Change) -> None:
         )  # fmt: skip
 
 
-def facts_after(
-    change: Change, storage: IndexStorage, resources: Resources
-) -> Steps[dict[str, tuple[FactPath, ...]]]:
+def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, tuple[FactPath, ...]]]:
     """The facts of new nodes, and of others that lose some with the nodes that are removed."""
     entries = yield from storage.manifest.entries_of(node.node_id for node in change.added)
     records = {node_id: change.records.get(node_id, {}) for node_id in entries}

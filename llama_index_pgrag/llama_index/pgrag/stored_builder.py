@@ -12,7 +12,7 @@ from llama_index.pgrag.changed_facts import Cell, cells_of, facts_after, report_
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.records import from_record
-from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, fact_paths, with_facts
+from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, with_facts
 from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
 from llama_index.pgrag.stored_graph.map_rows import MapRows
 from llama_index.pgrag.stored_state import MapReader, StoredPseudoGraph
@@ -39,8 +39,8 @@ __all__ = ["StoredMapBuilder"]
 class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
     """Keeps the cells of mind maps in vector stores, and maps, super nodes and names as rows.
 
-    What a write reads and changes are the maps of its nodes, the super nodes that it touches, and the nodes that mention
-    a topic which comes or goes.
+    What a write reads and changes are the maps of its nodes, the super nodes that it touches, and the nodes that
+    mention a topic which comes or goes.
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)

@@ -21,7 +21,7 @@ from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["MapReader", "NearCells", "StoredPseudoGraph"]
 
-_FEWEST = 100  # facts near to each key point, which cosines are standardised by; topics near to a question, with a filter
+_FEWEST = 100  # facts near to a key point, by which cosines are standardised; under a filter, topics near to a question
 _TOGETHER = 500  # members of a super node that are walked to
 
 Ints = NDArray[np.int64]
@@ -96,25 +96,30 @@ class MapReader:
         """
         facts, topic_of, owners = yield from self._near_facts(points, max(wanted, _FEWEST, config.seed_facts), shown)
         count = min(config.seed_topics, config.max_topics)
-        topics = yield from self._near_topics(question, count, shown)
-        mask, passing = yield from self._allowed(topics)
-        seeds = topics.search([question], count, mask)[0].ids if count and len(topics) else []
-        maps, map_of = yield from self._maps(seeds)
-        walked = [f.id for m in maps.values() for f in m.facts if passing is None or f.node_id in passing]
-        super_topics = _walkable((yield from self.fusions["topics"].read(seeds if config.topic_walk else ())), seeds)
-        super_facts = _walkable((yield from self.fusions["facts"].read(walked if config.fact_walk else ())), walked)
-        further = {i for groups in super_facts.groups.values() for group in groups for i in group} - map_of.keys()
-        records = yield from self.storage.stored["facts"].records_of(sorted(further))
-        topic_of |= {record["id"]: record["meta"]["pgrag_topic"] for record in records.values()}
-        reached = {i for groups in super_topics.groups.values() for group in groups for i in group}
-        unknown = sorted({i for i in (*reached, *topic_of.values()) if i not in topics})
-        topics = topics.joined((yield from self.storage.stored["topics"].fetch(unknown)))
-        mask, passing = yield from self._allowed(topics)
+        topics = yield from self._with_topics((yield from self._near_topics(question, count, shown)), topic_of.values())
+        super_topics = super_facts = SuperNodes(1.0)
+        maps: dict[str, MindMap] = {}
+        before: Sequence[str] = ()
+        while True:
+            mask, passing = yield from self._allowed(topics)
+            seeds = topics.search([question], count, mask)[0].ids if count and len(topics) else []
+            if list(seeds) == list(before):  # what was walked to has no topic that is nearer, and was not found
+                break
+            before = seeds
+            maps = yield from self._maps(seeds)
+            walked = [f.id for m in maps.values() for f in m.facts if passing is None or f.node_id in passing]
+            super_topics = _walkable(
+                (yield from self.fusions["topics"].read(seeds if config.topic_walk else ())), seeds
+            )
+            super_facts = _walkable((yield from self.fusions["facts"].read(walked if config.fact_walk else ())), walked)
+            topic_of |= {fact.id: found.id for found in maps.values() for fact in found.facts}
+            topic_of |= yield from self._topics_of(_members(super_facts) - topic_of.keys())
+            topics = yield from self._with_topics(topics, {*_members(super_topics), *topic_of.values()})
         graph = PseudoGraph(
             topics=topics,
             facts=facts,
             maps=maps,
-            map_of={**topic_of, **map_of},
+            map_of=topic_of,
             super_topics=super_topics,
             super_facts=super_facts,
         )
@@ -156,8 +161,13 @@ class MapReader:
             known |= {record["id"] for record in (yield from space.records_near(question, _FEWEST)).values()}
         return (yield from space.fetch(sorted(known)))
 
+    def _with_topics(self, topics: Snapshot, topic_ids: Iterable[str]) -> Steps[Snapshot]:
+        """Some topics, and others."""
+        unknown = sorted({topic_id for topic_id in topic_ids if topic_id not in topics})
+        return topics.joined((yield from self.storage.stored["topics"].fetch(unknown)))
+
     def _allowed(self, topics: Snapshot) -> Steps[tuple[Mask | None, Collection[str] | None]]:
-        """Which of some topics have a fact that passes the filter, and the nodes of their maps that do; None for all."""
+        """Which of some topics have a fact that passes the filter, and which nodes of their maps do; None for all."""
         if self.selection.is_whole:
             return None, None
         nodes = yield from self.rows.nodes_of_maps(topics.ids)
@@ -165,22 +175,42 @@ class MapReader:
         mask = np.array([not set(nodes.get(i, ())).isdisjoint(passing) for i in topics.ids], np.bool_)
         return mask, passing
 
-    def _maps(self, topic_ids: Sequence[str]) -> Steps[tuple[dict[str, MindMap], dict[str, str]]]:
-        """Whole maps, and the maps of their facts."""
+    def _maps(self, topic_ids: Sequence[str]) -> Steps[dict[str, MindMap]]:
+        """Whole maps."""
         nodes = yield from self.rows.nodes_of_maps(topic_ids)
         rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
         graph, _ = with_facts(PseudoGraph(), {node_id: row.facts for node_id, row in rows.items()}, ())
-        return dict(graph.maps), dict(graph.map_of)
+        return dict(graph.maps)
+
+    def _topics_of(self, fact_ids: Iterable[str]) -> Steps[dict[str, str]]:
+        """The maps of some facts."""
+        records = yield from self.storage.stored["facts"].records_of(sorted(fact_ids))
+        return {record["id"]: record["meta"]["pgrag_topic"] for record in records.values()}
 
     # -- the graph ----------------------------------------------------------------------------------
 
-    def graph(self, chunks: Snapshot, cells: NearCells) -> Steps[tuple[PseudoGraph, Mapping[str, NodeRow]]]:
-        """The graph of some chunks and of no others, with the vectors that a walk over the candidate maps needs; and
+    def documents_of(self, node_ids: Iterable[str]) -> Steps[Snapshot]:
+        """Some chunks and all others of their documents, with zeros for their vectors."""
+        chunks = self.storage.stored["chunks"]
+        rows = yield from chunks.described(dict.fromkeys(node_ids))
+        documents = dict.fromkeys(record.ref_doc_id for record in rows.records if record.ref_doc_id)
+        further = yield from self.storage.manifest.nodes_of_documents(documents)
+        return rows.joined((yield from chunks.described(i for i in dict.fromkeys(further) if i not in rows)))
+
+    def graph(
+        self, chunks: Snapshot, cells: NearCells | None = None
+    ) -> Steps[tuple[PseudoGraph, Mapping[str, NodeRow]]]:
+        """The graph of some chunks and of no others, with the vectors that a walk over its candidate maps needs; and
         the rows of the chunks.
+
+        Parameters
+        ----------
+        cells : what the chunks were found by; None if all of their maps are candidates
         """
         rows = yield from self.rows.nodes(chunks.ids)
         graph, _ = with_facts(PseudoGraph(), {node_id: row.facts for node_id, row in rows.items()}, ())
-        candidates = [c.topic_id for c in cells.candidates if c.topic_id in graph.maps]
+        chosen = graph.maps if cells is None else [candidate.topic_id for candidate in cells.candidates]
+        candidates = [topic_id for topic_id in chosen if topic_id in graph.maps]
         routes = [route_id for topic_id in candidates for route_id in graph.maps[topic_id].routes]
         spaces = self.storage.stored
         facts = yield from spaces["facts"].fetch(graph.map_of)
@@ -195,10 +225,13 @@ class MapReader:
             topics=(yield from spaces["topics"].fetch(candidates)),
             routes=(yield from spaces["routes"].fetch(routes)),
             facts=Snapshot.of(facts.matrix, described) if described else facts,
-            super_topics=_among(cells.super_topics, graph.maps.__contains__),
-            super_facts=_among(cells.super_facts, graph.map_of.__contains__),
         )
-        return whole, rows
+        if cells is None:
+            return whole, rows
+        topics = _among(cells.super_topics, graph.maps.__contains__)
+        return replace(
+            whole, super_topics=topics, super_facts=_among(cells.super_facts, whole.map_of.__contains__)
+        ), rows
 
 
 @dataclass(frozen=True)
@@ -206,6 +239,11 @@ class StoredPseudoGraph(PseudoGraph):
     """The chunks near to a question, and where the maps are."""
 
     reader: MapReader = field(kw_only=True)
+
+
+def _members(super_nodes: SuperNodes) -> set[str]:
+    """The members of all super nodes."""
+    return {i for groups in super_nodes.groups.values() for group in groups for i in group}
 
 
 def _walkable(super_nodes: SuperNodes, seeds: Sequence[str]) -> SuperNodes:

@@ -137,11 +137,11 @@ def _pair_number(pair: str) -> int:
     return content_number(_PAIR, "pair", pair)
 
 
-def name_change(
-    before: Mapping[str, NodeNames], after: Mapping[str, NodeNames]
-) -> tuple[EdgeChange, dict[int, str]]:
+def name_change(before: Mapping[str, NodeNames], after: Mapping[str, NodeNames]) -> tuple[EdgeChange, dict[int, str]]:
     """The difference between what some nodes have added and what they add, and the labels of its rows."""
-    change = [edge for nodes, count in ((before, -1), (after, 1)) for i, n in nodes.items() for edge in _edges(i, n, count)]
+    change = [
+        edge for nodes, count in ((before, -1), (after, 1)) for i, n in nodes.items() for edge in _edges(i, n, count)
+    ]
     labels: dict[int, str] = {}
     for nodes in (before, after):
         for node_id, names in nodes.items():

@@ -92,7 +92,9 @@ class StoredWalk:
         unknown = unknown[np.argsort(-mass.shares[unknown], kind="stable")[:ROWS_A_STEP]]
         if len(unknown):
             self._keep(self._reader.fetch(mass.rows[unknown]))
-        links = [(share, self._links.get(row)) for row, share in zip(mass.rows.tolist(), mass.shares.tolist(), strict=True)]
+        links = [
+            (share, self._links.get(row)) for row, share in zip(mass.rows.tolist(), mass.shares.tolist(), strict=True)
+        ]
         parts = [(link.rows, DAMPING * share * link.shares) for share, link in links if link is not None]
         if not parts:
             return Mass.of([], [])
@@ -121,7 +123,9 @@ class StoredWalk:
         new = np.array([node for node in distinct.tolist() if node not in self._known], np.int64)
         if len(new):
             self._known.update(zip(new.tolist(), self._allowed(new).tolist(), strict=True))
-        found: NDArray[np.bool_] = np.array([self._known[node] for node in distinct.tolist()], np.bool_)[inverse.ravel()]
+        found: NDArray[np.bool_] = np.array([self._known[node] for node in distinct.tolist()], np.bool_)[
+            inverse.ravel()
+        ]
         return found
 
 
