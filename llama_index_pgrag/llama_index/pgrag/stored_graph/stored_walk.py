@@ -39,7 +39,8 @@ class Mass(NamedTuple):
     def of(cls, rows: Sequence[int] | Ints, shares: Sequence[float] | Floats) -> "Mass":
         """Shares of rows, those of the same row added up."""
         distinct, inverse = np.unique(np.asarray(rows, np.int64), return_inverse=True)
-        return cls(distinct, np.bincount(inverse.ravel(), np.asarray(shares, np.float64), len(distinct)))
+        totals = np.bincount(inverse.ravel(), np.asarray(shares, np.float64), len(distinct))
+        return cls(distinct, totals.astype(np.float64))
 
     def plus(self, other: "Mass") -> "Mass":
         """The sum of both."""
