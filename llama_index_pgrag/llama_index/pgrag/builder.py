@@ -48,7 +48,7 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
     def _embed_new(self, graph: PseudoGraph, topic_ids: Iterable[str]) -> Steps[dict[str, list[str]]]:
         """Embed and store the cells that have no row yet, embedding each text once; returns their ids by kind."""
         stored = {kind: self.storage.snapshot(kind) for kind in KINDS}
-        cells = cells_of(graph, topic_ids)
+        cells = cells_of(graph.maps, topic_ids)
         new = {kind: {i: cell for i, cell in cells[kind].items() if i not in stored[kind]} for kind in KINDS}
         distinct = sorted({cell.text for kind in KINDS for cell in new[kind].values()})
         if distinct:

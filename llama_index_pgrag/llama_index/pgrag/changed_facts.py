@@ -1,13 +1,13 @@
 """The facts of nodes after a write, and the cells of their maps."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
-from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, fact_paths
+from llama_index.pgrag.state import KINDS, FactPath, MindMap, fact_paths
 from llama_index.ragkit import Change, IndexStorage, Resources, Steps
 from llama_index.ragkit.storage.manifest import NodeEntry
 
@@ -25,11 +25,11 @@ class Cell:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def cells_of(graph: PseudoGraph, topic_ids: Iterable[str]) -> dict[str, dict[str, Cell]]:
+def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, Cell]]:
     """The cells of some maps: kind -> id -> cell."""
     cells: dict[str, dict[str, Cell]] = {kind: {} for kind in KINDS}
     for topic_id in sorted(topic_ids):
-        found = graph.maps[topic_id]
+        found = maps[topic_id]
         cells["topics"][topic_id] = Cell(found.topic, found.key)
         cells["routes"].update((i, Cell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
         for fact in found.facts:

@@ -66,7 +66,9 @@ def gather(
     has_facts = reader.storage.struct.counters.get("facts", 0) > 0
     follows = config.follows_names and has_facts
     few = reader.selection.only is not None
-    named, mass, further = [], Mass.of([], []), []
+    named: list[str] = []
+    further: list[str] = []
+    mass = Mass.of([], [])
     if follows and not few:
         named, mass = yield from reader.walk(asked, (yield from offload(_near_nodes, contents.near.rows, question)))
         best = np.argsort(-mass.shares, kind="stable")[: max(_WALKED, query.wanted)]

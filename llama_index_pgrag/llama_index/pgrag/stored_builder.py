@@ -12,7 +12,7 @@ from llama_index.pgrag.changed_facts import Cell, cells_of, facts_after, report_
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.records import from_record
-from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, with_facts
+from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of, with_facts
 from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
 from llama_index.pgrag.stored_graph.map_rows import MapRows
 from llama_index.pgrag.stored_state import MapReader, StoredPseudoGraph
@@ -70,8 +70,8 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             )
             for node in change.added
         }
-        graph, _ = with_facts(PseudoGraph(), facts, ())
-        new, _ = yield from self._unstored(cells_of(graph, graph.maps))
+        maps = maps_of(fact for own in facts.values() for fact in own)
+        new, _ = yield from self._unstored(cells_of(maps, maps))
         yield from self._embed(new)
 
     def apply(self, state: PseudoGraph, change: Change) -> Steps[PseudoGraph]:
@@ -105,7 +105,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             yield from self.storage.stored[kind].remove(dropped[kind])
         if any(dropped.values()):
             self.storage.note_removal()  # a question that has begun may miss the vectors
-        cells = cells_of(graph, topic_ids)
+        cells = cells_of(graph.maps, topic_ids)
         yield from self._describe(cells["facts"], graph)
         new, stale = yield from self._unstored(cells)
         yield from self._embed(new)

@@ -11,11 +11,11 @@ from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
-from llama_index.pgrag.state import MindMap, PseudoGraph, with_facts
+from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
 from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
 from llama_index.pgrag.stored_graph.map_rows import MapRows, NodeRow
 from llama_index.pgrag.stored_graph.stored_walk import Mass, StoredWalk
-from llama_index.ragkit import IndexStorage, Selection, Snapshot, Steps, offload, run_steps
+from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps, offload, run_steps
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -140,7 +140,7 @@ class MapReader:
             own = [fact for row in rows.values() for fact in row.facts]
             found = yield from space.fetch(fact.id for fact in own)
             return found, {fact.id: fact.topic_id for fact in own}, dict.fromkeys(rows)
-        records = {}
+        records: dict[str, Record] = {}
         for point in points:
             records |= yield from space.records_near(point, wanted, self.selection)
         found = yield from space.rows(records)
@@ -179,8 +179,7 @@ class MapReader:
         """Whole maps."""
         nodes = yield from self.rows.nodes_of_maps(topic_ids)
         rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
-        graph, _ = with_facts(PseudoGraph(), {node_id: row.facts for node_id, row in rows.items()}, ())
-        return dict(graph.maps)
+        return maps_of(fact for row in rows.values() for fact in row.facts)
 
     def _topics_of(self, fact_ids: Iterable[str]) -> Steps[dict[str, str]]:
         """The maps of some facts."""
@@ -208,7 +207,10 @@ class MapReader:
         cells : what the chunks were found by; None if all of their maps are candidates
         """
         rows = yield from self.rows.nodes(chunks.ids)
-        graph, _ = with_facts(PseudoGraph(), {node_id: row.facts for node_id, row in rows.items()}, ())
+        of_node = {node_id: row.facts for node_id, row in rows.items()}
+        maps = maps_of(fact for own in of_node.values() for fact in own)
+        map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
+        graph = PseudoGraph(maps=maps, map_of=map_of, of_node=of_node)
         chosen = graph.maps if cells is None else [candidate.topic_id for candidate in cells.candidates]
         candidates = [topic_id for topic_id in chosen if topic_id in graph.maps]
         routes = [route_id for topic_id in candidates for route_id in graph.maps[topic_id].routes]

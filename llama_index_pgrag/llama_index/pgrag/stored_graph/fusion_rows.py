@@ -13,7 +13,7 @@ from llama_index.ragkit.storage.stored_space import StoredSpace
 __all__ = ["FusionRows"]
 
 _AT_ONCE = 100  # rows whose neighbours are read together
-_FIRST_HITS = 32  # neighbours of a row that are asked for
+_FIRST_HITS = 8  # neighbours of a row that are asked for
 _MORE = 4  # times as many are asked for while all of them are linked
 _MOST = 2_000
 _NEAR = 1e-5  # below the threshold, so that no rounding decides what is read
@@ -68,7 +68,7 @@ class FusionRows:
             while todo:
                 records: dict[str, Record] = {}
                 for i in todo:
-                    records |= yield from self._space.records_near(vectors[i], wanted)
+                    records |= yield from self._space.records_near(vectors[i], wanted, least=wanted)
                 near = yield from self._space.rows(records)
                 hits = yield from offload(near.search, [vectors[i] for i in todo], wanted)
                 least = self._empty.threshold - _NEAR
