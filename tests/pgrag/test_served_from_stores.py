@@ -15,13 +15,13 @@ from sqlalchemy import text as sql
 from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 
-from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, stored_state
+from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, stored_state
+from llama_index.pgrag.fusion_rows import FusionRows
+from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.maps.mind_map import read_mind_map
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.records import to_record
-from llama_index.pgrag.stored_graph import fusion_rows, map_rows, stored_walk
-from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
-from llama_index.pgrag.stored_graph.map_rows import MapRows
+from llama_index.pgrag.stored_graph import stored_walk
 from llama_index.ragkit import MatrixVectorStore, NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context
@@ -408,7 +408,7 @@ def no_links(self: FusionRows, vectors: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("owner", "name", "fault"),
-    [(map_rows, "_with_topics", no_mentions), (fusion_rows.FusionRows, "linked", no_links)],
+    [(map_rows, "_with_topics", no_mentions), (FusionRows, "linked", no_links)],
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)

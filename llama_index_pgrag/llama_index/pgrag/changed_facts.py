@@ -9,15 +9,14 @@ from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
 from llama_index.pgrag.state import KINDS, FactPath, MindMap, fact_paths
 from llama_index.ragkit import Change, IndexStorage, Resources, Steps
-from llama_index.ragkit.storage.manifest import NodeEntry
 
-__all__ = ["Cell", "cells_of", "facts_after", "report_unverified"]
+__all__ = ["MapCell", "cells_of", "facts_after", "report_unverified"]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Cell:
+class MapCell:
     """What is stored of a cell: the text that is embedded, its sort key, its metadata."""
 
     text: str
@@ -25,15 +24,15 @@ class Cell:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, Cell]]:
+def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, MapCell]]:
     """The cells of some maps: kind -> id -> cell."""
-    cells: dict[str, dict[str, Cell]] = {kind: {} for kind in KINDS}
+    cells: dict[str, dict[str, MapCell]] = {kind: {} for kind in KINDS}
     for topic_id in sorted(topic_ids):
         found = maps[topic_id]
-        cells["topics"][topic_id] = Cell(found.topic, found.key)
-        cells["routes"].update((i, Cell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
+        cells["topics"][topic_id] = MapCell(found.topic, found.key)
+        cells["routes"].update((i, MapCell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
         for fact in found.facts:
-            cells["facts"][fact.id] = Cell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
+            cells["facts"][fact.id] = MapCell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
     return cells
 
 
@@ -61,7 +60,7 @@ def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> 
     }
 
 
-def _reduced(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, NodeEntry]]:
+def _reduced(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, Any]]:
     """Take from the facts of other nodes what they have from nodes that are gone, in the stored entries too.
 
     Nodes of a document are read together, so that a cell can hold words of another node's text. Replies in the
@@ -70,7 +69,7 @@ def _reduced(change: Change, storage: IndexStorage, resources: Resources) -> Ste
     manifest = storage.manifest
     gone = set(change.removed) - {node.node_id for node in change.added}
     touched = yield from manifest.entries_of([*change.removed, *change.repeated])
-    found: dict[str, NodeEntry] = {}
+    found: dict[str, Any] = {}  # manifest entries
     unused: dict[str, list[str]] = {}
     for document in sorted({entry.ref_doc_id for entry in touched.values() if entry.ref_doc_id}):
         node_ids = (yield from manifest.nodes_of(document)) or []

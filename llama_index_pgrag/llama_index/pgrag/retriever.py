@@ -38,7 +38,6 @@ from llama_index.ragkit import (
     query_matrix,
     run_steps,
 )
-from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
 
@@ -124,9 +123,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         if texts != [query.text]:
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
-        if isinstance(graph, StoredPseudoGraph) and isinstance(query.contents, ViewContents):
-            options, contents = self.options, query.contents
-            found = yield from gather(query, contents, graph.reader, question, texts, points, options)
+        if isinstance(graph, StoredPseudoGraph):
+            found = yield from gather(query, graph.reader, question, texts, points, self.options)
         else:
             near = yield from query.nearness(self.options.lexical_weight)
             found = yield from offload(self._gathered, query, question, texts, points, near)

@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from llama_index.pgrag.config import SearchConfig
+from llama_index.pgrag.map_rows import NodeRow
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT, NameLinks
 from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.pgrag.stored_graph.map_rows import NodeRow
 from llama_index.pgrag.stored_graph.node_names import chunk_number
 from llama_index.pgrag.stored_graph.stored_walk import Mass
 from llama_index.pgrag.stored_state import MapReader
 from llama_index.ragkit import Query, Snapshot, Steps, offload
-from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import passage_seeds
@@ -46,7 +46,6 @@ class Gathered:
 
 def gather(
     query: Query[PseudoGraph],
-    contents: ViewContents[PseudoGraph],
     reader: MapReader,
     question: Vector,
     texts: Sequence[str],
@@ -57,11 +56,12 @@ def gather(
 
     Parameters
     ----------
-    query, contents : the question, and the chunks near to it
+    query : the question, and the chunks near to it
     reader : of the maps
     question, texts, points : the vector of the question; its key points, and their vectors
     """
-    contents = yield from contents.including(texts, np.stack(points), query.wanted)
+    query = yield from query.including(texts, np.stack(points), query.wanted)
+    contents: Any = query.contents
     asked = list(dict.fromkeys([query.text, *texts]))
     has_facts = reader.storage.struct.counters.get("facts", 0) > 0
     follows = config.follows_names and has_facts

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.changed_facts import Cell, cells_of, facts_after, report_unverified
+from llama_index.pgrag.changed_facts import MapCell, cells_of, facts_after, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
+from llama_index.pgrag.fusion_rows import FusionRows
+from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of, with_facts
-from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
-from llama_index.pgrag.stored_graph.map_rows import MapRows
 from llama_index.pgrag.stored_state import MapReader, StoredPseudoGraph
 from llama_index.ragkit import (
     Change,
@@ -50,8 +50,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         self._rows = MapRows(stores.graph(), storage.records)
         thresholds = {"topics": config.topic_threshold, "facts": config.fact_threshold}
         self._fusions = {
-            kind: FusionRows(kind, storage.stored[kind], storage.records, SuperNodes(least, config.fusion))
-            for kind, least in thresholds.items()
+            kind: FusionRows(kind, storage, SuperNodes(least, config.fusion)) for kind, least in thresholds.items()
         }
         self._ready: dict[str, NDArray[np.float32]] = {}  # vectors by text
 
@@ -125,7 +124,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
                 again = {i: stale[kind][i] for i in old.ids}
                 yield from self.storage.stored[kind].put(_rows(again, old.matrix))
 
-    def _describe(self, facts: dict[str, Cell], graph: PseudoGraph) -> Steps[None]:
+    def _describe(self, facts: dict[str, MapCell], graph: PseudoGraph) -> Steps[None]:
         """Give facts the metadata of their nodes, so that filters hold for them."""
         node_of = {fact.id: fact.node_id for found in graph.maps.values() for fact in found.facts}
         chunks = yield from self.storage.stored["chunks"].described({node_of[i]: None for i in facts})
@@ -135,11 +134,11 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             facts[fact_id] = replace(cell, metadata={**shared, **own})
 
     def _unstored(
-        self, cells: Mapping[str, Mapping[str, Cell]]
-    ) -> Steps[tuple[dict[str, dict[str, Cell]], dict[str, dict[str, Cell]]]]:
+        self, cells: Mapping[str, Mapping[str, MapCell]]
+    ) -> Steps[tuple[dict[str, dict[str, MapCell]], dict[str, dict[str, MapCell]]]]:
         """The cells without a row, and those whose row has another key or other metadata; by kind."""
-        new: dict[str, dict[str, Cell]] = {}
-        stale: dict[str, dict[str, Cell]] = {}
+        new: dict[str, dict[str, MapCell]] = {}
+        stale: dict[str, dict[str, MapCell]] = {}
         for kind in KINDS:
             records = yield from self.storage.stored[kind].records_of(cells[kind])
             known = {record["id"]: record for record in records.values()}
@@ -147,14 +146,14 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             stale[kind] = {i: c for i, c in cells[kind].items() if i in known and not _is_same(c, known[i])}
         return new, stale
 
-    def _embed(self, cells: Mapping[str, Mapping[str, Cell]]) -> Steps[None]:
+    def _embed(self, cells: Mapping[str, Mapping[str, MapCell]]) -> Steps[None]:
         texts = sorted({cell.text for kind in KINDS for cell in cells[kind].values()} - self._ready.keys())
         if texts:
             vectors = yield from self.resources.embed(texts, "topics and facts")
             as_matrix(list(vectors), texts, self.storage.struct.embedding["dimension"])
             self._ready.update(zip(texts, vectors, strict=True))
 
-    def _rows_of(self, cells: Mapping[str, Cell]) -> SpaceRows:
+    def _rows_of(self, cells: Mapping[str, MapCell]) -> SpaceRows:
         vectors = [self._ready[cell.text] for cell in cells.values()]
         return _rows(cells, np.stack(vectors) if vectors else np.zeros((0, 0), np.float32))
 
@@ -170,11 +169,11 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         return MapReader(self.storage, self._rows, self._fusions, selection)
 
 
-def _is_same(cell: Cell, record: Record) -> bool:
+def _is_same(cell: MapCell, record: Record) -> bool:
     return bool(record["meta"] == cell.metadata and record["key"] == cell.key)
 
 
-def _rows(cells: Mapping[str, Cell], vectors: NDArray[np.float32]) -> SpaceRows:
+def _rows(cells: Mapping[str, MapCell], vectors: NDArray[np.float32]) -> SpaceRows:
     ids, of_cells = list(cells), list(cells.values())
     documents = [cell.metadata.get("ref_doc_id") for cell in of_cells]
     return SpaceRows(ids, vectors, [cell.key for cell in of_cells], documents, [cell.metadata for cell in of_cells])

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
+from llama_index.pgrag.fusion_rows import FusionRows
+from llama_index.pgrag.map_rows import MapRows, NodeRow
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
-from llama_index.pgrag.stored_graph.fusion_rows import FusionRows
-from llama_index.pgrag.stored_graph.map_rows import MapRows, NodeRow
 from llama_index.pgrag.stored_graph.stored_walk import Mass, StoredWalk
 from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps, offload, run_steps
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.fusion.super_nodes import SuperNodes, update
-from llama_index.ragkit import Record, Records, Snapshot, Steps, offload
-from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit import IndexStorage, Record, Snapshot, Steps, offload
 
 __all__ = ["FusionRows"]
 
@@ -30,14 +29,13 @@ class FusionRows:
     Parameters
     ----------
     kind : name of the space
-    space : its vectors
-    records : of the index
+    storage : of the index
     empty : threshold and fusion
     """
 
-    def __init__(self, kind: str, space: StoredSpace, records: Records, empty: SuperNodes) -> None:
-        self._space = space
-        self._records = records
+    def __init__(self, kind: str, storage: IndexStorage, empty: SuperNodes) -> None:
+        self._space = storage.stored[kind]
+        self._records = storage.records
         self._empty = empty
         self._of_row, self._members = f"pg_super_of_{kind}", f"pg_super_{kind}"
 
