@@ -1,5 +1,6 @@
 """An index that grew and shrank is the one that was built at once."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
@@ -23,7 +24,10 @@ def same(case: Case, one, other) -> None:
         for index in (one, other):
             index.rebuild()
     for question in ("silk from Lyon", "engine", "漢字"):
-        assert ask(one, question, 40) == ask(other, question, 40)
+        ours, theirs = sorted(ask(one, question, 40)), sorted(ask(other, question, 40))
+        assert [text for text, _ in ours] == [text for text, _ in theirs]
+        # sums of floats depend on the order of growth
+        assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], abs=2e-6)
     assert {d: len(i.node_ids) for d, i in one.ref_doc_info.items()} == {
         d: len(i.node_ids) for d, i in other.ref_doc_info.items()
     }

@@ -19,21 +19,18 @@ from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import (
-    CacheRequiredError,
     ConcurrentWriteError,
-    ExtractorMismatchError,
     HalfWrittenError,
-    UnsupportedStoreError,
 )
-from llama_index.ragkit.extraction.failure_watch import all_failed
 from llama_index.ragkit.index.builder import Builder, State
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.last_query import LastQuery
+from llama_index.ragkit.index.preparation import Preparation, Vectors
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.write_checks import WriteChecks
 from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
-from llama_index.ragkit.llm.embeddings import as_matrix, check_model, describe_model
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -48,7 +45,6 @@ __all__ = ["IndexWriter"]
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Vectors = Mapping[str, NDArray[np.float32]]
 
 _TRIES = 5  # of a write beside which other processes write
 _QUERY_TRIES = 25  # of a query beside which writes remove rows
@@ -89,10 +85,9 @@ class IndexWriter(Generic[State]):
         self._storage = storage
         self._resources = resources
         self._builder = builder
-        self._parameters = parameters
-        self._method = method
+        self._checks = WriteChecks(storage, resources, builder, parameters, method)
+        self._preparation = Preparation(storage, resources, builder, method, self._checks)
         self._lock = WriterLock()
-        self._model_checked = False
         self._terms = builder.chunk_terms
         self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
@@ -121,7 +116,7 @@ class IndexWriter(Generic[State]):
         yield from self._storage.commits.refresh()
         if self._storage.is_empty:
             return None
-        yield from self.check_embed_model()
+        yield from self._checks.embed_model()
         return (yield from self._resources.embed_query(question, self._storage.struct.embedding["dimension"]))
 
     def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
@@ -183,11 +178,7 @@ class IndexWriter(Generic[State]):
         ------
         EmbeddingModelMismatchError
         """
-        if not self._model_checked:
-            known = self._storage.struct.embedding
-            yield from check_model(self._resources.embed_model, known)
-            self._model_checked = bool(known)
-        self._builder.check_embed_model()
+        yield from self._checks.embed_model()
 
     def describe(self) -> None:
         """Set parameters and components in the struct.
@@ -197,57 +188,11 @@ class IndexWriter(Generic[State]):
         ExtractorMismatchError
             If the stored nodes were written with other components.
         """
-        struct = self._storage.struct
-        if self._storage.is_empty:
-            struct.components = {}  # nothing is stored yet that other components have produced
-        components = {role: part.fingerprint for role, part in self._resources.components.items()}
-        for role, fingerprint in {**components, **self._builder.fingerprints}.items():
-            stored = struct.components.setdefault(role, fingerprint)
-            if stored != fingerprint:
-                raise ExtractorMismatchError(
-                    f"The index was built with the {role} {stored}; a write with {fingerprint} would mix two kinds of "
-                    f"results. Pass {role}= of the build, or build a new index."
-                )
-        if self._parameters:
-            struct.params[self._method] = {**struct.params.get(self._method, {}), **self._parameters}
+        self._checks.describe()
 
     def _check_write(self) -> Steps[None]:
         yield from self._recover()
-        yield from self._storage.commits.check()
-        struct = self._storage.struct
-        self.describe()
-        if struct.params.get("mirrored") and self._storage.external is None:
-            raise UnsupportedStoreError(
-                "The index also writes its chunks to a separate vector store, which this storage context lacks. Pass "
-                "vector_store= of the build, to the index or, if it was built so, to StorageContext.from_defaults."
-            )
-        self._builder.check_write()
-        yield from self._check_cache(needed=False)
-
-    def _check_delete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
-        yield from self._storage.commits.check()
-        if entries:
-            self._builder.check_write()
-            yield from self._check_cache(needed=True)
-
-    def _check_cache(self, needed: bool) -> Steps[None]:
-        """Check that the cache is that of the build; a delete also `needed` one, if the build had one."""
-        struct = self._storage.struct
-        if not self._resources.cache_given:
-            if struct.cached and needed:
-                raise CacheRequiredError(
-                    "The index was built with cache=, and deletes must clear that cache too. Pass cache= of the "
-                    "build, or call forget_cache() if it no longer exists. Nothing was changed."
-                )
-            return
-        identity = yield from self._resources.cache.identity()
-        if struct.cached and struct.cache_id not in ("", identity):
-            raise CacheRequiredError(
-                "The index was built with another cache than this one, and deletes must clear that one. Pass cache= of "
-                "the build, or call forget_cache() if it no longer exists. Nothing was changed."
-            )
-        if not needed:
-            struct.cached, struct.cache_id = True, identity
+        yield from self._checks.write()
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -270,7 +215,7 @@ class IndexWriter(Generic[State]):
         with (yield from self._lock.acquire()):
             refuse_unstorable(nodes)
             yield from self._repeated(self._check_write)
-            nodes, given = self._without_records(nodes)
+            nodes, given = self._preparation.without_records(nodes)
             with self._resources.claims(self._storage.cache_user("")) as claims:
                 yield from claims.begin()
                 ready = _Ready()
@@ -323,52 +268,21 @@ class IndexWriter(Generic[State]):
         rows = yield from storage.rows_of([node.node_id for node in nodes])
         to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
         plan = plan_write(to_plan, known, rows, stored=stored, again=again)
-        whole = self._read_with(nodes, plan, given)
+        whole = self._preparation.read_with(nodes, plan, given)
         if whole:
             plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
-        yield from self._check_delete(plan.removed)
+        yield from self._checks.delete(plan.removed)
         is_build = not storage.struct.generation or storage.struct.building
         node_of = {node.node_id: node for node in nodes}
         todo = [node_of[node_id] for node_id in plan.write]
-        self._announce(plan, len(nodes))
-        vectors = ready.vectors = yield from self._embed(todo, rows, plan.repeated, ready.vectors)
+        self._preparation.announce(plan, len(nodes))
+        vectors = ready.vectors = yield from self._preparation.embed(todo, rows, plan.repeated, ready.vectors)
         # Extractions of an incomplete write are reused.
         unread = [node_of[i] for i in plan.read if i not in ready.extracted]
-        ready.extracted.update((yield from self._extract(unread, given, nodes, again)))
+        ready.extracted.update((yield from self._preparation.extract(unread, given, nodes, again)))
         entries = {**{i: ready.extracted[i] for i in plan.read}, **plan.reused}
         yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
         return is_build
-
-    def _read_with(self, nodes: Sequence[BaseNode], plan: WritePlan, given: Collection[str]) -> list[str]:
-        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed.
-
-        Parameters
-        ----------
-        given : ids of nodes whose extraction is in their metadata
-        """
-        extractor = self._resources.extractor
-        if extractor is None or not extractor.reads_documents:
-            return []
-        reads = set(plan.read)
-        changed = {node.ref_doc_id for node in nodes if node.node_id in reads and node.node_id not in given}
-        changed |= {entry.ref_doc_id for entry in plan.obsolete.values()}
-        return [node.node_id for node in nodes if node.ref_doc_id in changed - {None} and node.node_id not in reads]
-
-    def _announce(self, plan: WritePlan, given: int) -> None:
-        """Log what a write is going to do, before it costs anything."""
-        if not logger.isEnabledFor(logging.INFO):
-            return
-        extractor = self._resources.extractor
-        reads = "" if extractor is None else f", {len(plan.read)} to read with {type(extractor).__name__}"
-        if extractor is not None and extractor.needs_llm:
-            reads += f" ({self._resources.num_workers} LLM calls at a time)"
-        new = len(plan.write) - len(plan.repeated)
-        model = f" with {self._resources.embed_model.model_name}" if new else ""
-        chunks = "1 chunk" if given == 1 else f"{given} chunks"
-        logger.info(
-            "%s: %s given, %d to embed%s%s, %d unchanged, %d to remove.",
-            self._method, chunks, new, model, reads, given - len(plan.write), len(plan.removed),
-        )  # fmt: skip
 
     def _store(
         self,
@@ -429,7 +343,7 @@ class IndexWriter(Generic[State]):
     def _delete_once(self, node_ids: Sequence[str], ref_doc_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
         yield from self._recover()
         entries = yield from self._storage.manifest.entries_of(node_ids)
-        yield from self._check_delete(entries)
+        yield from self._checks.delete(entries)
         removal = self._remove(node_ids, entries, ref_doc_ids, from_docstore)
         yield from self._storage.records.cleaned_once(removal)
 
@@ -475,7 +389,7 @@ class IndexWriter(Generic[State]):
         """Change derived data while the nodes stay the same; if that fails, the stored state is loaded."""
         with (yield from self._lock.acquire()):
             yield from self._check_write()
-            yield from self.check_embed_model()
+            yield from self._checks.embed_model()
             with self._resources.claims(self._storage.cache_user("")) as claims:
                 yield from claims.begin()
                 yield from self._storage.records.cleaned_once(self._revise(work))
@@ -528,82 +442,6 @@ class IndexWriter(Generic[State]):
         entries = yield from self._storage.manifest.entries()
         nodes = [Failure(i, entry.step or kind, entry.error) for i, entry in entries.items() if entry.error is not None]
         return [*nodes, *self._builder.failures(state)]
-
-    # -- the parts of a write ---------------------------------------------------------------------------
-
-    def _without_records(self, nodes: Sequence[BaseNode]) -> tuple[list[BaseNode], dict[str, Record]]:
-        """Nodes for the docstore, the last of each id, and the extractions in their metadata."""
-        extractor = self._resources.extractor
-        given: dict[str, Record] = {}
-        plain: dict[str, BaseNode] = {}
-        for node in nodes:
-            if extractor is not None and extractor.record_key in node.metadata:
-                node = node.model_copy(deep=True)
-                record = extractor.take_record(node)
-                if record is not None:
-                    given[node.node_id] = record
-            plain[node.node_id] = node
-        return list(plain.values()), given
-
-    def _embed(
-        self, nodes: Sequence[BaseNode], rows: Snapshot, stored: Collection[str], known: Vectors
-    ) -> Steps[Vectors]:
-        """Vectors by node id. Nodes without text have none; existing, stored and known embeddings are reused."""
-        with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
-        if not with_text:
-            return {}
-        yield from self.check_embed_model()
-        struct = self._storage.struct
-        if not struct.embedding:
-            struct.embedding = yield from describe_model(self._resources.embed_model)
-        vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
-        vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
-        vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
-        bare = [node for node in with_text if node.node_id not in vectors]
-        if self._builder.embeds_chunks or self._storage.external is not None:
-            embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
-        else:
-            embedded = np.zeros((len(bare), struct.embedding["dimension"]), dtype=np.float32)
-        vectors.update({node.node_id: vector for node, vector in zip(bare, embedded, strict=True)})
-        ordered = [vectors[node.node_id] for node in with_text]
-        matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])
-        return {node.node_id: row for node, row in zip(with_text, matrix, strict=True)}
-
-    def _extract(
-        self,
-        nodes: Sequence[BaseNode],
-        given: Mapping[str, Record],
-        written: Sequence[BaseNode],
-        again: Collection[str],
-    ) -> Steps[dict[str, NodeEntry]]:
-        """Manifest entries by node id, with the results of the extractor.
-
-        Parameters
-        ----------
-        written : all nodes of the write, among them unchanged ones
-        again : ids of nodes that failed before
-
-        Raises
-        ------
-        LanguageModelError
-            If the extractor failed at every one of several nodes, or documents, none of which failed before.
-        """
-        entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
-        todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
-        extractor = self._resources.extractor
-        if extractor is None or not todo:
-            return entries
-        extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
-        failed = {f"Node {found.read_with!r}": found.error for found in extracted if found.error is not None}
-        read = {found.read_with for found in extracted}  # nodes that were read together failed together
-        if extractor.needs_llm and not again and 1 < len(failed) == len(read):
-            raise all_failed("documents" if extractor.reads_documents else "nodes", failed)
-        for found in extracted:
-            old = entries[found.node_id]
-            entries[found.node_id] = NodeEntry(
-                old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys), step=found.step
-            )
-        return entries
 
     def _finish(
         self,

@@ -1,0 +1,157 @@
+"""`Preparation`: what a write computes before it changes anything: vectors and extractions of its nodes."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.schema import BaseNode
+from numpy.typing import NDArray
+
+from llama_index.ragkit.extraction.failure_watch import all_failed
+from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.write_checks import WriteChecks
+from llama_index.ragkit.index.write_plan import WritePlan
+from llama_index.ragkit.llm.embeddings import as_matrix, describe_model
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.manifest import NodeEntry
+from llama_index.ragkit.storage.nodes import embed_text, sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["Preparation", "Vectors"]
+
+logger = logging.getLogger(__name__)
+
+Vectors = Mapping[str, NDArray[np.float32]]
+
+
+class Preparation:
+    """Embeds the nodes of a write and reads them with the extractor.
+
+    Parameters
+    ----------
+    storage, resources, builder, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
+    checks : of the index
+    """
+
+    def __init__(
+        self,
+        storage: IndexStorage,
+        resources: Resources,
+        builder: Builder[Any, Any],
+        method: str,
+        checks: WriteChecks[Any],
+    ) -> None:
+        self._storage = storage
+        self._resources = resources
+        self._builder = builder
+        self._method = method
+        self._checks = checks
+
+    def without_records(self, nodes: Sequence[BaseNode]) -> tuple[list[BaseNode], dict[str, Record]]:
+        """Nodes for the docstore, the last of each id, and the extractions in their metadata."""
+        extractor = self._resources.extractor
+        given: dict[str, Record] = {}
+        plain: dict[str, BaseNode] = {}
+        for node in nodes:
+            if extractor is not None and extractor.record_key in node.metadata:
+                node = node.model_copy(deep=True)
+                record = extractor.take_record(node)
+                if record is not None:
+                    given[node.node_id] = record
+            plain[node.node_id] = node
+        return list(plain.values()), given
+
+    def embed(
+        self, nodes: Sequence[BaseNode], rows: Snapshot, stored: Collection[str], known: Vectors
+    ) -> Steps[Vectors]:
+        """Vectors by node id. Nodes without text have none; existing, stored and known embeddings are reused."""
+        with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
+        if not with_text:
+            return {}
+        yield from self._checks.embed_model()
+        struct = self._storage.struct
+        if not struct.embedding:
+            struct.embedding = yield from describe_model(self._resources.embed_model)
+        vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
+        vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
+        vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
+        bare = [node for node in with_text if node.node_id not in vectors]
+        if self._builder.embeds_chunks or self._storage.external is not None:
+            embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
+        else:
+            embedded = np.zeros((len(bare), struct.embedding["dimension"]), dtype=np.float32)
+        vectors.update({node.node_id: vector for node, vector in zip(bare, embedded, strict=True)})
+        ordered = [vectors[node.node_id] for node in with_text]
+        matrix = as_matrix(ordered, [embed_text(node) for node in with_text], struct.embedding["dimension"])
+        return {node.node_id: row for node, row in zip(with_text, matrix, strict=True)}
+
+    def extract(
+        self,
+        nodes: Sequence[BaseNode],
+        given: Mapping[str, Record],
+        written: Sequence[BaseNode],
+        again: Collection[str],
+    ) -> Steps[dict[str, NodeEntry]]:
+        """Manifest entries by node id, with the results of the extractor.
+
+        Parameters
+        ----------
+        written : all nodes of the write, among them unchanged ones
+        again : ids of nodes that failed before
+
+        Raises
+        ------
+        LanguageModelError
+            If the extractor failed at every one of several nodes, or documents, none of which failed before.
+        """
+        entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
+        todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
+        extractor = self._resources.extractor
+        if extractor is None or not todo:
+            return entries
+        extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
+        failed = {f"Node {found.read_with!r}": found.error for found in extracted if found.error is not None}
+        read = {found.read_with for found in extracted}  # nodes that were read together failed together
+        if extractor.needs_llm and not again and 1 < len(failed) == len(read):
+            raise all_failed("documents" if extractor.reads_documents else "nodes", failed)
+        for found in extracted:
+            old = entries[found.node_id]
+            entries[found.node_id] = NodeEntry(
+                old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys), step=found.step
+            )
+        return entries
+
+    def read_with(self, nodes: Sequence[BaseNode], plan: WritePlan, given: Collection[str]) -> list[str]:
+        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed.
+
+        Parameters
+        ----------
+        given : ids of nodes whose extraction is in their metadata
+        """
+        extractor = self._resources.extractor
+        if extractor is None or not extractor.reads_documents:
+            return []
+        reads = set(plan.read)
+        changed = {node.ref_doc_id for node in nodes if node.node_id in reads and node.node_id not in given}
+        changed |= {entry.ref_doc_id for entry in plan.obsolete.values()}
+        return [node.node_id for node in nodes if node.ref_doc_id in changed - {None} and node.node_id not in reads]
+
+    def announce(self, plan: WritePlan, given: int) -> None:
+        """Log what a write is going to do, before it costs anything."""
+        if not logger.isEnabledFor(logging.INFO):
+            return
+        extractor = self._resources.extractor
+        reads = "" if extractor is None else f", {len(plan.read)} to read with {type(extractor).__name__}"
+        if extractor is not None and extractor.needs_llm:
+            reads += f" ({self._resources.num_workers} LLM calls at a time)"
+        new = len(plan.write) - len(plan.repeated)
+        model = f" with {self._resources.embed_model.model_name}" if new else ""
+        chunks = "1 chunk" if given == 1 else f"{given} chunks"
+        logger.info(
+            "%s: %s given, %d to embed%s%s, %d unchanged, %d to remove.",
+            self._method, chunks, new, model, reads, given - len(plan.write), len(plan.removed),
+        )  # fmt: skip
