@@ -335,6 +335,23 @@ def test_a_write_reads_what_its_documents_touch(tmp_path: Path, monkeypatch: pyt
     assert max(keys for collection, keys in reads if "pg_" in collection) < 200
 
 
+def test_stores_are_searched_before_the_transaction_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    index = Twins(tmp_path, corpus(12)).stored
+    builder: Any = index.builder
+    monkeypatch.setattr(builder, "prepare", _prepared_alone(builder.prepare, builder))
+    index.insert_nodes([node(100, "d1"), node(101, "new")])
+    assert len(index.ref_doc_info["new"].node_ids) == 1
+
+
+def _prepared_alone(prepare: Any, builder: Any) -> Any:
+    def run(change: Any) -> Any:
+        yield from prepare(change)
+        for fusion in builder._fusions.values():
+            fusion.linked = None  # from now on nothing can be looked for
+
+    return run
+
+
 def test_rows_beyond_what_a_step_reads_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = Twins(tmp_path, corpus())
     monkeypatch.setattr(stored_walk, "ROWS_A_STEP", 1)
@@ -402,7 +419,7 @@ def no_mentions(rows: Any, come: Any, gone: Any) -> dict[str, Any]:
 
 
 def no_links(self: FusionRows, vectors: Any) -> Any:
-    return set()
+    return [set() for _ in vectors]
     yield
 
 

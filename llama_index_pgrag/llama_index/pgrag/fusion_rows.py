@@ -53,14 +53,14 @@ class FusionRows:
         groups = {name: _groups(record) for name, record in found.items()}
         return replace(self._empty, component_of=component_of, members=members, groups=groups)
 
-    def linked(self, vectors: Floats) -> Steps[set[str]]:
-        """The stored rows that reach the threshold with one of some vectors, and perhaps some more.
+    def linked(self, vectors: Floats) -> Steps[list[set[str]]]:
+        """For each of some vectors the stored rows that reach the threshold with it, and perhaps some more.
 
         Parameters
         ----------
-        vectors : shape (n, d), distinct
+        vectors : shape (n, d)
         """
-        found: set[str] = set()
+        found: list[set[str]] = [set() for _ in vectors]
         for start in range(0, len(vectors), _AT_ONCE):
             todo, wanted = list(range(start, min(start + _AT_ONCE, len(vectors)))), _FIRST_HITS
             while todo:
@@ -70,8 +70,8 @@ class FusionRows:
                 near = yield from self._space.rows(records)
                 hits = yield from offload(near.search, [vectors[i] for i in todo], wanted)
                 least = self._empty.threshold - _NEAR
-                for hit in hits:
-                    found.update(i for i, score in zip(hit.ids, hit.scores, strict=True) if score >= least)
+                for i, hit in zip(todo, hits, strict=True):
+                    found[i].update(row for row, score in zip(hit.ids, hit.scores, strict=True) if score >= least)
                 all_linked = [len(hit.scores) >= wanted and hit.scores[-1] >= least for hit in hits]
                 todo = [i for i, more in zip(todo, all_linked, strict=True) if more and wanted < _MOST]
                 wanted *= _MORE

@@ -30,6 +30,7 @@ from llama_index.ragkit import (
     as_matrix,
     sort_key,
 )
+from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 
@@ -53,6 +54,9 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             kind: FusionRows(kind, storage, SuperNodes(least, config.fusion)) for kind, least in thresholds.items()
         }
         self._ready: dict[str, NDArray[np.float32]] = {}  # vectors by text
+        self._linked: dict[
+            str, dict[str, set[str]]
+        ] = {}  # kind -> text -> stored rows that it may share a super node with
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -62,7 +66,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         yield
 
     def prepare(self, change: Change) -> Steps[None]:
-        """Embed the cells of new nodes that are not stored."""
+        """Embed the cells of new nodes that are not stored, and look for rows that they may share a super node with."""
         facts = {
             node.node_id: fact_paths(
                 node.node_id, node.ref_doc_id, sort_key(node), from_record(change.records.get(node.node_id, {}))[1]
@@ -72,6 +76,12 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         maps = maps_of(fact for own in facts.values() for fact in own)
         new, _ = yield from self._unstored(cells_of(maps, maps))
         yield from self._embed(new)
+        self._linked = {}
+        try:
+            for kind in self._fusions:
+                yield from self._find_linked(kind, new[kind])
+        except HalfWrittenError:  # another process deletes vectors meanwhile: they are looked for in the transaction
+            return
 
     def apply(self, state: PseudoGraph, change: Change) -> Steps[PseudoGraph]:
         """Bring the maps up to date, as :class:`~llama_index.pgrag.builder.PseudoGraphBuilder` does."""
@@ -92,7 +102,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             for found in graph.maps.values():
                 topics[found.topic] += count
         yield from self._rows.replace(replaced, facts, maps, topics)
-        self._ready = {}
+        self._ready, self._linked = {}, {}
         report_unverified(change)
         return state
 
@@ -113,8 +123,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             rows = self._rows_of(new[kind])
             if kind in self._fusions:
                 fusion, count = self._fusions[kind], counters.get(kind, 0) - len(dropped[kind])
-                distinct = np.unique(rows.vectors, axis=0) if len(rows.ids) and count else rows.vectors[:0]
-                linked = yield from fusion.linked(distinct)
+                linked = yield from self._find_linked(kind, new[kind])
                 super_nodes = yield from fusion.replace(_snapshot(rows), linked, dropped[kind])
                 counters[kind] = count + len(rows.ids)
                 counters[f"super_{kind}"] = counters.get(f"super_{kind}", 0) + super_nodes
@@ -152,6 +161,15 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             vectors = yield from self.resources.embed(texts, "topics and facts")
             as_matrix(list(vectors), texts, self.storage.struct.embedding["dimension"])
             self._ready.update(zip(texts, vectors, strict=True))
+
+    def _find_linked(self, kind: str, cells: Mapping[str, MapCell]) -> Steps[set[str]]:
+        """The stored rows that new cells may share a super node with; each text is looked for once in a write."""
+        known = self._linked.setdefault(kind, {})
+        texts = sorted({cell.text for cell in cells.values()} - known.keys())
+        if texts and self.storage.struct.counters.get(kind, 0):
+            vectors = np.stack([self._ready[text] for text in texts])
+            known.update(zip(texts, (yield from self._fusions[kind].linked(vectors)), strict=True))
+        return {row_id for cell in cells.values() for row_id in known.get(cell.text, ())}
 
     def _rows_of(self, cells: Mapping[str, MapCell]) -> SpaceRows:
         vectors = [self._ready[cell.text] for cell in cells.values()]
