@@ -33,6 +33,7 @@ from llama_index.graphrag import GraphRAGIndex
 from llama_index.graphrag import RecordedExtractor as RecordedStatements
 from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
 from llama_index.hipporag.graph.passage import Passage
+from llama_index.pgrag import OutlineExtractor, PGRAGIndex
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context, writing
 from llama_index.raptor import RaptorIndex
@@ -41,8 +42,8 @@ from llama_index.sprag import RuleContext, SpRAGIndex
 __all__ = ["measurements"]
 
 METHODS: dict[str, Any] = {
-    "gemrag": GEMRAGIndex, "graphrag": GraphRAGIndex, "hipporag": HippoRAGIndex, "raptor": RaptorIndex,
-    "sprag": SpRAGIndex,
+    "gemrag": GEMRAGIndex, "graphrag": GraphRAGIndex, "hipporag": HippoRAGIndex, "pgrag": PGRAGIndex,
+    "raptor": RaptorIndex, "sprag": SpRAGIndex,
 }  # fmt: skip
 _RECORDED = (RecordedExtractor, RecordedStatements)
 PASSAGES = 100_000
@@ -136,6 +137,7 @@ def _components(method: str) -> dict[str, Any]:
         "gemrag": {"extractor": KeyphraseQuestionExtractor(), **summaries},
         "graphrag": {"extractor": RecordedStatements(), "summarizer": ExtractiveSummarizer()},
         "hipporag": {"extractor": RecordedExtractor()},
+        "pgrag": {"extractor": OutlineExtractor()},
         "raptor": summaries,
         "sprag": {"extractor": RuleContext()},
     }

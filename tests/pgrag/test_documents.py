@@ -12,7 +12,7 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
-from llama_index.pgrag import MindMapExtractor, PGRAGIndex
+from llama_index.pgrag import MindMapExtractor, PGRAGIndex, builder
 from llama_index.pgrag.extraction.parts import part_budget, parts_of
 from llama_index.ragkit.errors import LanguageModelError
 from llama_index.ragkit.llm.retry import RetryPolicy
@@ -223,13 +223,12 @@ def test_a_chunk_that_goes_by_itself_takes_its_words_with_it_and_needs_no_model(
     assert load_index_from_storage(context, embed_model=HashEmbedding(), cache=tmp_path / "cache.db").graph.maps == {}
 
 
-def test_a_delete_that_was_interrupted_can_be_repeated(tmp_path):
+def test_a_delete_that_was_interrupted_can_be_repeated(monkeypatch):
     index = build(chunks("lamp", "theft"), ScriptedLLM(good))
-    reduced = index.builder._reduced
-    index.builder._reduced = lambda change: (_ for _ in ()).throw(KeyboardInterrupt)
-    with pytest.raises(KeyboardInterrupt):
-        index.delete_nodes(["theft"])
-    index.builder._reduced = reduced
+    with monkeypatch.context() as patch:
+        patch.setattr(builder, "facts_after", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            index.delete_nodes(["theft"])
     index.delete_nodes(["theft"])
     assert "Otto" not in stored(index)
 

@@ -1,20 +1,16 @@
 """The builder of the pseudo-graph: updates the cells of mind maps and the super nodes over topics and facts."""
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
+from llama_index.pgrag.changed_facts import cells_of, facts_after, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes, restore, update
-from llama_index.pgrag.maps.mind_map import path_text
-from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
+from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, fact_paths, with_facts
 from llama_index.ragkit import Builder, Change, SpaceRows, Steps, as_matrix, offload
 
 __all__ = ["PseudoGraphBuilder"]
-
-logger = logging.getLogger(__name__)
 
 _FUSED = ("topics", "facts")  # the kinds of cells that have super nodes
 
@@ -33,25 +29,11 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
             super_topics=sum(map(len, graph.super_topics.groups.values())),
             super_facts=sum(map(len, graph.super_facts.groups.values())),
         )
-        unverified = [node_id for node_id, record in change.records.items() if is_unverified(record)]
-        if unverified:
-            logger.warning(
-                "Nodes whose statements failed verification against the text in every attempt: %d, such as %s. The "
-                "best attempts were kept; index.unverified() lists the nodes.",
-                len(unverified), unverified[0],
-            )  # fmt: skip
+        report_unverified(change)
         return graph
 
     def _changed(self, old: PseudoGraph, change: Change) -> Steps[PseudoGraph]:
-        entries = yield from self.storage.manifest.entries_of(node.node_id for node in change.added)
-        records = {node_id: change.records.get(node_id, {}) for node_id in entries}
-        reduced = yield from self._reduced(change)
-        entries.update(reduced)
-        records.update({node_id: entry.record or {} for node_id, entry in reduced.items()})
-        new = {
-            node_id: fact_paths(node_id, entry.ref_doc_id, entry.key, from_record(records[node_id])[1])
-            for node_id, entry in entries.items()
-        }
+        new = yield from facts_after(change, self.storage, self.resources)
         graph, dropped = with_facts(old, new, change.removed)
         for kind in KINDS:  # delete removed rows before embedding new ones
             yield from self.storage.spaces[kind].remove(dropped[kind])
@@ -63,40 +45,10 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
             yield from self._store_super_nodes(kind, changed, dropped[kind])
         return self._with_rows(graph, super_nodes)
 
-    def _reduced(self, change: Change) -> Steps[dict[str, Any]]:
-        """Take from the facts of other nodes what they have from nodes that are gone, in the stored entries too.
-
-        Nodes of a document are read together, so that a cell can hold words of another node's text. Replies in the
-        cache that were about both are released.
-        """
-        manifest = self.storage.manifest
-        gone = set(change.removed) - {node.node_id for node in change.added}
-        touched = yield from manifest.entries_of([*change.removed, *change.repeated])
-        found: dict[str, Any] = {}  # manifest entries
-        unused: dict[str, list[str]] = {}
-        for document in sorted({entry.ref_doc_id for entry in touched.values() if entry.ref_doc_id}):
-            node_ids = (yield from manifest.nodes_of(document)) or []
-            entries = yield from manifest.entries_of(i for i in node_ids if i not in gone)
-            records = {i: entry.record for i, entry in entries.items() if entry.record}
-            for node_id, texts in lost_texts(records).items():
-                entry = entries[node_id]
-                unused[self.storage.cache_user(node_id)] = entry.cache_keys
-                found[node_id] = replace(entry, record=without_texts(records[node_id], texts), cache_keys=[])
-        if found:
-            yield from manifest.add(found, {})
-            yield from self.resources.release(unused)
-        return found
-
     def _embed_new(self, graph: PseudoGraph, topic_ids: Iterable[str]) -> Steps[dict[str, list[str]]]:
         """Embed and store the cells that have no row yet, embedding each text once; returns their ids by kind."""
         stored = {kind: self.storage.snapshot(kind) for kind in KINDS}
-        cells: dict[str, dict[str, _Cell]] = {kind: {} for kind in KINDS}
-        for topic_id in sorted(topic_ids):
-            found = graph.maps[topic_id]
-            cells["topics"][topic_id] = _Cell(found.topic, found.key)
-            cells["routes"].update((i, _Cell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
-            for fact in found.facts:
-                cells["facts"][fact.id] = _Cell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
+        cells = cells_of(graph.maps, topic_ids)
         new = {kind: {i: cell for i, cell in cells[kind].items() if i not in stored[kind]} for kind in KINDS}
         distinct = sorted({cell.text for kind in KINDS for cell in new[kind].values()})
         if distinct:
@@ -169,13 +121,6 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
             super_topics=super_nodes["topics"],
             super_facts=super_nodes["facts"],
         )
-
-
-@dataclass(frozen=True)
-class _Cell:
-    text: str
-    key: str
-    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 def _collection(kind: str) -> str:

@@ -13,6 +13,7 @@ from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
 from llama_index.pgrag.retriever import PGRAGRetriever
 from llama_index.pgrag.state import KINDS, PseudoGraph
+from llama_index.pgrag.stored_builder import StoredMapBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
@@ -67,6 +68,7 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     config_cls = PGRAGConfig
     config_is_fixed = True
     builder_cls = PseudoGraphBuilder
+    stored_builder_cls = StoredMapBuilder
     retriever_cls = PGRAGRetriever
     keywords = PGRAGKeywords
     default_extractor = MindMapExtractor
@@ -147,7 +149,9 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
         return to_networkx(graph, run_steps(texts_of(graph.chunks.ids, self.storage.get_node)))
 
     def _page(self) -> Page:
-        return page_of(self.state, self.last_query)
+        last = self.last_query
+        graph = self.state if last is None or last.found.graph is None else last.found.graph
+        return page_of(graph, last)
 
 
 register_index(PGRAGIndex)

@@ -1,5 +1,7 @@
 """The HTML page of the mind maps."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +11,21 @@ from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results
 
-__all__ = ["page_of"]
+__all__ = ["FoundForPage", "page_of"]
+
+
+@dataclass(frozen=True)
+class FoundForPage:
+    """What a page shows of an answer.
+
+    Attributes
+    ----------
+    paths : the results, best first
+    graph : what the answer came from; None where the page shows the whole index
+    """
+
+    paths: Sequence[MergedPath]
+    graph: PseudoGraph | None
 
 
 def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
@@ -19,7 +35,7 @@ def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
     ----------
     query : the last question, if any, and its result paths, best first
     """
-    results: list[MergedPath] = query.found if query is not None else []
+    results: Sequence[MergedPath] = query.found.paths if query is not None else []
     scores = {fact.id: result.score for result in results for fact in result.facts if fact.id in graph.map_of}
     on_path = {cell for fact_id in scores for cell in _above(graph, fact_id)}
     nodes: list[Node] = []

@@ -1,6 +1,6 @@
 """Fact paths as LlamaIndex nodes that can be cited like their sources."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
@@ -8,7 +8,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo,
 from llama_index.pgrag.search.ranking import MergedPath
 from llama_index.ragkit import NodeFetch, Steps, derived_node
 
-__all__ = ["outline_node", "path_node"]
+__all__ = ["outline_node", "path_node", "sources_of"]
 
 _READ = 100  # nodes of a result whose metadata are compared
 
@@ -30,6 +30,11 @@ def outline_node(name: str, text: str, topic: str, whole: MergedPath, fetch: Nod
     """
     metadata = {"pgrag_topic": topic, "pgrag_documents": whole.documents}
     return (yield from _citable(derived_node(name, text, metadata, whole.sources), whole, fetch))
+
+
+def sources_of(results: Iterable[MergedPath]) -> list[str]:
+    """Ids of the nodes that are read for some results, each once."""
+    return list(dict.fromkeys(node_id for result in results for node_id in result.sources[:_READ]))
 
 
 def _citable(node: TextNode, result: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:

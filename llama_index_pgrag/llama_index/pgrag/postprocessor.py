@@ -1,6 +1,7 @@
 """`PGRAGPostprocessor`: replaces the nodes of any retriever by those of their facts that are relevant to a question."""
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -15,9 +16,11 @@ from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.context import ContextPath, context_text
 from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
+from llama_index.pgrag.stored_builder import StoredMapBuilder
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
+    Selection,
     Steps,
     content_id,
     embed_texts,
@@ -75,7 +78,36 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     def _postprocess_steps(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
-        graph: PseudoGraph = self._index.state
+        index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
+        builder = index.builder
+        if not isinstance(builder, StoredMapBuilder):
+            return (yield from self._replaced(index.state, nodes, query_bundle, None))
+        points = None
+        if query_bundle is not None and not index.storage.is_empty:  # before the database is read
+            points = yield from self._points(query_bundle, index.storage.struct.embedding["dimension"])
+        work = partial(self._replaced_in_stores, builder, nodes, query_bundle, points)
+        return (yield from index.writer.in_one_generation(work))
+
+    def _replaced_in_stores(
+        self,
+        builder: StoredMapBuilder,
+        nodes: list[NodeWithScore],
+        bundle: QueryBundle | None,
+        points: list[Vector] | None,
+    ) -> Steps[list[NodeWithScore]]:
+        reader = builder.map_reader(Selection())
+        graph, _ = yield from reader.graph((yield from reader.documents_of(each.node.node_id for each in nodes)))
+        return (yield from self._replaced(graph, nodes, bundle, points))
+
+    def _replaced(
+        self, graph: PseudoGraph, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
+    ) -> Steps[list[NodeWithScore]]:
+        """The nodes that are kept, and the outlines.
+
+        Parameters
+        ----------
+        points : the vectors of the key points; None if they are not embedded yet
+        """
         matched = match_nodes(nodes, graph.chunks)
         sources = [m for m in dict.fromkeys(matched) if m is not None and m in graph.of_node]
         kept = [(rank, node) for rank, (node, m) in enumerate(zip(nodes, matched, strict=True)) if m not in sources]
@@ -88,7 +120,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
                 further = (i for i, found in sorted(graph.maps.items()) if found.document in documents)
                 maps.update(dict.fromkeys(further))
             candidates = [Candidate(topic_id, "fact", 0.0) for topic_id in maps]
-            outlines = yield from self._outlines((yield from self._rank(graph, candidates, scope, query_bundle)))
+            outlines = yield from self._outlines((yield from self._rank(graph, candidates, scope, bundle, points)))
         results = [fresh(node.node, node.score or 0.0) for _, node in kept]
         placed = [(rank, 1, result) for (rank, _), result in zip(kept, results, strict=True)]
         placed += [(rank, 0, outline) for rank, outline in enumerate(outlines)]
@@ -107,21 +139,32 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         return scope
 
     def _rank(
-        self, graph: PseudoGraph, candidates: list[Candidate], scope: set[str], bundle: QueryBundle | None
+        self,
+        graph: PseudoGraph,
+        candidates: list[Candidate],
+        scope: set[str],
+        bundle: QueryBundle | None,
+        points: list[Vector] | None,
     ) -> Steps[list[MergedPath]]:
-        index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         mask = np.zeros(len(graph.chunks), np.bool_)
         mask[graph.chunks.rows_of(sorted(scope))] = True
         allowed = yield from offload(Allowed.of, graph, mask)
         if bundle is None:
             facts = [fact for c in candidates for fact in graph.maps[c.topic_id].facts if allowed.fact(fact)]
             return MergedPath.of([(fact, 0.0) for fact in facts])[: self.max_paths]
+        if points is None:
+            points = yield from self._points(bundle, graph.facts.dim)
+        return (yield from offload(self._best_paths, graph, points, candidates, allowed))
+
+    def _points(self, bundle: QueryBundle, dimension: int | None) -> Steps[list[Vector]]:
+        """The vectors of the key points of a question."""
+        index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         yield from index.writer.check_embed_model()
-        points = [(yield from index.resources.embed_query(bundle.query_str, graph.facts.dim))]
+        points = [(yield from index.resources.embed_query(bundle.query_str, dimension))]
         texts = [text for text in bundle.embedding_strs if text.strip()]
         if texts and texts != [bundle.query_str]:
             points = list((yield from embed_texts(index.embed_model, texts)))
-        return (yield from offload(self._best_paths, graph, points, candidates, allowed))
+        return points
 
     def _best_paths(
         self, graph: PseudoGraph, points: list[Vector], candidates: list[Candidate], allowed: Allowed

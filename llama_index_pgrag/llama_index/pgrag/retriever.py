@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import NodeWithScore, QueryType, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType, TextNode
 from numpy.typing import NDArray
 
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
-from llama_index.pgrag.path_nodes import path_node
+from llama_index.pgrag.page import FoundForPage
+from llama_index.pgrag.path_nodes import path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.answer import Answer
@@ -22,9 +23,12 @@ from llama_index.pgrag.search.context import ContextPath, Format, context_text
 from llama_index.pgrag.search.name_walk import walk_names
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
+from llama_index.pgrag.stored_answer import Gathered, gather
+from llama_index.pgrag.stored_state import StoredPseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
+    NodeFetch,
     Query,
     Steps,
     arun_steps,
@@ -119,28 +123,41 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         if texts != [query.text]:
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
-        near = yield from query.nearness(self.options.lexical_weight)
-        return (yield from offload(self._ranked, graph, query, question, texts, points, near, fallback))
+        if isinstance(graph, StoredPseudoGraph):
+            found = yield from gather(query, graph.reader, question, texts, points, self.options)
+        else:
+            near = yield from query.nearness(self.options.lexical_weight)
+            found = yield from offload(self._gathered, query, question, texts, points, near)
+        return (yield from offload(self._ranked, found, question, texts, points, fallback))
 
-    def _ranked(
+    def _gathered(
         self,
-        graph: PseudoGraph,
         query: Query[PseudoGraph],
         question: NDArray[np.float32],
         texts: list[str],
         points: list[NDArray[np.float32]],
         near: Nearness,
-        fallback: str,
-    ) -> Answer:
-        options = self.options
-        allowed = Allowed.of(graph, query.allowed)
-        candidates = find_candidates(graph, question, points, options, allowed)
-        facts = score_facts(graph, points, candidates, options, allowed)
+    ) -> Gathered:
+        options, graph = self.options, query.state
+        candidates = find_candidates(graph, question, points, options, Allowed.of(graph, query.allowed))
         names = None
         if options.follows_names and len(graph.facts):
             asked = dict.fromkeys([query.text, *texts])
             names = walk_names(graph.name_links, list(asked), near.scores, near.cosines, query.allowed)
-            fallback = fallback or names.reason
+        return Gathered(query, near, candidates, names)
+
+    def _ranked(
+        self,
+        found: Gathered,
+        question: NDArray[np.float32],
+        texts: list[str],
+        points: list[NDArray[np.float32]],
+        fallback: str,
+    ) -> Answer:
+        options, query, near, names = self.options, found.query, found.near, found.names
+        graph = query.state
+        facts = score_facts(graph, points, found.candidates, options, Allowed.of(graph, query.allowed))
+        fallback = fallback or ("" if names is None else names.reason)
         nodes = node_scores(graph, near.scores, near.cosines, facts, names, options)
         paths = path_scores(graph, facts, nodes, options)
         if not np.isfinite(paths).any():
@@ -160,13 +177,20 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _paths(self, answer: Answer) -> Steps[list[NodeWithScore]]:
         ranking = ((result.fact.id, result.score) for result in answer.results)
         path_of = {result.fact.id: result for result in answer.results}
-        return (yield from self._take_best(ranking, partial(self._path_node, path_of)))
+        read: Mapping[str, BaseNode] = {}
+        storage = self._index.storage
+        if storage.stored:  # at once
+            read = yield from storage.get_nodes(sources_of(answer.results[: answer.wanted]))
+        return (yield from self._take_best(ranking, partial(self._path_node, path_of, read)))
 
-    def _path_node(self, path_of: Mapping[str, MergedPath], fact_id: str) -> Steps[TextNode]:
-        return (yield from path_node(path_of[fact_id], self._index.storage.get_node))
+    def _path_node(
+        self, path_of: Mapping[str, MergedPath], read: Mapping[str, BaseNode], fact_id: str
+    ) -> Steps[TextNode]:
+        return (yield from path_node(path_of[fact_id], partial(_fetched, read, self._index.storage.get_node)))
 
-    def _on_page(self, found: Answer) -> list[MergedPath]:
-        return found.results[: self.similarity_top_k]
+    def _on_page(self, found: Answer) -> FoundForPage:
+        graph = found.graph if self._index.storage.stored else None
+        return FoundForPage(found.results[: self.similarity_top_k], graph)
 
     def _explanations(self, found: Answer, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:
         return (yield from offload(self._explained, found, nodes))
@@ -210,12 +234,22 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         return await arun_steps(self._context(query, form, documents))
 
     def _context(self, question: QueryType, form: Format, documents: bool) -> Steps[str]:
-        queries = yield from self._queries([as_bundle(question)])
-        if not queries:
-            return context_text([], form, documents)
-        answer = yield from self._search(queries[0])
-        self._report(queries[0], answer)
+        bundle = as_bundle(question)
+        vector = yield from self._vector(bundle)
+        paths = yield from self._index.writer.in_one_generation(partial(self._context_paths, bundle, vector))
+        return context_text(paths, form, documents)
+
+    def _context_paths(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[ContextPath]]:
+        query = yield from self._query(bundle, vector)
+        if query is None:
+            return []
+        answer = yield from self._search(query)
+        self._report(query, answer)
         kept = {result.node.node_id for result in (yield from self._paths(answer))}
         shown = [result for result in answer.results if result.fact.id in kept]
-        paths = [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]
-        return context_text(paths, form, documents)
+        return [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]
+
+
+def _fetched(read: Mapping[str, BaseNode], get_node: NodeFetch, node_id: str) -> Steps[BaseNode | None]:
+    """A node that was read, or else from the docstore."""
+    return read[node_id] if node_id in read else (yield from get_node(node_id))

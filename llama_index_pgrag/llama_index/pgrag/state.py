@@ -20,7 +20,7 @@ from llama_index.pgrag.maps.names import CellNames
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["KINDS", "FactPath", "MindMap", "PseudoGraph", "fact_paths", "with_facts"]
+__all__ = ["KINDS", "FactPath", "MindMap", "PseudoGraph", "fact_paths", "maps_of", "with_facts"]
 
 KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has its own vector space
 
@@ -149,17 +149,27 @@ def fact_paths(node_id: str, document: str | None, key: str, paths: Iterable[Pat
     ----------
     key : canonical sort key of the node
     """
+    paths = list(paths)
+    topic_ids = {
+        topic: content_id("topic", "document" if document else "node", document or node_id, topic)
+        for topic in dict.fromkeys(path[0] for path in paths)
+    }
     return tuple(
-        FactPath(
-            content_id("fact", node_id, *path),
-            path,
-            content_id("topic", "document" if document else "node", document or node_id, path[0]),
-            node_id,
-            document,
-            (key, i),
-        )
+        FactPath(content_id("fact", node_id, *path), path, topic_ids[path[0]], node_id, document, (key, i))
         for i, path in enumerate(paths)
     )
+
+
+def maps_of(facts: Iterable[FactPath]) -> dict[str, MindMap]:
+    """The maps of some facts, by topic id."""
+    by_topic: dict[str, list[FactPath]] = defaultdict(list)
+    for fact in facts:
+        by_topic[fact.topic_id].append(fact)
+    found = {}
+    for topic_id, own in by_topic.items():
+        own.sort(key=lambda fact: fact.order)
+        found[topic_id] = MindMap(topic_id, own[0].path[0], own[0].document, tuple(own))
+    return found
 
 
 def with_facts(

@@ -16,10 +16,13 @@ from scipy.sparse import csr_matrix, diags
 from llama_index.pgrag.maps.names import CellNames, name_of
 from llama_index.ragkit.text.known_names import KnownNames
 
-__all__ = ["LinkedNodes", "NameLinks"]
+__all__ = ["LONG", "TOPIC_WEIGHT", "LinkedNodes", "NameLinks"]
 
-_TOPIC_WEIGHT = 3.0  # of the name of a topic, relative to other names of the same map
-_LONG = 40  # characters; in longer facts the topics of other maps are looked for
+TOPIC_WEIGHT = 3.0
+"""Weight of the name of a topic, relative to other names of the same map."""
+
+LONG = 40
+"""Characters of a fact; in longer ones the topics of other maps are looked for."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,12 @@ class NameLinks:
         for name, ids in facts.cells.items():
             for fact_id in ids:
                 found[rows[said[fact_id][0]], column[name]] = 1.0
-        for node_id, topic, text in sorted({fact for fact in said.values() if len(fact[2]) > _LONG}):
+        for node_id, topic, text in sorted({fact for fact in said.values() if len(fact[2]) > LONG}):
             for name in topics.names_in(text, but=name_of(topic)):
                 found[rows[node_id], column[name]] = 1.0
         for name, ids in topics.cells.items():
             for row in {rows[node_id] for topic_id in ids for node_id in nodes_of_topic[topic_id]}:
-                found[row, column[name]] += _TOPIC_WEIGHT
+                found[row, column[name]] += TOPIC_WEIGHT
         at = np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
         values = np.array([found[place] for place in sorted(found)], dtype=np.float64)
         return cls(names, csr_matrix((values, (at[:, 0], at[:, 1])), shape=(len(rows), len(names))))

@@ -9,14 +9,17 @@ from functools import cached_property
 from llama_index.ragkit.text.mentions import mentions, normalise
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["CellNames", "name_of"]
+__all__ = ["MOST_WORDS", "CellNames", "cell_name", "name_of"]
 
 Ids = frozenset[str]
 Named = tuple[str, str]  # id and text of a cell
 
 _LONGEST = 100  # characters of a name; longer cells are sentences
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_MOST_WORDS = 6  # of a name in a sentence
+
+MOST_WORDS = 6
+"""Words of a name in a sentence; characters in scripts without spaces."""
+
 _ADDED = re.compile(r"\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
 
 
@@ -47,7 +50,7 @@ class CellNames:
             words = normalise(text).split()  # a quick look, since few texts have a name
             if not any(self._begins(words, i, but) for i in range(len(words))):
                 return []
-        found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.cells, longest=_MOST_WORDS))
+        found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.cells, longest=MOST_WORDS))
         return [phrase for phrase in found if phrase != but]
 
     def _begins(self, words: list[str], start: int, but: str) -> bool:
@@ -69,10 +72,15 @@ def name_of(text: str) -> str:
     return normalise(_ADDED.sub("", text))
 
 
+def cell_name(text: str) -> str:
+    """The name by which a cell is found; "" for one that is too long to be a name."""
+    return name_of(text) if len(text) <= _LONGEST else ""
+
+
 def _by_name(cells: Iterable[Named]) -> defaultdict[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for cell_id, text in cells:
-        phrase = name_of(text) if len(text) <= _LONGEST else ""
+        phrase = cell_name(text)
         if phrase:
             found[phrase].add(cell_id)
     return found

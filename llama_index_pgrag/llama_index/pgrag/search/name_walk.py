@@ -4,27 +4,29 @@ Not in the paper: paper and code find a map only by the cosine of its topic to t
 fact ("part of: Lewis Range") to a map with that name. Multi-hop questions need this.
 
 The walk starts from the names in the question, each with the weight 1 / (number of nodes with it), and from the nodes
-nearest to the question with a total of `_NODE_SEEDS`; it goes from nodes to names and back, each step weighing
-`_DAMPING`, so that a name in few maps leads further than one in many.
+nearest to the question with a total of `NODE_SEEDS`; it goes from nodes to names and back, each step weighing
+`DAMPING`, so that a name in few maps leads further than one in many.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.maps.name_links import LinkedNodes, NameLinks
+from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.walk_trust import passage_seeds, trust
 
-__all__ = ["NameWalk", "walk_names"]
+__all__ = ["DAMPING", "NODE_SEEDS", "STEPS", "NameWalk", "name_seeds", "walk_names", "walked"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_STEPS = 8
-_DAMPING = 0.7
-_NODE_SEEDS = 0.01
+STEPS = 8
+DAMPING = 0.7
+NODE_SEEDS = 0.01
+
 _LOWER_CASE = 0.01  # of a name in lower case where the question marks names by capitals: it may be a common word
 
 
@@ -58,26 +60,47 @@ def walk_names(
     allowed : shape (nodes,), the nodes that the walk may touch; None for all
     """
     part = links.part(allowed)
-    seeds = _seeds(links, texts, part.frequency)
+    seeds = name_seeds(links.known, texts, part.frequency)
     if not seeds.any():
-        return NameWalk((), np.zeros(len(nearness)), 0.0, "the question names nothing that a mind map has")
+        return walked((), nearness, np.zeros(len(nearness)))
     shown = np.arange(len(nearness)) if allowed is None else np.flatnonzero(allowed)
     near = np.zeros(len(nearness))
     places, shares = passage_seeds(cosines[shown])
-    near[shown[places]] = _NODE_SEEDS * shares
+    near[shown[places]] = NODE_SEEDS * shares
     reached = _spread(part, seeds, near)
-    reached /= reached.max()
-    trusted = trust(nearness[shown], reached[shown])
     named = [links.names[i] for i in sorted(np.flatnonzero(seeds).tolist(), key=lambda i: -seeds[i])]
+    return walked(named, nearness, reached / reached.max(), allowed)
+
+
+def walked(named: Sequence[str], nearness: Floats, shares: Floats, allowed: Mask | None = None) -> NameWalk:
+    """What a walk with these shares says.
+
+    Parameters
+    ----------
+    named : the names that it started from; none if the question names nothing
+    nearness, shares, allowed : shape (nodes,), see :func:`walk_names`
+    """
+    if not named:
+        return NameWalk((), shares, 0.0, "the question names nothing that a mind map has")
+    shown = slice(None) if allowed is None else allowed
+    trusted = trust(nearness[shown], shares[shown])
     reason = "" if trusted else "the names in the question do not lead to the node that is nearest to it"
-    return NameWalk(named, reached, trusted, reason)
+    return NameWalk(named, shares, trusted, reason)
 
 
-def _seeds(links: NameLinks, texts: Sequence[str], frequency: Floats) -> Floats:
-    """The weight of each name."""
-    seeds = np.zeros(len(links.names))
+def name_seeds(
+    known: KnownNames, texts: Sequence[str], frequency: Floats, unspecific: Container[str] = frozenset()
+) -> Floats:
+    """The weight of each name in some texts, shape (names,).
+
+    Parameters
+    ----------
+    frequency : shape (names,), in how many nodes each name is
+    unspecific : see :meth:`~llama_index.ragkit.text.known_names.KnownNames.find`
+    """
+    seeds = np.zeros(len(frequency))
     for text in texts:
-        for name in links.known.find(text, lambda row: bool(frequency[row])):
+        for name in known.find(text, lambda row: bool(frequency[row]), unspecific):
             rows = [row for row in name.rows if frequency[row]]
             share = (_LOWER_CASE if name.lower_case else 1.0) / max(1.0, float(frequency[rows].sum()))
             seeds[rows] = np.maximum(seeds[rows], share)
@@ -87,7 +110,7 @@ def _seeds(links: NameLinks, texts: Sequence[str], frequency: Floats) -> Floats:
 def _spread(part: LinkedNodes, names: Floats, nodes: Floats) -> Floats:
     """What reaches each node in all steps together."""
     total: Floats = nodes.copy()
-    for _ in range(_STEPS):
-        names, nodes = _DAMPING * (part.from_nodes @ nodes), _DAMPING * (part.from_names @ names)
+    for _ in range(STEPS):
+        names, nodes = DAMPING * (part.from_nodes @ nodes), DAMPING * (part.from_names @ names)
         total += nodes
     return total

@@ -297,7 +297,7 @@ class StoredSpace:
         return (yield from self.rows((yield from self.records_near(vector, wanted, selection))))
 
     def records_near(
-        self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
+        self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING, least: int = _FEWEST
     ) -> Steps[Mapping[str, Record]]:
         """The records of rows near a vector that count: of at least `wanted`, if the store finds as many.
 
@@ -308,6 +308,7 @@ class StoredSpace:
         ----------
         vector : shape (dimension,)
         selection : which rows count; if it names the only ones, those are the candidates
+        least : how many rows are asked for at least
 
         Raises
         ------
@@ -316,7 +317,7 @@ class StoredSpace:
         """
         if selection.only is not None:
             return (yield from self.records_of(selection.only, selection))
-        count = max(int(_SPARE * wanted), _FEWEST)
+        count = max(int(_SPARE * wanted), least)
         while True:
             found = yield from self._search(vector, count, selection.filters)
             known = yield from self._known(found)

@@ -1,0 +1,85 @@
+"""The facts of nodes after a write, and the cells of their maps."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from llama_index.pgrag.maps.mind_map import path_text
+from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
+from llama_index.pgrag.state import KINDS, FactPath, MindMap, fact_paths
+from llama_index.ragkit import Change, IndexStorage, Resources, Steps
+
+__all__ = ["MapCell", "cells_of", "facts_after", "report_unverified"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MapCell:
+    """What is stored of a cell: the text that is embedded, its sort key, its metadata."""
+
+    text: str
+    key: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, MapCell]]:
+    """The cells of some maps: kind -> id -> cell."""
+    cells: dict[str, dict[str, MapCell]] = {kind: {} for kind in KINDS}
+    for topic_id in sorted(topic_ids):
+        found = maps[topic_id]
+        cells["topics"][topic_id] = MapCell(found.topic, found.key)
+        cells["routes"].update((i, MapCell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
+        for fact in found.facts:
+            cells["facts"][fact.id] = MapCell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
+    return cells
+
+
+def report_unverified(change: Change) -> None:
+    """Warn of new nodes whose statements failed verification."""
+    unverified = [node_id for node_id, record in change.records.items() if is_unverified(record)]
+    if unverified:
+        logger.warning(
+            "Nodes whose statements failed verification against the text in every attempt: %d, such as %s. The "
+            "best attempts were kept; index.unverified() lists the nodes.",
+            len(unverified), unverified[0],
+        )  # fmt: skip
+
+
+def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, tuple[FactPath, ...]]]:
+    """The facts of new nodes, and of others that lose some with the nodes that are removed."""
+    entries = yield from storage.manifest.entries_of(node.node_id for node in change.added)
+    records = {node_id: change.records.get(node_id, {}) for node_id in entries}
+    reduced = yield from _reduced(change, storage, resources)
+    entries.update(reduced)
+    records.update({node_id: entry.record or {} for node_id, entry in reduced.items()})
+    return {
+        node_id: fact_paths(node_id, entry.ref_doc_id, entry.key, from_record(records[node_id])[1])
+        for node_id, entry in entries.items()
+    }
+
+
+def _reduced(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, Any]]:
+    """Take from the facts of other nodes what they have from nodes that are gone, in the stored entries too.
+
+    Nodes of a document are read together, so that a cell can hold words of another node's text. Replies in the
+    cache that were about both are released.
+    """
+    manifest = storage.manifest
+    gone = set(change.removed) - {node.node_id for node in change.added}
+    touched = yield from manifest.entries_of([*change.removed, *change.repeated])
+    found: dict[str, Any] = {}  # manifest entries
+    unused: dict[str, list[str]] = {}
+    for document in sorted({entry.ref_doc_id for entry in touched.values() if entry.ref_doc_id}):
+        node_ids = (yield from manifest.nodes_of(document)) or []
+        entries = yield from manifest.entries_of(i for i in node_ids if i not in gone)
+        records = {i: entry.record for i, entry in entries.items() if entry.record}
+        for node_id, texts in lost_texts(records).items():
+            entry = entries[node_id]
+            unused[storage.cache_user(node_id)] = entry.cache_keys
+            found[node_id] = replace(entry, record=without_texts(records[node_id], texts), cache_keys=[])
+    if found:
+        yield from manifest.add(found, {})
+        yield from resources.release(unused)
+    return found

@@ -1,0 +1,136 @@
+"""`FusionRows`: the super nodes of an index that is served from stores, as rows of its database."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.fusion.super_nodes import SuperNodes, update
+from llama_index.ragkit import IndexStorage, Record, Snapshot, Steps, offload
+
+__all__ = ["FusionRows"]
+
+_AT_ONCE = 100  # rows whose neighbours are read together
+_FIRST_HITS = 8  # neighbours of a row that are asked for
+_MORE = 4  # times as many are asked for while all of them are linked
+_MOST = 2_000
+_NEAR = 1e-5  # below the threshold, so that no rounding decides what is read
+
+Floats = NDArray[np.float32]
+
+
+class FusionRows:
+    """Reads and writes the super nodes over one space.
+
+    A record for each row of a component of two or more has its name, one for each such component its members, and with
+    `fusion="leaders"` its super nodes. A write reads the components that it touches, with the vectors of their members.
+
+    Parameters
+    ----------
+    kind : name of the space
+    storage : of the index
+    empty : threshold and fusion
+    """
+
+    def __init__(self, kind: str, storage: IndexStorage, empty: SuperNodes) -> None:
+        self._space = storage.stored[kind]
+        self._records = storage.records
+        self._empty = empty
+        self._of_row, self._members = f"pg_super_of_{kind}", f"pg_super_{kind}"
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def read(self, row_ids: Iterable[str]) -> Steps[SuperNodes]:
+        """The super nodes of the components of some rows; rows without a link belong to none."""
+        row_ids = list(row_ids)
+        of_row = yield from self._records.get_many(self._of_row, row_ids)
+        names = list(dict.fromkeys(record["c"] for record in of_row.values()))
+        found = yield from self._records.get_many(self._members, names)
+        members = {name: tuple(record["members"]) for name, record in found.items()}
+        component_of = {row_id: row_id for row_id in row_ids}
+        component_of |= {row_id: name for name, ids in members.items() for row_id in ids}
+        groups = {name: _groups(record) for name, record in found.items()}
+        return replace(self._empty, component_of=component_of, members=members, groups=groups)
+
+    def linked(self, vectors: Floats) -> Steps[list[set[str]]]:
+        """For each of some vectors the stored rows that reach the threshold with it, and perhaps some more.
+
+        Parameters
+        ----------
+        vectors : shape (n, d)
+        """
+        found: list[set[str]] = [set() for _ in vectors]
+        for start in range(0, len(vectors), _AT_ONCE):
+            todo, wanted = list(range(start, min(start + _AT_ONCE, len(vectors)))), _FIRST_HITS
+            while todo:
+                records: dict[str, Record] = {}
+                for i in todo:
+                    records |= yield from self._space.records_near(vectors[i], wanted, least=wanted)
+                near = yield from self._space.rows(records)
+                hits = yield from offload(near.search, [vectors[i] for i in todo], wanted)
+                least = self._empty.threshold - _NEAR
+                for i, hit in zip(todo, hits, strict=True):
+                    found[i].update(row for row, score in zip(hit.ids, hit.scores, strict=True) if score >= least)
+                all_linked = [len(hit.scores) >= wanted and hit.scores[-1] >= least for hit in hits]
+                todo = [i for i, more in zip(todo, all_linked, strict=True) if more and wanted < _MOST]
+                wanted *= _MORE
+        return found
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def replace(self, new: Snapshot, linked: Iterable[str], removed: Sequence[str]) -> Steps[int]:
+        """Store the super nodes after rows were added and removed; to be called within a transaction.
+
+        Parameters
+        ----------
+        new : rows that were added
+        linked : see :meth:`linked`
+        removed : ids of rows that were removed; their vectors are gone
+
+        Returns
+        -------
+        By how many super nodes there are more.
+        """
+        old = yield from self.read(dict.fromkeys([*linked, *removed]))
+        if not len(new) and not old.members:
+            return 0
+        gone = set(removed)
+        there = yield from self._space.fetch([row_id for row_id in old.component_of if row_id not in gone])
+        rows = there.joined(new)
+        known = {row_id: name for row_id, name in old.component_of.items() if row_id in rows or row_id in gone}
+        old = replace(old, component_of=known)
+        after, _ = yield from offload(update, old, rows, new.ids, gone)
+        yield from self._store(old, after)
+        return sum(map(len, after.groups.values())) - sum(map(len, old.groups.values()))
+
+    def _store(self, old: SuperNodes, after: SuperNodes) -> Steps[None]:
+        changed = [
+            name
+            for name, ids in after.members.items()
+            if old.members.get(name) != ids or old.groups.get(name) != after.groups[name]
+        ]
+        yield from self._records.put(self._members, [(name, _record(after, name)) for name in sorted(changed)])
+        lost = sorted(name for name in old.members if name not in after.members)
+        yield from self._records.delete(self._members, lost)
+        was, now = _of_row(old), _of_row(after)
+        pairs = [(row_id, {"c": name}) for row_id, name in sorted(now.items()) if was.get(row_id) != name]
+        yield from self._records.put(self._of_row, pairs)
+        yield from self._records.delete(self._of_row, sorted(was.keys() - now.keys()))
+
+
+def _of_row(nodes: SuperNodes) -> dict[str, str]:
+    return {row_id: name for name, ids in nodes.members.items() for row_id in ids}
+
+
+def _record(nodes: SuperNodes, name: str) -> Record:
+    members, groups = nodes.members[name], nodes.groups[name]
+    record: Record = {"members": list(members)}
+    if groups != (members,):
+        record["groups"] = [list(group) for group in groups]
+    return record
+
+
+def _groups(record: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    given = record.get("groups")
+    return (tuple(record["members"]),) if given is None else tuple(tuple(group) for group in given)

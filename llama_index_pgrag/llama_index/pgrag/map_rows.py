@@ -1,0 +1,195 @@
+"""`MapRows`: the nodes, maps, topics and names of an index that is served from stores, as rows of its database."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.maps.names import cell_name
+from llama_index.pgrag.state import FactPath, fact_paths
+from llama_index.pgrag.stored_graph.node_names import (
+    NodeNames,
+    chunk_number,
+    name_change,
+    names_of_node,
+    pair_numbers,
+    phrases_in,
+)
+from llama_index.ragkit import Record, Records, Steps, offload
+from llama_index.ragkit.sql.graph_rows import GraphReader, GraphRows
+
+__all__ = ["MapRows", "NodeRow"]
+
+_NODES, _MAPS, _TOPICS, _NUMBERS = "pg_nodes", "pg_maps", "pg_topics", "pg_numbers"
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """What a node adds to the maps.
+
+    Attributes
+    ----------
+    facts : at least one, all of one map
+    present : topics of the index that its long facts have as phrases, sorted
+    """
+
+    facts: tuple[FactPath, ...]
+    present: tuple[str, ...] = ()
+
+    @property
+    def topic_id(self) -> str:
+        """Its map."""
+        return self.facts[0].topic_id
+
+    @property
+    def names(self) -> NodeNames:
+        """Its names."""
+        return names_of_node([fact.path for fact in self.facts], self.present)
+
+    def phrases(self) -> set[str]:
+        """See :func:`~llama_index.pgrag.stored_graph.node_names.phrases_in`."""
+        return phrases_in([fact.path for fact in self.facts])
+
+    def record(self) -> Record:
+        """As a record."""
+        first = self.facts[0]
+        paths = [list(fact.path) for fact in self.facts]
+        return {"document": first.document, "key": first.order[0], "paths": paths, "present": list(self.present)}
+
+    @classmethod
+    def of(cls, node_id: str, record: Record) -> "NodeRow":
+        """From a record."""
+        paths = [tuple(path) for path in record["paths"]]
+        return cls(fact_paths(node_id, record["document"], record["key"], paths), tuple(record["present"]))
+
+
+class MapRows:
+    """Reads and writes the maps of one index.
+
+    A record for each node holds its facts, one for each map its nodes, one for each name of a topic how many maps have
+    it. The graph links nodes and names (:mod:`llama_index.pgrag.stored_graph.node_names`).
+
+    Parameters
+    ----------
+    graph : of the index
+    records : of the index, in the same database
+    """
+
+    def __init__(self, graph: GraphRows, records: Records) -> None:
+        self._graph = graph
+        self._records = records
+        graph.create()
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reader(self) -> Iterator[GraphReader]:
+        """A reader that sees one state of the links of names."""
+        with self._graph.reader() as reader:
+            yield reader
+
+    def nodes(self, node_ids: Iterable[str]) -> Steps[dict[str, NodeRow]]:
+        """Those nodes that have facts."""
+        found = yield from self._records.get_many(_NODES, node_ids)
+        return {node_id: NodeRow.of(node_id, record) for node_id, record in found.items()}
+
+    def nodes_of_maps(self, topic_ids: Iterable[str]) -> Steps[dict[str, list[str]]]:
+        """The nodes with facts of those maps that there are."""
+        found = yield from self._records.get_many(_MAPS, topic_ids)
+        return {topic_id: list(record["nodes"]) for topic_id, record in found.items()}
+
+    def node_ids(self, numbers: Iterable[int]) -> Steps[dict[int, str]]:
+        """The ids of nodes by the numbers of their rows."""
+        found = yield from self._records.get_many(_NUMBERS, map(str, numbers))
+        return {int(number): record["id"] for number, record in found.items()}
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def replace(
+        self,
+        before: Mapping[str, NodeRow],
+        after: Mapping[str, Sequence[FactPath]],
+        maps: Mapping[str, Sequence[str]],
+        topics: Mapping[str, int],
+    ) -> Steps[None]:
+        """Store what nodes consist of now; to be called within a transaction.
+
+        A topic that comes or goes by its name changes the links of the nodes that mention it: those are read, too.
+
+        Parameters
+        ----------
+        before : the rows of nodes that are removed or replaced
+        after : the facts of new ones
+        maps : the nodes of each map that changes; none for a map that goes
+        topics : by how many maps with that text there are more
+        """
+        yield from self._records.put(_MAPS, [(i, {"nodes": list(nodes)}) for i, nodes in maps.items() if nodes])
+        yield from self._records.delete(_MAPS, [i for i, nodes in maps.items() if not nodes])
+        come, gone = yield from self._count_topics(topics)
+        rows = {node_id: NodeRow(tuple(facts)) for node_id, facts in after.items() if facts}
+        phrases = yield from offload(lambda: {node_id: row.phrases() for node_id, row in rows.items()})
+        asked = sorted({phrase for found in phrases.values() for phrase in found})
+        known = (yield from self._records.get_many(_TOPICS, asked)).keys()
+        rows = {i: replace(row, present=tuple(sorted(phrases[i] & known))) for i, row in rows.items()}
+        mentioning = yield from self._mentioning([*come, *gone], before.keys() | rows.keys())
+        changed = yield from offload(_with_topics, mentioning, come, gone)
+        was = {**before, **{i: mentioning[i] for i in changed}}
+        yield from self._put(was, {**rows, **changed})
+
+    def _count_topics(self, topics: Mapping[str, int]) -> Steps[tuple[set[str], set[str]]]:
+        """Count the maps with each name of a topic; returns the names that come, and those that go."""
+        more: Counter[str] = Counter()
+        for text, count in topics.items():
+            more[cell_name(text)] += count
+        names = sorted(name for name, count in more.items() if name and count)
+        stored = yield from self._records.get_many(_TOPICS, names)
+        counts = {name: (stored[name]["maps"] if name in stored else 0) + more[name] for name in names}
+        gone = {name for name, count in counts.items() if not count}
+        yield from self._records.put(_TOPICS, [(name, {"maps": count}) for name, count in counts.items() if count])
+        yield from self._records.delete(_TOPICS, sorted(gone & stored.keys()))
+        return set(counts) - gone - stored.keys(), gone & stored.keys()
+
+    def _mentioning(self, names: Sequence[str], but: Collection[str]) -> Steps[dict[str, NodeRow]]:
+        """The other nodes that may mention some names."""
+        numbers = yield from offload(self._found_by_pairs, names)
+        ids = yield from self.node_ids(numbers)
+        return (yield from self.nodes(sorted(set(ids.values()) - set(but))))
+
+    def _found_by_pairs(self, names: Sequence[str]) -> list[int]:
+        pairs = np.array(pair_numbers(names), np.int64)
+        if not len(pairs):
+            return []
+        with self.reader() as reader:
+            rows = reader.fetch(pairs)
+            cut: NDArray[np.int64] = rows.nodes[rows.further > 0]
+            found = [rows.records["neighbor"]]
+            if len(cut):
+                found.append(reader.fetch(cut[:0], cut).records["neighbor"])
+        return sorted(set(np.concatenate(found).tolist()))
+
+    def _put(self, before: Mapping[str, NodeRow], after: Mapping[str, NodeRow]) -> Steps[None]:
+        same = {node_id for node_id, row in before.items() if after.get(node_id) == row}
+        before, after = ({i: row for i, row in rows.items() if i not in same} for rows in (before, after))
+        yield from offload(self._change, before, after)
+        gone = [node_id for node_id in before if node_id not in after]
+        yield from self._records.delete(_NODES, gone)
+        yield from self._records.delete(_NUMBERS, [str(chunk_number(node_id)) for node_id in gone])
+        yield from self._records.put(_NODES, [(node_id, row.record()) for node_id, row in after.items()])
+        yield from self._records.put(_NUMBERS, [(str(chunk_number(i)), {"id": i}) for i in after])
+
+    def _change(self, before: Mapping[str, NodeRow], after: Mapping[str, NodeRow]) -> None:
+        was, now = ({i: row.names for i, row in rows.items()} for rows in (before, after))
+        self._graph.change(*name_change(was, now))
+
+
+def _with_topics(rows: Mapping[str, NodeRow], come: Collection[str], gone: Collection[str]) -> dict[str, NodeRow]:
+    """Those of some rows that change as topics come and go, as they are after it."""
+    found = {}
+    for node_id, row in rows.items():
+        present = tuple(sorted((set(row.present) | (row.phrases() & set(come))) - set(gone)))
+        if present != row.present:
+            found[node_id] = replace(row, present=present)
+    return found

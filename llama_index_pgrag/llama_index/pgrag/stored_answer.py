@@ -1,0 +1,113 @@
+"""What a question to an index that is served from stores reads before it is answered as one in memory is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from llama_index.pgrag.config import SearchConfig
+from llama_index.pgrag.map_rows import NodeRow
+from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT, NameLinks
+from llama_index.pgrag.search.candidates import Candidate, Vector
+from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
+from llama_index.pgrag.state import PseudoGraph
+from llama_index.pgrag.stored_graph.node_names import chunk_number
+from llama_index.pgrag.stored_graph.stored_walk import Mass
+from llama_index.pgrag.stored_state import MapReader
+from llama_index.ragkit import Query, Snapshot, Steps, offload
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.walk_trust import passage_seeds
+
+__all__ = ["Gathered", "gather"]
+
+_WALKED = 60  # nodes that are best in the walk over names; a further one has too little of it
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a question is answered from.
+
+    Attributes
+    ----------
+    query : with the graph as its state
+    near : how near its chunks are
+    candidates : the maps to search
+    names : the walk over names; None without one
+    """
+
+    query: Query[PseudoGraph]
+    near: Nearness
+    candidates: Sequence[Candidate]
+    names: NameWalk | None
+
+
+def gather(
+    query: Query[PseudoGraph],
+    reader: MapReader,
+    question: Vector,
+    texts: Sequence[str],
+    points: Sequence[Vector],
+    config: SearchConfig,
+) -> Steps[Gathered]:
+    """Read the chunks near to a question, to its key points or to its names, and their maps.
+
+    Parameters
+    ----------
+    query : the question, and the chunks near to it
+    reader : of the maps
+    question, texts, points : the vector of the question; its key points, and their vectors
+    """
+    query = yield from query.including(texts, np.stack(points), query.wanted)
+    contents: Any = query.contents
+    asked = list(dict.fromkeys([query.text, *texts]))
+    has_facts = reader.storage.struct.counters.get("facts", 0) > 0
+    follows = config.follows_names and has_facts
+    few = reader.selection.only is not None
+    named: list[str] = []
+    further: list[str] = []
+    mass = Mass.of([], [])
+    if follows and not few:
+        named, mass = yield from reader.walk(asked, (yield from offload(_near_nodes, contents.near.rows, question)))
+        best = np.argsort(-mass.shares, kind="stable")[: max(_WALKED, query.wanted)]
+        further = list((yield from reader.rows.node_ids(mass.rows[best].tolist())).values())
+    cells = yield from reader.near_cells(question, points, config, query.wanted, contents.near.rows.ids)
+    ids = [] if few else list(dict.fromkeys([*further, *cells.nodes]))
+    near = yield from contents.stored.including(contents.near, query.text, ids, contents.selection)
+    graph, rows = yield from reader.graph(near.rows, cells)
+    query = replace(query, contents=replace(contents, state=graph, near=near), _lexical=None)
+    nearness = yield from query.nearness(config.lexical_weight)
+    names = None
+    if follows and few:
+        links = yield from offload(_links, near.rows, rows)
+        names = yield from offload(walk_names, links, asked, nearness.scores, nearness.cosines, None)
+    elif follows:
+        names = walked(named, nearness.scores, _shares(near.rows, mass))
+    return Gathered(query, nearness, cells.candidates, names)
+
+
+def _near_nodes(chunks: Snapshot, question: Vector) -> Mass:
+    """What the walk over names starts with at the nodes nearest to the question."""
+    places, shares = passage_seeds(question_cosines(chunks, question))
+    return Mass.of([chunk_number(chunks.ids[place]) for place in places.tolist()], NODE_SEEDS * shares)
+
+
+def _shares(chunks: Snapshot, mass: Mass) -> np.ndarray:
+    """The share of each chunk of a walk, relative to the best."""
+    if not len(mass.rows):
+        return np.zeros(len(chunks))
+    of = dict(zip(mass.rows.tolist(), (mass.shares / mass.shares.max()).tolist(), strict=True))
+    return np.array([of.get(chunk_number(node_id), 0.0) for node_id in chunks.ids])
+
+
+def _links(chunks: Snapshot, rows: Mapping[str, NodeRow]) -> NameLinks:
+    """The links of names of some chunks."""
+    weights = {node_id: row.names.weights(TOPIC_WEIGHT) for node_id, row in rows.items()}
+    names = sorted({name for of_node in weights.values() for name in of_node})
+    column = {name: i for i, name in enumerate(names)}
+    found = [(chunks.row_of(i), column[name], weight) for i, own in weights.items() for name, weight in own.items()]
+    at = np.array([place[:2] for place in found], np.int64).reshape(-1, 2)
+    values = np.array([weight for *_, weight in found])
+    return NameLinks(names, csr_matrix((values, (at[:, 0], at[:, 1])), shape=(len(chunks), len(names))))

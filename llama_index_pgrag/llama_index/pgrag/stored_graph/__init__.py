@@ -1,0 +1,3 @@
+"""Names of mind maps in an SQL database: rows, mentions, the walk."""
+
+__all__: list[str] = []

@@ -1,0 +1,167 @@
+"""What a node adds to the stored links of names, and takes away with it.
+
+A link joins a node and a name, as :class:`~llama_index.pgrag.maps.name_links.NameLinks` has them. Which topics a long
+fact mentions depends on which topics there are, so a node also keeps the *word pairs* by which it is found when a topic
+comes or goes: two adjacent words of its long facts of which one may be of a name, or one such word.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.maps.name_links import LONG
+from llama_index.pgrag.maps.names import MOST_WORDS, CellNames, cell_name, name_of
+from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
+from llama_index.ragkit.sql.names import name_edges
+from llama_index.ragkit.text.mentions import mentions
+from llama_index.ragkit.text.scripts import UNSPACED
+
+__all__ = [
+    "MENTIONED",
+    "SAID",
+    "TOPIC",
+    "NodeNames",
+    "chunk_number",
+    "name_change",
+    "name_number",
+    "names_of_node",
+    "pair_numbers",
+    "phrases_in",
+]
+
+Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
+
+_NAME, _CHUNK, _PAIR = 0, 1, 2  # kinds of numbers
+
+SAID, MENTIONED, TOPIC = 0, 1, 2
+"""Kinds of edges: to a name that is a last cell, that a long fact mentions, or that is the topic."""
+
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
+
+
+class NodeNames(NamedTuple):
+    """The names of a node.
+
+    Attributes
+    ----------
+    topic : the name of its topic; "" if that is too long
+    said : names that are last cells
+    mentioned : topics of other maps in its long facts
+    pairs : word pairs of its long facts
+    """
+
+    topic: str
+    said: frozenset[str]
+    mentioned: frozenset[str]
+    pairs: frozenset[str]
+
+    def weights(self, topic_weight: float) -> dict[str, float]:
+        """The weight of each name, as in memory."""
+        found = dict.fromkeys(sorted(self.said | self.mentioned), 1.0)
+        if self.topic:
+            found[self.topic] = found.get(self.topic, 0.0) + topic_weight
+        return found
+
+
+def names_of_node(paths: Sequence[Path], present: Collection[str]) -> NodeNames:
+    """The names of a node.
+
+    Parameters
+    ----------
+    paths : its fact paths, at least one
+    present : the topics of the index that its long facts have as phrases
+    """
+    topic = paths[0][0]
+    known = CellNames({name: frozenset() for name in present})
+    long = _long(paths)
+    mentioned = {name for text in long for name in known.names_in(text, but=name_of(topic))} if present else set()
+    said = {cell_name(path[-1]) for path in paths} - {""}
+    pairs = {pair for text in long for phrase in _phrases(text, 2) for pair in _pairs(phrase)}
+    return NodeNames(cell_name(topic), frozenset(said), frozenset(mentioned), frozenset(pairs))
+
+
+def phrases_in(paths: Sequence[Path]) -> set[str]:
+    """The phrases of the long facts of a node that are topics, if there are such topics."""
+    return {phrase for text in _long(paths) for phrase in _phrases(text, MOST_WORDS)}
+
+
+def pair_numbers(names: Iterable[str]) -> list[int]:
+    """The rows by which nodes are found that may mention some names, ascending."""
+    return sorted({_pair_number(pair) for name in names for pair in _pairs(name)})
+
+
+def _long(paths: Sequence[Path]) -> list[str]:
+    return sorted({path[-1] for path in paths if len(path[-1]) > LONG})
+
+
+def _pairs(phrase: str) -> list[str]:
+    units = _UNIT.findall(phrase)
+    return [" ".join(pair) for pair in pairwise(units)] if len(units) > 1 else units
+
+
+@dataclass
+class _Recorder:
+    """Knows no phrase, and keeps what is asked."""
+
+    asked: dict[str, None] = field(default_factory=dict)
+
+    def __contains__(self, phrase: object) -> bool:
+        self.asked[str(phrase)] = None
+        return False
+
+
+def _phrases(text: str, longest: int) -> list[str]:
+    """The runs of words that could be names in a text, normalised."""
+    recorder = _Recorder()
+    mentions(text, recorder, longest=longest)
+    return [phrase for phrase in recorder.asked if phrase]
+
+
+@lru_cache(1 << 16)
+def name_number(name: str) -> int:
+    """The number of a name's row."""
+    return content_number(_NAME, name)
+
+
+def chunk_number(node_id: str) -> int:
+    """The number of a node's row."""
+    return content_number(_CHUNK, node_id)
+
+
+@lru_cache(1 << 16)
+def _pair_number(pair: str) -> int:
+    return content_number(_PAIR, "pair", pair)
+
+
+def name_change(before: Mapping[str, NodeNames], after: Mapping[str, NodeNames]) -> tuple[EdgeChange, dict[int, str]]:
+    """The difference between what some nodes have added and what they add, and the labels of its rows."""
+    change = [
+        edge for nodes, count in ((before, -1), (after, 1)) for i, n in nodes.items() for edge in _edges(i, n, count)
+    ]
+    labels: dict[int, str] = {}
+    for nodes in (before, after):
+        for node_id, names in nodes.items():
+            labels[chunk_number(node_id)] = node_id
+            labels.update((name_number(name), name) for name in names.weights(1.0))
+    return EdgeChange.of(change), labels
+
+
+def _edges(node_id: str, names: NodeNames, count: int) -> Iterator[Edge]:
+    chunk = chunk_number(node_id)
+    links = [(name, SAID) for name in names.said] + [(name, MENTIONED) for name in names.mentioned]
+    for name, kind in [*links, *([(names.topic, TOPIC)] if names.topic else [])]:
+        yield chunk, name_number(name), chunk, kind, count
+        yield name_number(name), chunk, chunk, kind, count
+    for name in (names.said | {names.topic}) - {""}:  # what is mentioned is a topic elsewhere
+        yield from ((key, at, source, kind, count) for key, at, source, kind, _ in _found_by(name))
+    for pair in names.pairs:
+        yield _pair_number(pair), chunk, chunk, 0, count
+
+
+@lru_cache(1 << 14)
+def _found_by(name: str) -> tuple[Edge, ...]:
+    return tuple(name_edges(name, name_number(name)))
