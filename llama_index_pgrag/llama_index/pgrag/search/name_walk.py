@@ -96,7 +96,7 @@ def name_seeds(
     Parameters
     ----------
     frequency : shape (names,), in how many nodes each name is
-    unspecific : see :meth:`~llama_index.ragkit.text.known_names.KnownNames.find`
+    unspecific : see `KnownNames.find`
     """
     seeds = np.zeros(len(frequency))
     for text in texts:
