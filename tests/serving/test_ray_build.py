@@ -129,4 +129,8 @@ def test_workers_on_ray_build_the_index(case: Case, kind: Any, tmp_path: Path):
         finally:
             ray.shutdown()
         assert [(built.number, built.written, built.error) for built in done] == [(n, 3, "") for n in range(4)]
-        assert same(opened(case, place), case.from_documents(documents(12), transformations=SPLIT))
+        index, twin = opened(case, place), case.from_documents(documents(12), transformations=SPLIT)
+        if case.name in ("gemrag", "raptor"):  # summaries follow the order of growth until they are made anew
+            for each in (index, twin):
+                each.rebuild()
+        assert same(index, twin)

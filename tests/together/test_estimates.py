@@ -160,7 +160,7 @@ def test_a_write_says_what_it_will_do(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="llama_index.ragkit"):
         index = case.from_documents(documents(2))
         index.update_ref_doc(Document(text="Ada Byron wrote a letter.", id_="d0"))
-    first, second = (r.getMessage() for r in caplog.records if r.name.endswith("index.writer"))
+    first, second = (r.getMessage() for r in caplog.records if r.name.endswith("index.preparation"))
     read = "to read with NounPhraseExtractor, 0 unchanged"
     assert first == f"hipporag: 2 chunks given, 2 to embed with hash, 2 {read}, 0 to remove."
     assert second == f"hipporag: 1 chunk given, 1 to embed with hash, 1 {read}, 1 to remove."
