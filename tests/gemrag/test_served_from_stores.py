@@ -2,60 +2,43 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import load_index_from_storage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.gemrag.test_index import TOPICS, TwoQuestions, corpus
 from tests.raptor.summarizers import FirstWords
 from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
+from tests.serving.twins import Twins
 
 from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever
 from llama_index.gemrag import stored_builder as module
 from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
 from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
 from llama_index.gemrag.theme_records import group_names
-from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
 
 PROMPTS = ("silk of the loom", "what turned the gears and wheels?", "boats in the harbour", "yeast number3")
 
 
-class Twins:
-    """An index in stores beside the same index in memory."""
+class MemoryTwins(Twins):
+    cls = GEMRAGIndex
 
-    def __init__(self, folder: Path, nodes: list[TextNode], **options: Any) -> None:
-        self.url = f"sqlite:///{folder / 'index.db'}"
-        self.spaces: dict[str, BasePydanticVectorStore] = {}
-        self._options = options
-        self.stored = GEMRAGIndex(nodes, storage_context=self.context(), serve_from="stores", **self._components())
-        self.memory = GEMRAGIndex(nodes, **self._components())
-
-    def _components(self) -> dict[str, Any]:
+    def components(self) -> dict[str, Any]:
         return {
             "extractor": TwoQuestions(),
             "summarizer": FirstWords(),
             "embed_model": HashEmbedding(dim=32),
-            **self._options,
+            **self.options,
         }
-
-    def context(self) -> SQLStorageContext:
-        return storage_context(self.url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
-
-    def again(self) -> Any:
-        return load_index_from_storage(self.context(), **self._components())
-
-    def __iter__(self) -> Iterator[GEMRAGIndex]:
-        return iter((self.stored, self.memory))
 
     def check(self) -> None:
         """The rows are the state in memory: themes, texts, questions, groups and the mean of all questions."""
@@ -109,7 +92,7 @@ def node(number: int, document: str, words: str = "") -> TextNode:
     return made
 
 
-def wander(twins: Twins, seed: int, steps: int, after: Callable[[], None]) -> None:
+def wander(twins: MemoryTwins, seed: int, steps: int, after: Callable[[], None]) -> None:
     """Random inserts, changes and deletes of nodes in documents that grow and shrink, in both."""
     random, held = np.random.default_rng(seed), list(twins.memory.docstore.docs)
     for step in range(steps):
@@ -146,7 +129,7 @@ def wander(twins: Twins, seed: int, steps: int, after: Callable[[], None]) -> No
     ],
 )
 def test_any_sequence_of_writes_leaves_the_memory_of_an_index_in_memory(tmp_path: Path, options: dict[str, Any]):
-    twins = Twins(tmp_path, corpus(5), **options)
+    twins = MemoryTwins(tmp_path, corpus(5), **options)
     twins.check()
     wander(twins, len(str(options)), 10, twins.check)
     for prompt in PROMPTS:
@@ -165,7 +148,7 @@ def test_any_sequence_of_writes_leaves_the_memory_of_an_index_in_memory(tmp_path
 
 
 def test_what_fails_is_told_and_made_up_for(tmp_path: Path):
-    twins = Twins(tmp_path, corpus())
+    twins = MemoryTwins(tmp_path, corpus())
     for index in twins:
         index.resources.summarizer.fail_on = "silk"
         index.insert_nodes([node(4 * i, "new") for i in range(9)])
@@ -199,7 +182,7 @@ def test_what_fails_is_told_and_made_up_for(tmp_path: Path):
     ],
 )
 def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[str, Any]):
-    twins = Twins(tmp_path, corpus())
+    twins = MemoryTwins(tmp_path, corpus())
     for prompt in PROMPTS:
         twins.same(prompt, **options)
         ours, theirs = (index.as_retriever(**options).explain(prompt) for index in twins)
@@ -213,7 +196,7 @@ def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[s
 
 
 def test_of_a_filter_only_themes_all_of_whose_chunks_pass_are_found(tmp_path: Path):
-    twins = Twins(tmp_path, corpus(), group_by=None)
+    twins = MemoryTwins(tmp_path, corpus(), group_by=None)
     for topic in range(4):
         only = MetadataFilters(filters=[MetadataFilter(key="topic", value=topic)])
         for prompt in PROMPTS:
@@ -229,14 +212,14 @@ def test_a_chunk_is_found_by_a_question_whatever_its_text(tmp_path: Path):
             yield
 
     many = [node(i, f"d{i}") for i in range(400)]
-    twins = Twins(tmp_path, many, extractor=Odd(), num_themes=0)
+    twins = MemoryTwins(tmp_path, many, extractor=Odd(), num_themes=0)
     for index in twins:
         found = index.as_retriever(similarity_top_k=1, lexical_weight=0.0).retrieve("who sang of marzipan?")
         assert [each.node.node_id for each in found] == ["x301"]
 
 
 def test_a_write_leaves_large_groups_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    twins = Twins(tmp_path, corpus(), group_by=None)
+    twins = MemoryTwins(tmp_path, corpus(), group_by=None)
     monkeypatch.setattr(module, "_LARGE", 20)
     theme = next(iter(twins.stored.as_retriever(summary_margin=0.0).explain(PROMPTS[0])[0].themes))
     members = run_steps(MemoryRows(twins.stored.storage).themes([theme]))[theme].members
@@ -252,7 +235,7 @@ def test_a_write_leaves_large_groups_to_a_rebuild(tmp_path: Path, monkeypatch: p
 
 
 def test_a_prompt_reads_many_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    index = Twins(tmp_path, [node(i, f"d{i // 4}") for i in range(600)]).stored
+    index = MemoryTwins(tmp_path, [node(i, f"d{i // 4}") for i in range(600)]).stored
     reads = count_reads(monkeypatch)
     refuse_other_reads(monkeypatch)
     assert index.as_retriever().retrieve(PROMPTS[0])
@@ -260,7 +243,7 @@ def test_a_prompt_reads_many_rows_at_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_write_reads_the_chunks_of_its_documents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    index = Twins(tmp_path, [node(i, f"d{i // 4}") for i in range(400)]).stored
+    index = MemoryTwins(tmp_path, [node(i, f"d{i // 4}") for i in range(400)]).stored
     reads = count_reads(monkeypatch)
     index.insert_nodes([node(401 + i, "d100") for i in range(4)])
     index.delete_ref_doc("d100", delete_from_docstore=True)
@@ -268,7 +251,7 @@ def test_a_write_reads_the_chunks_of_its_documents_alone(tmp_path: Path, monkeyp
 
 
 def test_a_write_by_another_process_is_seen(tmp_path: Path):
-    twins = Twins(tmp_path, corpus())
+    twins = MemoryTwins(tmp_path, corpus())
     other = twins.again()
     for index in (other, twins.memory):
         index.insert_nodes([node(7, "doc0-0"), node(8, "doc0-0")])
@@ -278,7 +261,7 @@ def test_a_write_by_another_process_is_seen(tmp_path: Path):
 
 
 def test_sync_and_async_agree(tmp_path: Path):
-    index = Twins(tmp_path, corpus()).stored
+    index = MemoryTwins(tmp_path, corpus()).stored
     retriever = index.as_retriever(summary_margin=0.0)
     assert retriever.retrieve(PROMPTS[0]) == asyncio.run(retriever.aretrieve(PROMPTS[0]))
     assert retriever.explain(PROMPTS[0]) == asyncio.run(retriever.aexplain(PROMPTS[0]))
@@ -286,7 +269,7 @@ def test_sync_and_async_agree(tmp_path: Path):
 
 
 def test_the_page_has_the_answer_and_what_is_near_to_it(tmp_path: Path):
-    index = Twins(tmp_path, corpus()).stored
+    index = MemoryTwins(tmp_path, corpus()).stored
     html = index.visualize(tmp_path / "page.html", query=PROMPTS[0]).read_text(encoding="utf-8")
     answer = index.as_retriever().retrieve(PROMPTS[0])
     assert all(each.node.get_content() in html for each in answer)
@@ -294,7 +277,7 @@ def test_the_page_has_the_answer_and_what_is_near_to_it(tmp_path: Path):
 
 
 def test_what_needs_all_of_the_memory_is_refused_by_name(tmp_path: Path):
-    index = Twins(tmp_path, corpus()).stored
+    index = MemoryTwins(tmp_path, corpus()).stored
     with pytest.raises(ConfigurationError, match="best_first"):
         index.as_retriever(mode="best_first").retrieve(PROMPTS[0])
     found = index.as_retriever().retrieve(PROMPTS[0])
@@ -325,6 +308,6 @@ def keep_sizes(self: MemoryRows, groups: dict[str, GroupRow], share: float) -> A
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)
-    twins = Twins(tmp_path, corpus())
+    twins = MemoryTwins(tmp_path, corpus())
     with pytest.raises(AssertionError):
         twins.check()

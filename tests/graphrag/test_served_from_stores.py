@@ -1,16 +1,15 @@
 """Statements that are served from stores: rows that are exact after any writes, and answers as those in memory."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import load_index_from_storage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.graphrag.scripted import answer
 from tests.serving.places import everything_in
+from tests.serving.twins import Twins, random_writes
 
 from llama_index.graphrag import (
     CooccurrenceExtractor,
@@ -25,7 +24,7 @@ from llama_index.graphrag.statement_rows import StatementRows
 from llama_index.graphrag.stored_graph.statement_edges import statement_edges
 from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.sql import make_engine, storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
@@ -63,29 +62,11 @@ def many(count: int, seed: int = 0, document_of: int = 5) -> list[TextNode]:
     return made
 
 
-class Twins:
-    """An index in stores beside the same index in memory."""
+class GraphTwins(Twins):
+    cls = GraphRAGIndex
 
-    def __init__(self, folder: Path, nodes: list[TextNode], **options: Any) -> None:
-        self.url = f"sqlite:///{folder / 'index.db'}"
-        self.spaces: dict[str, BasePydanticVectorStore] = {}
-        self._options = {**OFFLINE, **options}
-        self.stored = GraphRAGIndex(nodes, storage_context=self.context(), serve_from="stores", **self._components())
-        self.memory = GraphRAGIndex(nodes, **self._components())
-
-    def _components(self) -> dict[str, Any]:
-        return {"embed_model": HashEmbedding(), **self._options}
-
-    def context(self) -> SQLStorageContext:
-        return storage_context(self.url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
-
-    def again(self) -> GraphRAGIndex:
-        index = load_index_from_storage(self.context(), **self._components())
-        assert isinstance(index, GraphRAGIndex)
-        return index
-
-    def __iter__(self) -> Iterator[GraphRAGIndex]:
-        return iter((self.stored, self.memory))
+    def components(self) -> dict[str, Any]:
+        return {"embed_model": HashEmbedding(), **OFFLINE, **self.options}
 
     @property
     def rows(self) -> StatementRows:
@@ -123,28 +104,12 @@ QUESTIONS = ["Whom did Ada Orr meet in Lyon?", "What did Gwen Frost and Hugo Ree
 
 @pytest.mark.parametrize("options", [{}, {"entity_vectors": True}, {"partition_by": "family"}])
 def test_any_sequence_of_writes_leaves_the_statements_of_memory(tmp_path: Path, options: dict[str, Any]) -> None:
-    random = np.random.default_rng(len(str(options)))
-    twins = Twins(tmp_path, many(20), **options)
-    twins.check()
-    spare, held = many(60, seed=1), [node.node_id for node in many(20)]
-    for step in range(8):
-        kind = random.integers(4)
-        if kind < 2:
-            new, spare = spare[: int(random.integers(1, 6))], spare[6:]
-            for index in twins:
-                index.insert_nodes(new)
-            held += [node.node_id for node in new]
-        elif kind == 2:
-            gone = [str(i) for i in random.choice(held, size=int(random.integers(1, 6)), replace=False)]
-            for index in twins:
-                index.delete_nodes(gone)
-            held = [i for i in held if i not in gone]
-        else:
-            changed = many(20)[step].model_copy(update={"text": f"Ada Orr saw Zed Quill in Lyon {step} times."})
-            for index in twins:
-                index.insert_nodes([changed])
-            held = list(dict.fromkeys([*held, changed.node_id]))
-        twins.check()
+    twins = GraphTwins(tmp_path, many(20), **options)
+
+    def changed(step: int) -> TextNode:
+        return many(20)[step].model_copy(update={"text": f"Ada Orr saw Zed Quill in Lyon {step} times."})
+
+    held = random_writes(twins, many(20), many(60, seed=1), changed, 8)
     for question in QUESTIONS:
         twins.same(question)
         twins.same(question, mode="global", token_budget=1000)
@@ -166,7 +131,7 @@ def test_a_name_stands_for_a_longer_one_of_its_document_and_not_once_that_is_gon
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="d")}
     texts = ["Ebenezer Scrooge and Tim.", "Scrooge and Marley were partners.", "Uncle Scrooge, Marley."]
     nodes = [TextNode(id_=f"d-{i}", text=text, start_char_idx=i, relationships=source) for i, text in enumerate(texts)]
-    twins = Twins(tmp_path, nodes[:2], extractor=RecordedExtractor(TYPED), entity_vectors=True)
+    twins = GraphTwins(tmp_path, nodes[:2], extractor=RecordedExtractor(TYPED), entity_vectors=True)
     twins.check()
     assert run_steps(twins.rows.everything()).short == {"d": {"scrooge": "ebenezer scrooge"}}
     for write in (
@@ -183,8 +148,8 @@ def test_a_name_stands_for_a_longer_one_of_its_document_and_not_once_that_is_gon
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Twins:
-    return Twins(tmp_path_factory.mktemp("large"), many(700), entity_vectors=True)
+def large(tmp_path_factory: pytest.TempPathFactory) -> GraphTwins:
+    return GraphTwins(tmp_path_factory.mktemp("large"), many(700), entity_vectors=True)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -204,12 +169,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Twins:
     ],
 )
 def test_more_chunks_than_a_question_reads_are_answered_as_in_memory(
-    large: Twins, question: str, options: dict[str, Any]
+    large: GraphTwins, question: str, options: dict[str, Any]
 ) -> None:
     large.same(question, **options)
 
 
-def test_the_communities_are_those_of_memory_in_every_process(large: Twins) -> None:
+def test_the_communities_are_those_of_memory_in_every_process(large: GraphTwins) -> None:
     for index in large:
         index.rebuild()
     again = large.again()
@@ -224,7 +189,7 @@ def test_the_communities_are_those_of_memory_in_every_process(large: Twins) -> N
     assert run_steps(builder.need_communities()) is False
 
 
-def test_filters_restrict_the_graph_as_in_memory(large: Twins) -> None:
+def test_filters_restrict_the_graph_as_in_memory(large: GraphTwins) -> None:
     where = MetadataFilters(filters=[MetadataFilter(key="family", value=3)])
     documents = [f"s0-{i}" for i in range(40)]
     for question in QUESTIONS:
@@ -236,7 +201,7 @@ def test_filters_restrict_the_graph_as_in_memory(large: Twins) -> None:
             large.same(question, entities_top_k=3, **options)
 
 
-def test_explanations_name_what_led_to_a_chunk(large: Twins) -> None:
+def test_explanations_name_what_led_to_a_chunk(large: GraphTwins) -> None:
     ours, theirs = (each.as_retriever(similarity_top_k=3).explain(QUESTIONS[0]) for each in large)
     for one, other in zip(ours, theirs, strict=True):
         assert (one.text, one.share) == (other.text, other.share)
@@ -252,13 +217,13 @@ def test_explanations_name_what_led_to_a_chunk(large: Twins) -> None:
     ]
 
 
-def test_what_a_question_about_the_whole_would_cost_is_known(large: Twins) -> None:
+def test_what_a_question_about_the_whole_would_cost_is_known(large: GraphTwins) -> None:
     ours, theirs = (each.estimate_question(QUESTIONS[0], token_budget=3000) for each in large)
     assert ours == theirs
     assert ours.corpus_tokens > ours.tokens > 0
 
 
-def test_opening_reads_no_statement(large: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_reads_no_statement(large: GraphTwins, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> Any:
         raise AssertionError("everything was read")
 
@@ -267,7 +232,7 @@ def test_opening_reads_no_statement(large: Twins, monkeypatch: pytest.MonkeyPatc
     assert again.as_retriever().retrieve(QUESTIONS[0])
 
 
-def test_a_question_sends_few_statements_to_the_graph(large: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_sends_few_statements_to_the_graph(large: GraphTwins, monkeypatch: pytest.MonkeyPatch) -> None:
     from llama_index.ragkit.sql.graph_rows import GraphReader
 
     calls = []
@@ -277,9 +242,9 @@ def test_a_question_sends_few_statements_to_the_graph(large: Twins, monkeypatch:
     assert 0 < len(calls) <= 9
 
 
-def small(folder: Path, **options: Any) -> Twins:
+def small(folder: Path, **options: Any) -> GraphTwins:
     llm = ScriptedLLM(answer)
-    return Twins(folder, many(30), summarizer=None, llm=llm, **options)
+    return GraphTwins(folder, many(30), summarizer=None, llm=llm, **options)
 
 
 def test_reports_are_written_when_a_question_reads_them_and_by_no_other_again(tmp_path: Path) -> None:
@@ -331,12 +296,12 @@ def test_an_engine_answers_from_reports_in_stores(tmp_path: Path) -> None:
     assert ours.metadata["graphrag"].points == theirs.metadata["graphrag"].points
 
 
-def test_relevance_tests_are_made_of_the_nearest_chunks(large: Twins) -> None:
+def test_relevance_tests_are_made_of_the_nearest_chunks(large: GraphTwins) -> None:
     large.same(QUESTIONS[0], mode="global", relevance_budget=30, llm=ScriptedLLM(answer))
 
 
 def test_a_question_after_a_write_of_another_process_sees_its_communities(tmp_path: Path) -> None:
-    twins = Twins(tmp_path, many(30))
+    twins = GraphTwins(tmp_path, many(30))
     twins.same(QUESTIONS[0], mode="global", token_budget=700)
     other = twins.again()
     for index in (other, twins.memory):
@@ -347,7 +312,7 @@ def test_a_question_after_a_write_of_another_process_sees_its_communities(tmp_pa
     twins.same(QUESTIONS[0], mode="global", token_budget=700)
 
 
-def test_a_postprocessor_ranks_by_the_graph_in_stores(large: Twins) -> None:
+def test_a_postprocessor_ranks_by_the_graph_in_stores(large: GraphTwins) -> None:
     given = large.memory.as_retriever(mode="basic", similarity_top_k=12).retrieve(QUESTIONS[0])
     ours, theirs = (
         GraphRAGPostprocessor(index=each).postprocess_nodes(given, query_str=QUESTIONS[0]) for each in large

@@ -2,18 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from llama_index.core import load_index_from_storage
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from sqlalchemy import text as sql
 from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
+from tests.serving.twins import Twins
 
 from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, stored_state
 from llama_index.pgrag.fusion_rows import FusionRows
@@ -22,9 +22,9 @@ from llama_index.pgrag.maps.mind_map import read_mind_map
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.records import to_record
 from llama_index.pgrag.stored_graph import stored_walk
-from llama_index.ragkit import MatrixVectorStore, NodeExtractor
+from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context
+from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
 
@@ -79,30 +79,11 @@ def corpus(count: int = 40) -> list[TextNode]:
     return [node(i, f"d{i // 3}") for i in range(count)]
 
 
-class Twins:
-    """An index in stores beside the same index in memory."""
-
-    def __init__(self, folder: Path, nodes: list[TextNode], **options: Any) -> None:
-        self.url = f"sqlite:///{folder / 'index.db'}"
-        self.spaces: dict[str, BasePydanticVectorStore] = {}
-        self._options = options
-        self.stored = PGRAGIndex(nodes, storage_context=self.context(), serve_from="stores", **self.components())
-        self.memory = PGRAGIndex(nodes, **self.components())
+class MapTwins(Twins):
+    cls = PGRAGIndex
 
     def components(self) -> dict[str, Any]:
-        return {"extractor": FromText(), "embed_model": HashEmbedding(dim=32), **self._options}
-
-    def context(self, tenant: str = "") -> SQLStorageContext:
-        made = storage_context(
-            self.url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()), tenant=tenant
-        )
-        return made
-
-    def again(self) -> Any:
-        return load_index_from_storage(self.context(), **self.components())
-
-    def __iter__(self) -> Iterator[PGRAGIndex]:
-        return iter((self.stored, self.memory))
+        return {"extractor": FromText(), "embed_model": HashEmbedding(dim=32), **self.options}
 
     @property
     def rows(self) -> MapRows:
@@ -161,7 +142,7 @@ class Twins:
         assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-6)
 
 
-def wander(twins: Twins, seed: int, steps: int, after: Callable[[], None]) -> None:
+def wander(twins: MapTwins, seed: int, steps: int, after: Callable[[], None]) -> None:
     """Random inserts, changes and deletes of nodes in documents that grow and shrink, in both."""
     random, held = np.random.default_rng(seed), list(twins.memory.docstore.docs)
     for step in range(steps):
@@ -191,14 +172,14 @@ def wander(twins: Twins, seed: int, steps: int, after: Callable[[], None]) -> No
     [{}, {"fusion": "leaders", "topic_threshold": 0.6, "fact_threshold": 0.7}, {"fact_threshold": 0.5}],
 )
 def test_any_sequence_of_writes_leaves_the_maps_of_an_index_in_memory(tmp_path: Path, options: dict[str, Any]):
-    twins = Twins(tmp_path, corpus(12), **options)
+    twins = MapTwins(tmp_path, corpus(12), **options)
     twins.check()
     wander(twins, len(str(options)), 14, twins.check)
     for question in QUESTIONS:
         twins.same(question, similarity_top_k=60)
     (tmp_path / "batch").mkdir()
     held = [each for each in twins.memory.docstore.docs.values() if isinstance(each, TextNode)]
-    assert Twins(tmp_path / "batch", held, **options).graph() == twins.graph()
+    assert MapTwins(tmp_path / "batch", held, **options).graph() == twins.graph()
     for name in list(twins.memory.ref_doc_info):
         for index in twins:
             index.delete_ref_doc(name, delete_from_docstore=True)
@@ -222,7 +203,7 @@ def test_any_sequence_of_writes_leaves_the_maps_of_an_index_in_memory(tmp_path: 
     ],
 )
 def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[str, Any]):
-    twins = Twins(tmp_path, corpus())
+    twins = MapTwins(tmp_path, corpus())
     for question in QUESTIONS:
         for given in (options, {**options, "similarity_top_k": 200}):
             twins.same(question, **given)
@@ -237,7 +218,7 @@ def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[s
 
 
 def test_key_points_of_a_question_are_looked_for(tmp_path: Path):
-    twins = Twins(tmp_path, [node(i, f"d{i // 3}") for i in range(150)])
+    twins = MapTwins(tmp_path, [node(i, f"d{i // 3}") for i in range(150)])
     bundle = QueryBundle(QUESTIONS[0], custom_embedding_strs=["Ada Byron", QUESTIONS[3]])
     ours, theirs = (each.as_retriever().retrieve(bundle) for each in twins)
     assert [each.node for each in ours] == [each.node for each in theirs]
@@ -245,7 +226,7 @@ def test_key_points_of_a_question_are_looked_for(tmp_path: Path):
 
 
 def test_a_filter_holds_for_maps_names_and_super_nodes(tmp_path: Path):
-    twins = Twins(tmp_path, corpus(60))
+    twins = MapTwins(tmp_path, corpus(60))
     for kind in range(4):
         only = MetadataFilters(filters=[MetadataFilter(key="kind", value=kind)])
         for question in QUESTIONS:
@@ -257,7 +238,7 @@ def test_a_filter_holds_for_maps_names_and_super_nodes(tmp_path: Path):
 
 
 def test_facts_follow_the_metadata_of_their_nodes(tmp_path: Path):
-    twins = Twins(tmp_path, corpus(9))
+    twins = MapTwins(tmp_path, corpus(9))
     for index in twins:
         index.insert_nodes([node(4, "d1", kind=77)])
     twins.check()
@@ -277,7 +258,7 @@ def test_names_lead_to_nodes_that_nothing_else_is_near_to(tmp_path: Path):
         said(1, "Marias Pass", {"found by": "John Stevens"}),
         said(2, "John Stevens", {"born": "Ohio"}),
     ]
-    twins = Twins(tmp_path, [*chain, *many])
+    twins = MapTwins(tmp_path, [*chain, *many])
     asked = "Which kiln and town and river and bank is in the Lewis Range?"
     whole: dict[str, Any] = {"return_source": True, "similarity_top_k": 100}
     without = twins.stored.as_retriever(**whole, bridge_weight=0.0).retrieve(asked)
@@ -293,7 +274,7 @@ def test_a_topic_that_comes_or_goes_links_the_facts_that_mention_it(tmp_path: Pa
         return TextNode(id_=node_id, text=json.dumps([topic, {"story": fact}]))
 
     long = "The men of the tower have seen the New York City Hall Park from afar, and so on"
-    twins = Twins(tmp_path, [said("a", "Tower", long), said("b", "York City", "x")])
+    twins = MapTwins(tmp_path, [said("a", "Tower", long), said("b", "York City", "x")])
     twins.check()
     for node_id, topic in (("c", "City Hall"), ("d", "New York"), ("e", "New York City Hall"), ("f", "Hall Park")):
         for index in twins:
@@ -311,7 +292,7 @@ def test_a_question_reads_many_rows_at_once_and_no_more_of_a_larger_index(
     counts = []
     for size in (600, 1200):
         (tmp_path / str(size)).mkdir()
-        index = Twins(tmp_path / str(size), [node(i, f"d{i // 3}") for i in range(size)]).stored
+        index = MapTwins(tmp_path / str(size), [node(i, f"d{i // 3}") for i in range(size)]).stored
         with monkeypatch.context() as patch:
             reads = count_reads(patch)
             refuse_other_reads(patch)
@@ -328,7 +309,7 @@ def test_a_write_reads_what_its_documents_touch(tmp_path: Path, monkeypatch: pyt
         facts = {"part": f"Part {i}", "story": f"It was seen by the {i} men of the Tower {i + 1} in that year"}
         return TextNode(id_=f"n{i}", text=json.dumps([f"Tower {i}", facts]), relationships=source)
 
-    index = Twins(tmp_path, [said(i) for i in range(400)]).stored
+    index = MapTwins(tmp_path, [said(i) for i in range(400)]).stored
     reads = count_reads(monkeypatch)
     index.insert_nodes([said(401 + i) for i in range(4)])
     index.delete_ref_doc("d100", delete_from_docstore=True)
@@ -336,7 +317,7 @@ def test_a_write_reads_what_its_documents_touch(tmp_path: Path, monkeypatch: pyt
 
 
 def test_stores_are_searched_before_the_transaction_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    index = Twins(tmp_path, corpus(12)).stored
+    index = MapTwins(tmp_path, corpus(12)).stored
     builder: Any = index.builder
     monkeypatch.setattr(builder, "prepare", _prepared_alone(builder.prepare, builder))
     index.insert_nodes([node(100, "d1"), node(101, "new")])
@@ -353,7 +334,7 @@ def _prepared_alone(prepare: Any, builder: Any) -> Any:
 
 
 def test_rows_beyond_what_a_step_reads_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    twins = Twins(tmp_path, corpus())
+    twins = MapTwins(tmp_path, corpus())
     monkeypatch.setattr(stored_walk, "ROWS_A_STEP", 1)
     found = twins.stored.as_retriever(return_source=True).explain(QUESTIONS[0])
     assert found[0].names == ["lewis range"]
@@ -361,7 +342,7 @@ def test_rows_beyond_what_a_step_reads_are_left_out(tmp_path: Path, monkeypatch:
 
 
 def test_a_write_by_another_process_is_seen(tmp_path: Path):
-    twins = Twins(tmp_path, corpus(20))
+    twins = MapTwins(tmp_path, corpus(20))
     other = twins.again()
     for index in (other, twins.memory):
         index.insert_nodes([node(107, "d1"), node(108, "d1")])
@@ -370,20 +351,20 @@ def test_a_write_by_another_process_is_seen(tmp_path: Path):
 
 
 def test_sync_and_async_agree(tmp_path: Path):
-    retriever = Twins(tmp_path, corpus(20)).stored.as_retriever()
+    retriever = MapTwins(tmp_path, corpus(20)).stored.as_retriever()
     assert retriever.retrieve(QUESTIONS[0]) == asyncio.run(retriever.aretrieve(QUESTIONS[0]))
     assert retriever.explain(QUESTIONS[0]) == asyncio.run(retriever.aexplain(QUESTIONS[0]))
     assert retriever.as_context(QUESTIONS[0]) == asyncio.run(retriever.aas_context(QUESTIONS[0]))
 
 
 def test_contexts_are_those_in_memory(tmp_path: Path):
-    ours, theirs = (each.as_retriever() for each in Twins(tmp_path, corpus(20)))
+    ours, theirs = (each.as_retriever() for each in MapTwins(tmp_path, corpus(20)))
     assert ours.as_context(QUESTIONS[1], documents=True) == theirs.as_context(QUESTIONS[1], documents=True)
 
 
 @pytest.mark.parametrize("scope", ["documents", "nodes"])
 def test_outlines_of_a_postprocessor_are_those_in_memory(tmp_path: Path, scope: Any):
-    twins = Twins(tmp_path, corpus())
+    twins = MapTwins(tmp_path, corpus())
     given = twins.memory.as_retriever(return_source=True, similarity_top_k=4).retrieve(QUESTIONS[0])
     given.insert(1, NodeWithScore(node=TextNode(id_="foreign", text="foreign"), score=0.5))
     for filters in (None, MetadataFilters(filters=[MetadataFilter(key="kind", value=1)])):
@@ -398,7 +379,7 @@ def test_outlines_of_a_postprocessor_are_those_in_memory(tmp_path: Path, scope: 
 
 def test_large_super_nodes_are_walked_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stored_state, "_TOGETHER", 1)
-    twins = Twins(tmp_path, corpus(), topic_threshold=0.5)
+    twins = MapTwins(tmp_path, corpus(), topic_threshold=0.5)
     search: dict[str, Any] = {"seed_topics": 1, "max_topics": 30, "seed_facts": 0, "fact_walk": False}
     walked = []
     for index in twins:
@@ -408,7 +389,7 @@ def test_large_super_nodes_are_walked_in_part(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_needs_the_whole_graph_is_refused_by_name(tmp_path: Path):
-    index = Twins(tmp_path, corpus(9)).stored
+    index = MapTwins(tmp_path, corpus(9)).stored
     for use in (lambda: index.graph, index.to_networkx):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()
@@ -429,6 +410,6 @@ def no_links(self: FusionRows, vectors: Any) -> Any:
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)
-    twins = Twins(tmp_path, corpus(12))
+    twins = MapTwins(tmp_path, corpus(12))
     with pytest.raises(AssertionError):
         wander(twins, 2, 14, twins.check)

@@ -1,21 +1,18 @@
 """A tree that is served from stores: its rows are the tree of the index in memory, and a write reads a part of them."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import load_index_from_storage
 from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
+from tests.serving.twins import Twins, random_writes
 
-from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import SQLStorageContext, storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
@@ -25,29 +22,11 @@ from llama_index.raptor.tree_rows import TreeRows, tree_of
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
 
 
-class Twins:
-    """An index in stores beside the same index in memory."""
+class TreeTwins(Twins):
+    cls = RaptorIndex
 
-    def __init__(self, folder: Path, nodes: list[TextNode], **options: Any) -> None:
-        self._url = f"sqlite:///{folder / 'index.db'}"
-        self.spaces: dict[str, BasePydanticVectorStore] = {}
-        self._options = options
-        self.stored = RaptorIndex(nodes, storage_context=self.context(), serve_from="stores", **self._components())
-        self.memory = RaptorIndex(nodes, **self._components())
-
-    def _components(self) -> dict[str, Any]:
-        return {"summarizer": FirstWords(), "embed_model": HashEmbedding(), **self._options}
-
-    def context(self) -> SQLStorageContext:
-        return storage_context(self._url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
-
-    def again(self) -> RaptorIndex:
-        index = load_index_from_storage(self.context(), **self._components())
-        assert isinstance(index, RaptorIndex)
-        return index
-
-    def __iter__(self) -> Iterator[RaptorIndex]:
-        return iter((self.stored, self.memory))
+    def components(self) -> dict[str, Any]:
+        return {"summarizer": FirstWords(), "embed_model": HashEmbedding(), **self.options}
 
     def check(self) -> None:
         """The rows are the tree in memory, and so are roots, texts and vectors."""
@@ -88,28 +67,12 @@ def many(count: int, seed: int = 0) -> list[TextNode]:
 
 @pytest.mark.parametrize("options", [{}, {"summaries": "eager"}, {"summaries": "on_request"}, SOFT, {"max_layers": 1}])
 def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, options: dict[str, Any]):
-    random = np.random.default_rng(len(str(options)))
-    twins = Twins(tmp_path, corpus(), **options)
-    twins.check()
-    spare, held = many(60, seed=1), [node.node_id for node in corpus()]
-    for step in range(12):
-        kind = random.integers(4)
-        if kind < 2:
-            new, spare = spare[: int(random.integers(1, 5))], spare[5:]
-            for index in twins:
-                index.insert_nodes(new)
-            held += [node.node_id for node in new]
-        elif kind == 2:
-            gone = [str(i) for i in random.choice(held, size=int(random.integers(1, 6)), replace=False)]
-            for index in twins:
-                index.delete_nodes(gone)
-            held = [i for i in held if i not in gone]
-        else:
-            changed = corpus()[step].model_copy(update={"text": f"bread oven changed {step}"})
-            for index in twins:
-                index.insert_nodes([changed])
-            held = list(dict.fromkeys([*held, changed.node_id]))
-        twins.check()
+    twins = TreeTwins(tmp_path, corpus(), **options)
+
+    def changed(step: int) -> TextNode:
+        return corpus()[step].model_copy(update={"text": f"bread oven changed {step}"})
+
+    held = random_writes(twins, corpus(), many(60, seed=1), changed, 12)
     for index in twins:
         assert index.write_summaries() == 0
     twins.check()
@@ -123,14 +86,14 @@ def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, option
 
 
 def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
-    twins = Twins(tmp_path, corpus())
+    twins = TreeTwins(tmp_path, corpus())
     for index in twins:
         index.insert_nodes(many(40))
     twins.check()
 
 
 def test_a_tree_of_more_chunks_than_a_question_reads_answers_as_in_memory(tmp_path: Path):
-    twins = Twins(tmp_path, many(900))
+    twins = TreeTwins(tmp_path, many(900))
     twins.check()
     for question in ("word3x1 word3x2 word3x5", "word7x0", "word1x1 word9x2 word4x4"):
         for options in (
@@ -147,7 +110,7 @@ def test_a_tree_of_more_chunks_than_a_question_reads_answers_as_in_memory(tmp_pa
 
 
 def test_of_a_filter_only_summaries_all_of_whose_chunks_pass_are_found(tmp_path: Path):
-    twins = Twins(tmp_path, many(400))
+    twins = TreeTwins(tmp_path, many(400))
     for topic in range(12):
         only = MetadataFilters(filters=[MetadataFilter(key="topic", value=topic)])
         # By cosines: with a filter, how rare a word is, is counted over all chunks.
@@ -160,7 +123,7 @@ def test_of_a_filter_only_summaries_all_of_whose_chunks_pass_are_found(tmp_path:
 
 
 def test_explanations_have_the_ways_from_the_roots_and_the_sources(tmp_path: Path):
-    twins = Twins(tmp_path, many(400))
+    twins = TreeTwins(tmp_path, many(400))
     for options in ({"summary_margin": None}, {"node_ids": [f"s0-{i:03d}" for i in range(200)]}):
         ours, theirs = (each.as_retriever(**options).explain("word3x1 word5x2") for each in twins)
         assert [each.sources for each in ours] == [each.sources for each in theirs]
@@ -191,7 +154,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("count", [300, 1200])
 def test_a_write_reads_the_way_up_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int):
-    twins = Twins(tmp_path, many(count))
+    twins = TreeTwins(tmp_path, many(count))
     counts = reads(monkeypatch)
     twins.stored.insert_nodes(many(1, seed=1))
     twins.stored.delete_nodes(["s1-000"])
@@ -200,7 +163,7 @@ def test_a_write_reads_the_way_up_and_no_more(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_write_by_another_process_is_seen(tmp_path: Path):
-    twins = Twins(tmp_path, corpus())
+    twins = TreeTwins(tmp_path, corpus())
     other = twins.again()
     for index in (other, twins.memory):
         index.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
@@ -208,7 +171,7 @@ def test_a_write_by_another_process_is_seen(tmp_path: Path):
 
 
 def test_the_page_has_the_answer_and_what_is_around_it(tmp_path: Path):
-    index = Twins(tmp_path, many(400)).stored
+    index = TreeTwins(tmp_path, many(400)).stored
     html = index.visualize(tmp_path / "page.html", query="word3x1 word5x2").read_text(encoding="utf-8")
     answer = index.as_retriever().retrieve("word3x1 word5x2")
     assert all(each.node.get_content() in html for each in answer)
@@ -229,7 +192,7 @@ def count_none(self: StoredTree, more: int) -> None:
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)
-    twins = Twins(tmp_path, corpus())
+    twins = TreeTwins(tmp_path, corpus())
     for index in twins:
         index.insert_nodes(many(1))
     with pytest.raises(AssertionError):
@@ -238,7 +201,7 @@ def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owne
 
 def test_of_a_write_that_fails_nothing_is_torn(tmp_path: Path):
     """The summaries of the way up fail; the next write makes up for them."""
-    twins = Twins(tmp_path, corpus())
+    twins = TreeTwins(tmp_path, corpus())
     for index in twins:
         index.resources.summarizer.fail_on = "crust"
         index.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
@@ -252,7 +215,7 @@ def test_of_a_write_that_fails_nothing_is_torn(tmp_path: Path):
 
 
 def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
-    index = Twins(tmp_path, corpus()).stored
+    index = TreeTwins(tmp_path, corpus()).stored
     for options in ({"mode": "tree_traversal"}, {"mode": "tree_traversal", "start_layer": 1}):
         with pytest.raises(ConfigurationError, match="tree_traversal"):
             index.as_retriever(**options).retrieve("silk")
@@ -268,7 +231,7 @@ def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
 def test_a_postprocessor_condenses_as_over_the_tree_in_memory(
     tmp_path: Path, options: dict[str, Any], filtered: bool
 ) -> None:
-    twins, random = Twins(tmp_path, many(120), **options), np.random.default_rng(1)
+    twins, random = TreeTwins(tmp_path, many(120), **options), np.random.default_rng(1)
     filters = MetadataFilters(filters=[MetadataFilter(key="topic", value=0)]) if filtered else None
     ids = [*twins.memory.state.chunks.ids, *twins.memory.state.summaries.ids]
     seen: set[bool] = set()

@@ -1,23 +1,23 @@
 """spRAG served from stores: rows of documents and chunks that writes keep as an index in memory keeps its state."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import Document, load_index_from_storage
+from llama_index.core import Document
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
+from tests.serving.twins import Twins
 from tests.sprag.corpus import SPLIT, letter, report
 from tests.sprag.test_with_llm import ONCE, reply
 
-from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.sprag import AutoContext, RelevantSegmentPostprocessor, RuleContext, SpRAGIndex, SpRAGRetriever
@@ -27,30 +27,14 @@ QUESTION = "What became of the lamp of the harbour?"
 QUESTIONS = (QUESTION, "dues and wages", "The keeper asks for a boat")
 
 
-class Twins:
-    """An index in stores beside the same index in memory."""
+class DocumentTwins(Twins):
+    cls = SpRAGIndex
 
-    def __init__(self, folder: Path, documents: list[Document], **options: Any) -> None:
-        self.url = f"sqlite:///{folder / 'index.db'}"
-        self.spaces: dict[str, BasePydanticVectorStore] = {}
-        self._options = options
-        where = {"storage_context": self.context(), "serve_from": "stores"}
-        self.stored, self.memory = (
-            SpRAGIndex.from_documents(documents, transformations=SPLIT, **self._components(), **given)
-            for given in (where, {})
-        )
+    def components(self) -> dict[str, Any]:
+        return {"extractor": RuleContext(), "embed_model": HashEmbedding(), "transformations": SPLIT, **self.options}
 
-    def _components(self) -> dict[str, Any]:
-        return {"extractor": RuleContext(), "embed_model": HashEmbedding(), **self._options}
-
-    def context(self) -> SQLStorageContext:
-        return storage_context(self.url, lambda space, _: self.spaces.setdefault(space, MatrixVectorStore()))
-
-    def again(self) -> Any:
-        return load_index_from_storage(self.context(), transformations=SPLIT, **self._components())
-
-    def __iter__(self) -> Iterator[SpRAGIndex]:
-        return iter((self.stored, self.memory))
+    def build(self, given: Sequence[Document], **kwargs: Any) -> SpRAGIndex:
+        return SpRAGIndex.from_documents(given, **kwargs)
 
     def check(self) -> None:
         """The rows are the state in memory: documents, descriptions, headers, and the vector that counts."""
@@ -95,7 +79,7 @@ def said(random: np.random.Generator) -> str:
     ))  # fmt: skip
 
 
-def wander(twins: Twins, seed: int, steps: int) -> None:
+def wander(twins: DocumentTwins, seed: int, steps: int) -> None:
     """Random inserts, updates and deletes of pages and of single chunks, in both."""
     random, held = np.random.default_rng(seed), dict.fromkeys(twins.memory.ref_doc_info)
     for step in range(steps):
@@ -125,7 +109,7 @@ def wander(twins: Twins, seed: int, steps: int) -> None:
 
 
 def test_any_sequence_of_writes_leaves_the_state_of_memory(tmp_path: Path):
-    twins = Twins(tmp_path, [*report(), letter()])
+    twins = DocumentTwins(tmp_path, [*report(), letter()])
     twins.check()
     wander(twins, seed=1, steps=24)
     assert twins.stored.rebuild() == 0
@@ -145,7 +129,7 @@ def test_a_model_that_fails_and_answers_again_leaves_the_state_of_memory(tmp_pat
         return "no idea" if fails and "1913" in prompt else reply(prompt)
 
     llm = ScriptedLLM(unsure)
-    twins = Twins(tmp_path, [*report(), letter()], extractor=AutoContext(retry=ONCE), llm=llm)
+    twins = DocumentTwins(tmp_path, [*report(), letter()], extractor=AutoContext(retry=ONCE), llm=llm)
     twins.check()
     for index in twins:
         index.insert(Document(text="The keeper wrote in 1913. Nobody knows to whom. It was a storm.", id_="odd"))
@@ -180,7 +164,7 @@ def test_a_model_that_fails_and_answers_again_leaves_the_state_of_memory(tmp_pat
 )
 def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[str, Any]):
     random = np.random.default_rng(2)
-    twins = Twins(tmp_path, [*report(), letter(), *(page(i, said(random)) for i in range(20))])
+    twins = DocumentTwins(tmp_path, [*report(), letter(), *(page(i, said(random)) for i in range(20))])
     for question in QUESTIONS:
         twins.same(question, **options)
         ours, theirs = (index.as_retriever(**options).explain(question) for index in twins)
@@ -197,7 +181,7 @@ def test_a_segment_has_no_chunk_that_a_filter_excludes(tmp_path: Path):
     documents = [page(i, said(random)) for i in range(16)]
     for document in documents:
         document.metadata["odd"] = int(document.metadata["page_label"]) % 2
-    twins = Twins(tmp_path, documents, extractor=RuleContext(group_by="file_path"))
+    twins = DocumentTwins(tmp_path, documents, extractor=RuleContext(group_by="file_path"))
     odd = MetadataFilters(filters=[MetadataFilter(key="odd", value=1)])
     for question in QUESTIONS:
         # By cosines: with a filter, how rare a word is, is counted over all chunks.
@@ -207,7 +191,7 @@ def test_a_segment_has_no_chunk_that_a_filter_excludes(tmp_path: Path):
 
 def test_every_query_of_several_finds_its_own(tmp_path: Path):
     random = np.random.default_rng(4)
-    twins = Twins(tmp_path, [page(i, said(random)) for i in range(300)])
+    twins = DocumentTwins(tmp_path, [page(i, said(random)) for i in range(300)])
     bundle = QueryBundle(QUESTION, custom_embedding_strs=["the ledger of 1931", "the tide had the crane"])
     for options in ({"mode": "chunks", "candidates": 20, "similarity_top_k": 10}, {"candidates": 20}):
         ours, theirs = (index.as_retriever(**options).retrieve(bundle) for index in twins)
@@ -216,7 +200,7 @@ def test_every_query_of_several_finds_its_own(tmp_path: Path):
 
 def test_segments_of_the_chunks_of_another_retriever_are_those_in_memory(tmp_path: Path):
     random = np.random.default_rng(5)
-    twins = Twins(tmp_path, [*report(), *(page(i, said(random)) for i in range(12))])
+    twins = DocumentTwins(tmp_path, [*report(), *(page(i, said(random)) for i in range(12))])
     found = twins.memory.as_retriever(mode="chunks", similarity_top_k=12).retrieve(QUESTION)
     tenant = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")])
     for options in ({}, {"filters": tenant}, {"segment_headers": True, "order": "document"}):
@@ -233,7 +217,7 @@ def test_a_question_reads_many_rows_at_once_and_the_documents_of_the_best_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     random = np.random.default_rng(6)
-    index = Twins(tmp_path, [report([said(random)], path=f"f{i}.pdf")[0] for i in range(120)]).stored
+    index = DocumentTwins(tmp_path, [report([said(random)], path=f"f{i}.pdf")[0] for i in range(120)]).stored
     reads = count_reads(monkeypatch)
     refuse_other_reads(monkeypatch)
     assert index.as_retriever().retrieve(QUESTION)
@@ -242,7 +226,7 @@ def test_a_question_reads_many_rows_at_once_and_the_documents_of_the_best_alone(
 
 
 def test_a_write_by_another_process_is_seen(tmp_path: Path):
-    twins = Twins(tmp_path, [*report(), letter()])
+    twins = DocumentTwins(tmp_path, [*report(), letter()])
     other = twins.again()
     for index in (other, twins.memory):
         index.insert(page(9, "The lamp of the harbour went out. The keeper was asleep."))
@@ -251,14 +235,14 @@ def test_a_write_by_another_process_is_seen(tmp_path: Path):
 
 
 def test_sync_and_async_agree(tmp_path: Path):
-    index = Twins(tmp_path, [*report(), letter()]).stored
+    index = DocumentTwins(tmp_path, [*report(), letter()]).stored
     retriever = index.as_retriever()
     assert retriever.retrieve(QUESTION) == asyncio.run(retriever.aretrieve(QUESTION))
     assert asyncio.run(index.arebuild()) == 0
 
 
 def test_the_page_shows_the_documents_around_the_answer(tmp_path: Path):
-    index = Twins(tmp_path, [*report(), letter()]).stored
+    index = DocumentTwins(tmp_path, [*report(), letter()]).stored
     for mode in ("segments", "chunks"):
         index.as_retriever(mode=mode).retrieve(QUESTION)
         html = index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -267,12 +251,12 @@ def test_the_page_shows_the_documents_around_the_answer(tmp_path: Path):
 
 
 def test_what_is_not_stored_is_refused_by_name(tmp_path: Path):
-    index = Twins(tmp_path, [letter()]).stored
+    index = DocumentTwins(tmp_path, [letter()]).stored
     with pytest.raises(ConfigurationError, match="context_weight"):
         index.as_retriever(context_weight=0.5).retrieve(QUESTION)
     (tmp_path / "other").mkdir()
     with pytest.raises(ConfigurationError, match="salient_terms"):
-        Twins(tmp_path / "other", [letter()], extractor=RuleContext(salient_terms=3))
+        DocumentTwins(tmp_path / "other", [letter()], extractor=RuleContext(salient_terms=3))
 
 
 def keep_headers(self: DocumentRows, ids: Any) -> Any:
@@ -282,6 +266,6 @@ def keep_headers(self: DocumentRows, ids: Any) -> Any:
 
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(DocumentRows, "delete_chunks", keep_headers)
-    twins = Twins(tmp_path, [*report(), letter()])
+    twins = DocumentTwins(tmp_path, [*report(), letter()])
     with pytest.raises(AssertionError):
         wander(twins, seed=1, steps=24)

@@ -101,7 +101,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
             traversal = Traversal(state, index.config.blend, allowed)
             scores = None
             if query_bundle is not None and self.edge_weight < 1:
-                yield from index.writer.check_embed_model()
+                yield from index.writer.checks.embed_model()
                 query = Query(query_bundle, contents, allowed, self.top_n, index.resources)
                 words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(state.chunks))
                 vector = yield from query.vector()

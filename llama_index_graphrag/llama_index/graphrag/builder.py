@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from llama_index.graphrag.chunk_reading import chunk_statements, store_rewritten
+from llama_index.graphrag.chunk_reading import added_statements, chunk_statements, store_rewritten
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.components import check_fixed, checked_clustering, maker_of
 from llama_index.graphrag.config import GraphRAGConfig
@@ -32,7 +32,6 @@ from llama_index.ragkit import (
     SpaceRows,
     Steps,
     offload,
-    sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.validation import check_component
@@ -151,16 +150,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         gone = affected_reports({key: written.nodes for key, written in state.reports.items()}, change.removed)
         yield from self._delete_reports({key: state.reports[key] for key in gone})
         reports = {key: written for key, written in state.reports.items() if key not in set(gone)}
-        added = [
-            chunk_statements(
-                node.node_id,
-                sort_key(node),
-                change.records.get(node.node_id),
-                node.metadata,
-                self.config.partition_by,
-            )
-            for node in change.added
-        ]
+        added = added_statements(change, self.config.partition_by)
         graph = (yield from offload(changed, removed.graph, (), added)).graph
         yield from self._remove_names(graph, [state.graph.chunks[i] for i in change.removed if i in state.graph.chunks])
         yield from self._add_names(added)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from llama_index.graphrag.graph.statement import ChunkStatements
-from llama_index.ragkit import IndexStorage, Steps
+from llama_index.ragkit import Change, IndexStorage, Steps, sort_key
 
-__all__ = ["chunk_statements", "store_rewritten"]
+__all__ = ["added_statements", "chunk_statements", "store_rewritten"]
 
 
 def chunk_statements(
@@ -26,6 +26,14 @@ def chunk_statements(
     scope = "" if partition_by is None else json.dumps(metadata.get(partition_by), sort_keys=True, default=str)
     plain = record or {"entities": [], "relations": []}
     return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
+
+
+def added_statements(change: Change, partition_by: str | None) -> list[ChunkStatements]:
+    """What the new chunks of a change state; see :func:`chunk_statements`."""
+    return [
+        chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, partition_by)
+        for node in change.added
+    ]
 
 
 def store_rewritten(storage: IndexStorage, chunks: Sequence[ChunkStatements]) -> Steps[None]:

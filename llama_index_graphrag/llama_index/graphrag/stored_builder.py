@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.builder import ENTITIES
-from llama_index.graphrag.chunk_reading import chunk_statements, store_rewritten
+from llama_index.graphrag.chunk_reading import added_statements, store_rewritten
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.components import check_fixed, checked_clustering, maker_of
@@ -38,7 +38,6 @@ from llama_index.ragkit import (
     count_tokens,
     offload,
     plain_text,
-    sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.sql.stores import Stores
@@ -112,16 +111,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store what chunks state, and take away what removed ones stated."""
-        added = [
-            chunk_statements(
-                node.node_id,
-                sort_key(node),
-                change.records.get(node.node_id),
-                node.metadata,
-                self.config.partition_by,
-            )
-            for node in change.added
-        ]
+        added = added_statements(change, self.config.partition_by)
         tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in change.added})
         gone, rewritten, grown = yield from self.rows.replace(change.removed, added, tokens)
         yield from store_rewritten(self.storage, rewritten)

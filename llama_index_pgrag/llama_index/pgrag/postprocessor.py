@@ -159,7 +159,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     def _points(self, bundle: QueryBundle, dimension: int | None) -> Steps[list[Vector]]:
         """The vectors of the key points of a question."""
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
-        yield from index.writer.check_embed_model()
+        yield from index.writer.checks.embed_model()
         points = [(yield from index.resources.embed_query(bundle.query_str, dimension))]
         texts = [text for text in bundle.embedding_strs if text.strip()]
         if texts and texts != [bundle.query_str]:

@@ -167,7 +167,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         state = (yield from writer.recovered()).state
         missing = builder.without_vector(state, self.options.context_weight) if self.options.lexical_weight < 1 else ()
         if missing:
-            yield from writer.check_embed_model()
+            yield from writer.checks.embed_model()
             try:
                 yield from writer.revise(lambda latest: builder.embed_without_header(latest, missing))
             except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError) as error:

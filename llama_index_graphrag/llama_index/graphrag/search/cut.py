@@ -19,6 +19,7 @@ __all__ = ["Cut", "budget_cut", "community_nearness", "level_cut"]
 Floats = NDArray[np.float64]
 
 _BEST_CHUNKS = 5
+_DECIMALS = 10  # hides the order of a sum, so that equal communities stay in their order
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def community_nearness(hierarchy: Hierarchy, chunks: Iterable[tuple[float, Seque
             if counts[community] < _BEST_CHUNKS:
                 counts[community] += 1
                 sums[community] += nearness
-    found: Floats = (sums + lowest * (_BEST_CHUNKS - counts)) / _BEST_CHUNKS
+    found: Floats = np.round((sums + lowest * (_BEST_CHUNKS - counts)) / _BEST_CHUNKS, _DECIMALS)
     return found
 
 

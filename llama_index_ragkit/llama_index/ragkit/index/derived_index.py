@@ -366,7 +366,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             struct, builder_cls = self._index_struct, self._stored_builder_cls
             self._open(new_storage(context, self.method, self.space_names, struct, self._chunk_store, builder_cls))
         self._resumed = found is not None
-        self._writer.describe()
+        self._writer.checks.describe()
         hold(self._index_struct.uid, self)
         if nodes:
             run_steps(resumable(self._index_struct.uid, self._build(nodes)))

@@ -146,7 +146,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         known = sorted({name for name in matched if name is not None})
         if not known:
             return None, matched
-        yield from index.writer.check_embed_model()
+        yield from index.writer.checks.embed_model()
         among = np.zeros(len(chunks), np.bool_)
         among[chunks.rows_of(known)] = True
         return Query(bundle, contents, among, len(known), index.resources), matched

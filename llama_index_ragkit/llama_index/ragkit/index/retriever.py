@@ -252,7 +252,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         contents = yield from self._index.writer.recovered()
         if not len(contents.state.chunks):
             return []
-        yield from self._index.writer.check_embed_model()
+        yield from self._index.writer.checks.embed_model()
         allowed, resources = self._allowed(contents.state.chunks), self._index.resources
         return [Query(bundle, contents, allowed, self._wanted, resources) for bundle in bundles]
 

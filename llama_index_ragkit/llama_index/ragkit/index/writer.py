@@ -71,6 +71,7 @@ class IndexWriter(Generic[State]):
 
     Attributes
     ----------
+    checks : what is refused before a write or a search
     last_query : the last query of a retriever; dropped when nodes are removed, since its page would show them
     """
 
@@ -85,8 +86,8 @@ class IndexWriter(Generic[State]):
         self._storage = storage
         self._resources = resources
         self._builder = builder
-        self._checks = WriteChecks(storage, resources, builder, parameters, method)
-        self._preparation = Preparation(storage, resources, builder, method, self._checks)
+        self.checks = WriteChecks(storage, resources, builder, parameters, method)
+        self._preparation = Preparation(storage, resources, builder, method, self.checks)
         self._lock = WriterLock()
         self._terms = builder.chunk_terms
         self._contents: IndexContents[State] = run_steps(self._stored())
@@ -116,7 +117,7 @@ class IndexWriter(Generic[State]):
         yield from self._storage.commits.refresh()
         if self._storage.is_empty:
             return None
-        yield from self._checks.embed_model()
+        yield from self.checks.embed_model()
         return (yield from self._resources.embed_query(question, self._storage.struct.embedding["dimension"]))
 
     def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
@@ -169,31 +170,6 @@ class IndexWriter(Generic[State]):
         finally:
             self._storage.commits.end()
 
-    # -- checks -----------------------------------------------------------------------------------------
-
-    def check_embed_model(self) -> Steps[None]:
-        """Reject an embedding model other than that of the build; called before the first search and the first write.
-
-        Raises
-        ------
-        EmbeddingModelMismatchError
-        """
-        yield from self._checks.embed_model()
-
-    def describe(self) -> None:
-        """Set parameters and components in the struct.
-
-        Raises
-        ------
-        ExtractorMismatchError
-            If the stored nodes were written with other components.
-        """
-        self._checks.describe()
-
-    def _check_write(self) -> Steps[None]:
-        yield from self._recover()
-        yield from self._checks.write()
-
     # -- writes -----------------------------------------------------------------------------------------
 
     def write(
@@ -224,6 +200,10 @@ class IndexWriter(Generic[State]):
                 yield from claims.keep()
             if is_build:
                 yield from self._sweep()
+
+    def _check_write(self) -> Steps[None]:
+        yield from self._recover()
+        yield from self.checks.write()
 
     def _repeated(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
         """A write. Where the index is served from stores, it is planned again, a few times at most, if another process
@@ -271,7 +251,7 @@ class IndexWriter(Generic[State]):
         whole = self._preparation.read_with(nodes, plan, given)
         if whole:
             plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
-        yield from self._checks.delete(plan.removed)
+        yield from self.checks.delete(plan.removed)
         is_build = not storage.struct.generation or storage.struct.building
         node_of = {node.node_id: node for node in nodes}
         todo = [node_of[node_id] for node_id in plan.write]
@@ -343,7 +323,7 @@ class IndexWriter(Generic[State]):
     def _delete_once(self, node_ids: Sequence[str], ref_doc_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
         yield from self._recover()
         entries = yield from self._storage.manifest.entries_of(node_ids)
-        yield from self._checks.delete(entries)
+        yield from self.checks.delete(entries)
         removal = self._remove(node_ids, entries, ref_doc_ids, from_docstore)
         yield from self._storage.records.cleaned_once(removal)
 
@@ -389,7 +369,7 @@ class IndexWriter(Generic[State]):
         """Change derived data while the nodes stay the same; if that fails, the stored state is loaded."""
         with (yield from self._lock.acquire()):
             yield from self._check_write()
-            yield from self._checks.embed_model()
+            yield from self.checks.embed_model()
             with self._resources.claims(self._storage.cache_user("")) as claims:
                 yield from claims.begin()
                 yield from self._storage.records.cleaned_once(self._revise(work))
