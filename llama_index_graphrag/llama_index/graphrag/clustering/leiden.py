@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from llama_index.graphrag.clustering.base import fingerprint_of
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
@@ -77,8 +76,7 @@ class LeidenClustering:
             # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
             from scipy.sparse.csgraph import connected_components
 
-            adjacency = csr_matrix((graph.weights, graph.indices, graph.indptr), shape=(n, n))
-            component = connected_components(adjacency, directed=False)[1]
+            component = connected_components(graph.adjacency(), directed=False)[1]
             use &= component[graph.rows] == np.bincount(component).argmax()
         sources, targets = graph.rows[use].tolist(), graph.indices[use].tolist()
         if not sources:

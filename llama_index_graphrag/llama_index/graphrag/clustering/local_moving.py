@@ -27,11 +27,13 @@ graph does.
 """
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 __all__ = ["BLOCKS", "local_moves"]
 
@@ -54,7 +56,7 @@ class _Rows(NamedTuple):
     weights: Integers
 
 
-def local_moves(adjacency: csr_matrix, strengths: Integers, blocks: Integers, are_entities: bool) -> Integers:
+def local_moves(adjacency: "csr_matrix", strengths: Integers, blocks: Integers, are_entities: bool) -> Integers:
     """Communities of the nodes after moves from singletons.
 
     Parameters
@@ -107,7 +109,7 @@ def _coarse(total: int) -> int:
     return total >> zeros << zeros
 
 
-def _by_block(adjacency: csr_matrix, nodes: Integers, blocks: Integers) -> list[_Rows]:
+def _by_block(adjacency: "csr_matrix", nodes: Integers, blocks: Integers) -> list[_Rows]:
     """The rows of nodes that are sorted by block, one entry for each block that has any."""
     rows = _rows(adjacency, nodes)
     ends = np.flatnonzero(np.diff(blocks[nodes], prepend=-1, append=-1))
@@ -119,7 +121,7 @@ def _by_block(adjacency: csr_matrix, nodes: Integers, blocks: Integers) -> list[
     return turns
 
 
-def _rows(adjacency: csr_matrix, nodes: Integers) -> _Rows:
+def _rows(adjacency: "csr_matrix", nodes: Integers) -> _Rows:
     chosen = adjacency[nodes]
     return _Rows(nodes, chosen.indptr, chosen.indices, chosen.data)
 
@@ -128,6 +130,8 @@ def _targets(
     rows: _Rows, labels: Integers, held: Integers, sizes: Integers, strengths: Integers, total: int, are_entities: bool
 ) -> Integers:
     """Where each node would go, shape (len(nodes),); its own label where it stays."""
+    from scipy.sparse import csr_matrix
+
     near = csr_matrix(
         (rows.weights.copy(), labels[rows.indices], rows.indptr.copy()), shape=(len(rows.nodes), len(labels))
     )

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 __all__ = ["EntityGraph", "entity_graph"]
 
@@ -87,6 +90,12 @@ class EntityGraph:
         indptr = np.searchsorted(cells, np.arange(n + 1) * n)
         sums = (_summed(where, np.concatenate([values, values]), len(cells)) for values in (weight, token))
         return cls(ordered, indptr, cells % n if n else cells, next(sums), next(sums), alone[order])
+
+    def adjacency(self) -> "csr_matrix":
+        """The weights as a matrix, shape (n, n), that shares the memory of this graph."""
+        from scipy.sparse import csr_matrix  # loads in a tenth of a second
+
+        return csr_matrix((self.weights, self.indices, self.indptr), shape=(len(self), len(self)))
 
     @cached_property
     def rows(self) -> Integers:
