@@ -16,6 +16,7 @@ from tests.mrag.published import importance_by_pairs, votes_by_hand
 from tests.shifted import ShiftedHeads
 
 from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
+from llama_index.mrag.voting.ranking import votes_weight
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
 
@@ -136,19 +137,19 @@ def weight_of(question: str) -> float:
 def test_sentences_about_one_passage_are_one_subject(passage, ends):
     cuts = [0, *sorted(ends), 9]
     sentences = [" ".join(WORDS[passage][a:b]).capitalize() + "?" for a, b in itertools.pairwise(cuts)]
-    assert weight_of(" ".join(sentences)) == pytest.approx(0.2)
+    assert weight_of(" ".join(sentences)) == pytest.approx(votes_weight(1.0))
 
 
 @pytest.mark.parametrize("count", [2, 4, 6])
 def test_sentences_about_passages_of_their_own_are_as_many_subjects(count):
     question = " ".join(" ".join(words[:3]).capitalize() + "?" for words in WORDS[:count])
-    assert weight_of(question) == pytest.approx(count**2 / (count**2 + 4))
+    assert weight_of(question) == pytest.approx(votes_weight(count))
 
 
 def test_instructions_for_the_answer_are_no_subject():
     asked = "a0word a1word a2word a3word?"
     told = "Please round whatever you answer. Then explain everything step by step, in full sentences, to me."
-    assert weight_of(f"{asked.capitalize()} {told}") == pytest.approx(0.2)
+    assert weight_of(f"{asked.capitalize()} {told}") == pytest.approx(votes_weight(1.0))
 
 
 @settings(max_examples=15, deadline=None)

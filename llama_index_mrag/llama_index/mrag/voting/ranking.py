@@ -1,7 +1,7 @@
 """The score of a node: its nearness to the whole question, and the votes for it, by the number of subjects.
 
     s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
-    v        = n^2 / (n^2 + 4)
+    v        = n^12 / (n^12 + 2^12)
     n        = sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)
 
 Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`), the votes of all aspects
@@ -10,8 +10,9 @@ Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearnes
 n is the number of subjects of the question, as its words tell; parts are the aspects that are not divided further. BM25
 adds up over words. Where one node is the best for all parts, as for a question with instructions for its answer
 ("What was the revenue? Round to two decimal places."), n is about 1, however many clauses there are. Where each part
-has a best node of its own, n is the number of parts. A question of a single aspect is nearness alone, and of many
-subjects the votes.
+has a best node of its own, n is the number of parts. A question of a single aspect is nearness alone, one of many
+subjects the votes, and v rises steeply between 1.5 and 2.5: halves of a vote disturb a question of one subject and are
+too little for one of three.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
@@ -26,6 +27,7 @@ from llama_index.ragkit.vectors.nearness import standardised
 __all__ = ["combine_with_nearness", "subjects", "votes_weight"]
 
 _HALF = 2.0  # subjects for which votes and nearness count alike
+_STEEPNESS = 12
 
 Scores = NDArray[np.float64]
 
@@ -47,12 +49,12 @@ def subjects(parts: Sequence[float], question: float) -> float:
 
 
 def votes_weight(n: float) -> float:
-    """How much the votes count beside nearness for so many subjects, in [0.2, 1).
+    """How much the votes count beside nearness for so many subjects, in (0, 1).
 
-    >>> [votes_weight(n) for n in (1, 2, 6)]
-    [0.2, 0.5, 0.9]
+    >>> [round(votes_weight(n), 3) for n in (1, 1.5, 2, 2.5, 3)]
+    [0.0, 0.031, 0.5, 0.936, 0.992]
     """
-    return n**2 / (n**2 + _HALF**2)
+    return 1 / (1 + (_HALF / n) ** _STEEPNESS)
 
 
 def combine_with_nearness(nearness: Scores, votes: Scores, weight: float) -> Scores:
