@@ -1,11 +1,13 @@
 """An index that is served from stores beside the same index in memory, each in a process of its own.
 
 The passages, names and questions are those of `benchmarks.made_up_names`; vectors follow from the words of a text,
-with the places as topics, so that passages of one place are near to each other. The stores are an SQLite file with
-vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector. `RAG_STORES_METHOD` names the method, "hipporag" or
-"raptor", which has extractive summaries and is built in one write. `RAG_STORES_PASSAGES` sets the size of the corpus in
-stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory: answers are compared where both are the same.
-With `RAG_STORES_SCHEMA` the index on PostgreSQL is built in that schema once and kept, and SQLite is left out.
+with the places as topics, so that passages of one place are near to each other. MRAG is asked two questions at once,
+and has a store for each head, since halves of such vectors say little of each other.
+The stores are an SQLite file with vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector.
+`RAG_STORES_METHOD` names the method; RAPTOR has extractive summaries and is built in one write.
+`RAG_STORES_PASSAGES` sets the size of the corpus in stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory:
+answers are compared where both are the same. With `RAG_STORES_SCHEMA` the index on PostgreSQL is built in that schema
+once and kept, and SQLite is left out.
 """
 
 import os
@@ -33,6 +35,7 @@ from llama_index.graphrag import GraphRAGIndex
 from llama_index.graphrag import RecordedExtractor as RecordedStatements
 from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
 from llama_index.hipporag.graph.passage import Passage
+from llama_index.mrag import MRAGIndex, SplitEmbedding
 from llama_index.pgrag import OutlineExtractor, PGRAGIndex
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context, writing
@@ -42,8 +45,8 @@ from llama_index.sprag import RuleContext, SpRAGIndex
 __all__ = ["measurements"]
 
 METHODS: dict[str, Any] = {
-    "gemrag": GEMRAGIndex, "graphrag": GraphRAGIndex, "hipporag": HippoRAGIndex, "pgrag": PGRAGIndex,
-    "raptor": RaptorIndex, "sprag": SpRAGIndex,
+    "gemrag": GEMRAGIndex, "graphrag": GraphRAGIndex, "hipporag": HippoRAGIndex, "mrag": MRAGIndex,
+    "pgrag": PGRAGIndex, "raptor": RaptorIndex, "sprag": SpRAGIndex,
 }  # fmt: skip
 _RECORDED = (RecordedExtractor, RecordedStatements)
 PASSAGES = 100_000
@@ -51,6 +54,7 @@ AT_ONCE = 1_000  # passages of one write
 QUESTIONS = 100
 TOP = 10
 DIMENSION = 64
+HEADS, HEAD_DIMENSION = 4, 32  # the size of a head of MiniLM
 HNSW = {"hnsw_m": 32, "hnsw_ef_construction": 200, "hnsw_ef_search": 800}
 _TOPIC = 3.0  # how often a place counts
 
@@ -58,10 +62,13 @@ _TOPIC = 3.0  # how often a place counts
 class TopicEmbedding(BaseEmbedding):
     """The sum of a random vector for each word; places count three times."""
 
+    dimension: int = DIMENSION
+
     def _get_text_embedding(self, text: str) -> list[float]:
         words = text.lower().replace(".", " ").replace("?", " ").split()
-        parts = [_vector(word) * (_TOPIC if word.endswith("stadt") else 1.0) for word in words]
-        total = np.sum(parts, axis=0) if parts else _vector("")
+        size = self.dimension
+        parts = [_vector(word, size) * (_TOPIC if word.endswith("stadt") else 1.0) for word in words]
+        total = np.sum(parts, axis=0) if parts else _vector("", size)
         return (total / np.linalg.norm(total)).tolist()
 
     def _get_query_embedding(self, query: str) -> list[float]:
@@ -72,8 +79,8 @@ class TopicEmbedding(BaseEmbedding):
 
 
 @lru_cache(1 << 18)
-def _vector(word: str) -> np.ndarray:
-    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=DIMENSION)
+def _vector(word: str, size: int) -> np.ndarray:
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=size)
 
 
 def node_of(node_id: str, passage: Passage) -> TextNode:
@@ -131,17 +138,31 @@ def _context(kind: str, place: str) -> SQLStorageContext:
     return storage_context(url, _factory(kind, place))
 
 
-def _components(method: str) -> dict[str, Any]:
+def _components(method: str, kind: str = "", place: str = "") -> dict[str, Any]:
     summaries = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
     own: dict[str, dict[str, Any]] = {
         "gemrag": {"extractor": KeyphraseQuestionExtractor(), **summaries},
         "graphrag": {"extractor": RecordedStatements(), "summarizer": ExtractiveSummarizer()},
         "hipporag": {"extractor": RecordedExtractor()},
+        "mrag": {
+            "embed_model": SplitEmbedding(_model(HEADS * HEAD_DIMENSION), num_heads=HEADS),
+            "head_stores": _head_stores(kind, place) if place else None,
+        },
         "pgrag": {"extractor": OutlineExtractor()},
         "raptor": summaries,
         "sprag": {"extractor": RuleContext()},
     }
     return {"embed_model": _model(), **own[method]}
+
+
+def _head_stores(kind: str, place: str) -> list[BasePydanticVectorStore]:
+    factory = _factory(kind, place)
+    return [factory(f"head{head}", HEAD_DIMENSION) for head in range(HEADS)]
+
+
+def _spaces(index: Any) -> list[str]:
+    heads = [f"head{head}" for head in range(HEADS)] if isinstance(index, MRAGIndex) else []
+    return [*index.storage.stored, *heads]
 
 
 def _insert(index: Any, total: int, first: int, last: int) -> None:
@@ -153,19 +174,20 @@ def _insert(index: Any, total: int, first: int, last: int) -> None:
 
 def build(method: str, kind: str, place: str, total: int) -> dict[str, Any]:
     """Build the index in stores."""
-    index = METHODS[method]([], storage_context=_context(kind, place), serve_from="stores", **_components(method))
+    components = _components(method, kind, place)
+    index = METHODS[method]([], storage_context=_context(kind, place), serve_from="stores", **components)
     at_once = total if method == "raptor" else AT_ONCE
     times = Times()
     for first in range(0, total, at_once):
         times.run(partial(_insert, index, total, first, min(total, first + at_once)))
         if kind == "postgresql" and not first:  # the adapter finds rows by this column, and makes no index of it
-            for space in index.storage.stored:
+            for space in _spaces(index):
                 _run(
                     f"CREATE INDEX ON {place}.data_{space} (node_id)", f"DROP INDEX {place}.data_{space}_embedding_idx"
                 )
     indexing = Times()
     if kind == "postgresql":  # at once, which takes less than row by row
-        for space in index.storage.stored:
+        for space in _spaces(index):
             indexing.run(partial(_index_vectors, place, f"data_{space}"))
     return {"build_s": round(sum(times.wall_s), 1), "build_ms_a_passage": round(sum(times.wall_s) / total * 1000, 2),
             "index_of_vectors_s": round(sum(indexing.wall_s), 1), "build_peak_mb": round(peak_mb())}  # fmt: skip
@@ -181,18 +203,21 @@ def _index_vectors(schema: str, table: str) -> None:
     )
 
 
-def _model() -> TopicEmbedding:
-    return TopicEmbedding(model_name="topics")
+def _model(dimension: int = DIMENSION) -> TopicEmbedding:
+    return TopicEmbedding(model_name="topics", dimension=dimension)
 
 
-def _asked(total: int) -> list[str]:
-    return [question.text for question in questions(total, QUESTIONS, 0)]
+def _asked(method: str, total: int) -> list[str]:
+    if method != "mrag":
+        return [question.text for question in questions(total, QUESTIONS, 0)]
+    texts = [question.text for question in questions(total, 2 * QUESTIONS, 0)]
+    return [f"{one} {other}" for one, other in zip(texts[::2], texts[1::2], strict=True)]
 
 
 def serve(method: str, kind: str, place: str, asked: Sequence[str]) -> dict[str, Any]:
     """Open the index in stores, answer, insert and delete."""
     context, before = _context(kind, place), resident_mb()
-    index, open_s, _ = timed(lambda: load_index_from_storage(context, **_components(method)))
+    index, open_s, _ = timed(lambda: load_index_from_storage(context, **_components(method, kind, place)))
     return {"open_s": round(open_s, 2), "without_an_index_mb": round(before), **_used(index, asked)}
 
 
@@ -244,8 +269,8 @@ def measurements() -> Iterator[dict[str, Any]]:
     method = os.environ.get("RAG_STORES_METHOD", "hipporag")
     total = int(os.environ.get("RAG_STORES_PASSAGES", PASSAGES))
     in_memory = min(total, int(os.environ.get("RAG_EMBEDDED_PASSAGES", PASSAGES)))
-    asked = _asked(total)
-    twin = apart(embedded, method, in_memory, _asked(in_memory))
+    asked = _asked(method, total)
+    twin = apart(embedded, method, in_memory, _asked(method, in_memory))
     wanted = twin.pop("lists")
     yield {"name": f"{method}: {in_memory} passages in memory", **twin}
     kept = os.environ.get("RAG_STORES_SCHEMA")

@@ -28,6 +28,22 @@ class Counting(SimpleVectorStore):
         raise NotImplementedError
 
 
+class Tableless(MatrixVectorStore):
+    """Refuses deletes before its first row, as LanceDB does."""
+
+    def delete_nodes(self, *args, **kwargs):
+        self._need_rows()
+        super().delete_nodes(*args, **kwargs)
+
+    def delete(self, *args, **kwargs):
+        self._need_rows()
+        super().delete(*args, **kwargs)
+
+    def _need_rows(self):
+        if not len(self.snapshot()):
+            raise LookupError("there is no table")
+
+
 def told(index, **kwargs):
     return [(r.node_id, r.score) for r in index.as_retriever(similarity_top_k=5, **kwargs).retrieve(STORY)]
 
@@ -36,7 +52,7 @@ def stores(kind=Counting):
     return [kind(asked=[]) if kind is Counting else kind() for _ in range(4)]
 
 
-@pytest.mark.parametrize("kind", [Counting, MatrixVectorStore])
+@pytest.mark.parametrize("kind", [Counting, MatrixVectorStore, Tableless])
 def test_the_answers_are_those_of_the_exact_search(kind):
     mine = stores(kind)
     index, plain = MRAGIndex(chunks("d", 12), head_stores=mine), MRAGIndex(chunks("d", 12))

@@ -1,5 +1,6 @@
 """Search in the user's vector stores, one per head; the index keeps its own vectors."""
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
@@ -10,11 +11,13 @@ from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.state import MRAGState
 from llama_index.ragkit import ExternalVectorStore, Steps, content_id
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["HeadStores", "head_row_id"]
+
+logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float32]
 
@@ -61,6 +64,17 @@ class HeadStores:
         rows = [self._row_id(node_id) for node_id in ids]
         for store in self._stores if rows else ():
             yield from store.delete_vectors(rows)
+
+    def discard(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete what a write that was killed may have left of nodes that are about to be added.
+
+        A store that has had no row yet may refuse: LanceDB has no table until then. A store that cannot delete at all
+        is found by :meth:`put`.
+        """
+        try:
+            yield from self.remove(ids)
+        except StorageError as error:
+            logger.debug("nothing discarded: %s", error)
 
     def search(self, state: MRAGState, queries: Floats, count: int) -> Steps[HeadHits | None]:
         """The results of each head's store for each query, or None if a store returns too few nodes.

@@ -108,6 +108,7 @@ class IndexHeads:
         heads = int(self.described["heads"])
         self.stores.check(heads)
         added = [node.node_id for node in change.added]
-        yield from self.stores.remove(dict.fromkeys([*change.removed, *added]))
+        yield from self.stores.remove(change.removed)
         if added:
+            yield from self.stores.discard(added)
             yield from self.stores.put(added, split_heads(change.vectors, heads))
