@@ -1,7 +1,7 @@
 """The score of a node: its nearness to the whole question, and the votes for it, by the number of subjects.
 
     s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
-    v        = n^12 / (n^12 + 2^12)
+    v        = 1 / (1 + exp(3 (2 - n)))
     n        = sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)
 
 Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`), the votes of all aspects
@@ -17,6 +17,7 @@ too little for one of three.
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +28,7 @@ from llama_index.ragkit.vectors.nearness import standardised
 __all__ = ["combine_with_nearness", "subjects", "votes_weight"]
 
 _HALF = 2.0  # subjects for which votes and nearness count alike
-_STEEPNESS = 12
+_STEEPNESS = 3.0
 
 Scores = NDArray[np.float64]
 
@@ -52,9 +53,9 @@ def votes_weight(n: float) -> float:
     """How much the votes count beside nearness for so many subjects, in (0, 1).
 
     >>> [round(votes_weight(n), 3) for n in (1, 1.5, 2, 2.5, 3)]
-    [0.0, 0.031, 0.5, 0.936, 0.992]
+    [0.047, 0.182, 0.5, 0.818, 0.953]
     """
-    return 1 / (1 + (_HALF / n) ** _STEEPNESS)
+    return 1 / (1 + math.exp(_STEEPNESS * (_HALF - n)))
 
 
 def combine_with_nearness(nearness: Scores, votes: Scores, weight: float) -> Scores:
