@@ -11,8 +11,7 @@ n is the number of subjects of the question, as its words tell; parts are the as
 adds up over words. Where one node is the best for all parts, as for a question with instructions for its answer
 ("What was the revenue? Round to two decimal places."), n is about 1, however many clauses there are. Where each part
 has a best node of its own, n is the number of parts. A question of a single aspect is nearness alone, one of many
-subjects the votes, and v rises steeply between 1.5 and 2.5: halves of a vote disturb a question of one subject and are
-too little for one of three.
+subjects the votes. v rises steeply around two subjects: votes disturb a question of one, and nearness one of three.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
