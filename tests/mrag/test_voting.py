@@ -172,7 +172,7 @@ def test_parts_nearest_to_32_numbers():
 
 
 def test_votes_count_by_the_number_of_subjects():
-    assert [votes_weight(n) for n in (1, 2, 6)] == pytest.approx([1 / (1 + np.exp(3)), 0.5, 1 / (1 + np.exp(-12))])
+    assert [votes_weight(n) for n in (1, 2, 6)] == pytest.approx([0.2, 0.5, 1 / (1 + np.exp(-12))])
     got = combine_with_nearness(np.array([1.0, -np.inf, 0.0]), np.array([0.0, 0.9, 1.0]), 0.25)
     np.testing.assert_allclose(got, [0.75 - 0.25, -np.inf, 0.25])
 

@@ -1,7 +1,7 @@
 """The score of a node: its nearness to the whole question, and the votes for it, by the number of subjects.
 
     s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
-    v        = 1 / (1 + exp(3 (2 - n)))
+    v        = max( n^2 / (n^2 + 4), 1 / (1 + exp(3 (2 - n))) )
     n        = sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)
 
 Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`), the votes of all aspects
@@ -11,7 +11,8 @@ n is the number of subjects of the question, as its words tell; parts are the as
 adds up over words. Where one node is the best for all parts, as for a question with instructions for its answer
 ("What was the revenue? Round to two decimal places."), n is about 1, however many clauses there are. Where each part
 has a best node of its own, n is the number of parts. A question of a single aspect is nearness alone, one of many
-subjects the votes. v rises steeply around two subjects: votes disturb a question of one, and nearness one of three.
+subjects the votes. Up to two subjects v rises slowly: the votes of clauses help there too. Above two it rises steeply,
+since a question of three subjects is near to none of them.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
@@ -49,12 +50,12 @@ def subjects(parts: Sequence[float], question: float) -> float:
 
 
 def votes_weight(n: float) -> float:
-    """How much the votes count beside nearness for so many subjects, in (0, 1).
+    """How much the votes count beside nearness for so many subjects, in [0.2, 1).
 
     >>> [round(votes_weight(n), 3) for n in (1, 1.5, 2, 2.5, 3)]
-    [0.047, 0.182, 0.5, 0.818, 0.953]
+    [0.2, 0.36, 0.5, 0.818, 0.953]
     """
-    return 1 / (1 + math.exp(_STEEPNESS * (_HALF - n)))
+    return max(n**2 / (n**2 + _HALF**2), 1 / (1 + math.exp(_STEEPNESS * (_HALF - n))))
 
 
 def combine_with_nearness(nearness: Scores, votes: Scores, weight: float) -> Scores:
