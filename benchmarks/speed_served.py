@@ -56,6 +56,7 @@ TOP = 10
 DIMENSION = 64
 HEADS, HEAD_DIMENSION = 4, 32  # the size of a head of MiniLM
 HNSW = {"hnsw_m": 32, "hnsw_ef_construction": 200, "hnsw_ef_search": 800}
+HEAD_SEARCH = 200  # candidates of a head's search, which asks for fewer rows
 _TOPIC = 3.0  # how often a place counts
 
 
@@ -99,7 +100,7 @@ def _record(extractor: Any, passage: Passage) -> dict[str, Any]:
     return {"entities": list(passage.named), "triples": facts}
 
 
-def _factory(kind: str, place: str) -> Any:
+def _factory(kind: str, place: str, **search: int) -> Any:
     if kind == "sqlite":
         from llama_index.vector_stores.lancedb import LanceDBVectorStore
 
@@ -124,7 +125,7 @@ def _factory(kind: str, place: str) -> Any:
             schema_name=place,
             table_name=space,
             embed_dim=dimension,
-            hnsw_kwargs={**HNSW, "hnsw_dist_method": "vector_cosine_ops"},
+            hnsw_kwargs={**HNSW, **search, "hnsw_dist_method": "vector_cosine_ops"},
         )
         return store
 
@@ -156,7 +157,7 @@ def _components(method: str, kind: str = "", place: str = "") -> dict[str, Any]:
 
 
 def _head_stores(kind: str, place: str) -> list[BasePydanticVectorStore]:
-    factory = _factory(kind, place)
+    factory = _factory(kind, place, hnsw_ef_search=HEAD_SEARCH)
     return [factory(f"head{head}", HEAD_DIMENSION) for head in range(HEADS)]
 
 

@@ -21,7 +21,7 @@ from benchmarks.data import Task, load
 from benchmarks.embedding import MODELS, cache_folder
 from benchmarks.quality import evaluate
 from benchmarks.systems import METHODS
-from llama_index.ragkit.evaluation import Interval
+from llama_index.ragkit.evaluation import Evaluation, Interval
 
 __all__ = ["main"]
 
@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in dict.fromkeys(corpus.name for model in MODELS for corpus in sets(options.data, model)):
         for method in METHODS:
             found = [known[key] for part in PARTS if (key := (name, method, part)) in known]
-            rows += [{key: value for row in found for key, value in row.items()}] if found else []
+            merged = {key: value for row in found for key, value in row.items()}
+            same = {key: merged.get(key) for key in ("data", "method", "questions")}
+            rows += [merged, *({**same, **each} for each in merged.get("deeper", ()))] if found else []
     before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     table = f"{summary(rows)}\n\n{markdown(rows)}"
     README.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
@@ -120,7 +122,15 @@ PARTS: dict[str, Callable[[str, Set], dict[str, Any]]] = {"quality": quality, "c
 
 def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]]], method: str) -> dict[str, Any]:
     evaluations = evaluate(tasks, rankings)
-    metric = "success@n" if tasks[0].multi_aspect else "R@5"
+    deeper = ("R@10", "R@20") if tasks[0].corpus.pages_of else ()
+    found: dict[str, Any] = {
+        "questions": len(evaluations[method].ids),
+        **_scores_by("success@n" if tasks[0].multi_aspect else "R@5", evaluations, method),
+    }
+    return found | ({"deeper": [_scores_by(metric, evaluations, method) for metric in deeper]} if deeper else {})
+
+
+def _scores_by(metric: str, evaluations: Mapping[str, Evaluation], method: str) -> dict[str, Any]:
     own = evaluations[method]
     shown = {name: name for name in (*BASELINES, "fusion")} | {"own": method, "off": f"{method}-off"}
     if PUBLISHED.get(method) in evaluations:
@@ -129,7 +139,6 @@ def _scores(tasks: Sequence[Task], rankings: Mapping[str, Mapping[str, list[str]
     gaps = {name: own.difference(evaluations[shown[name]], metric) for name in (best, "hybrid-z", "off")}
     gap = gaps[best]
     return {
-        "questions": len(own.ids),
         "metric": metric,
         **{key: str(evaluations[name].interval(metric)) for key, name in shown.items()},
         "best": best,
@@ -148,11 +157,12 @@ def _signed(gap: Interval) -> str:
 def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     """For each method, the corpora on which it is above, equal to, or below the best baseline.
 
-    Equal: the 95 % interval of the paired difference includes zero.
+    Equal: the 95 % interval of the paired difference includes zero. Of corpora with several metrics the first counts.
     """
     lines = ["| method | above the best baseline | equal | below |", "|---|---|---|---|"]
     for method in METHODS:
-        own = [row for row in rows if row["method"] == method and "verdict" in row]
+        first = {row["data"]: row for row in reversed(rows) if row["method"] == method and "verdict" in row}
+        own = list(reversed(first.values()))
         places = (
             ", ".join(f"{row['data']} ({row['own_best'].split()[0]})" for row in own if row["verdict"] == verdict)
             for verdict in ("above", "equal", "below")

@@ -106,6 +106,7 @@ def test_the_summary_says_where_a_method_is_above_equal_and_below():
         {"method": "raptor", "data": "a", "verdict": "above", "own_best": "+0.100 [+0.050, +0.150]"},
         {"method": "raptor", "data": "b", "verdict": "equal", "own_best": "-0.010 [-0.050, +0.030]"},
         {"method": "raptor", "data": "c", "verdict": "below", "own_best": "-0.100 [-0.150, -0.050]"},
+        {"method": "raptor", "data": "c", "metric": "R@10", "verdict": "equal", "own_best": "-0.010 [-0.050, +0.050]"},
         {"method": "mrag", "data": "a"},
     ]
     assert summary(rows).splitlines()[2:] == ["| raptor | a (+0.100) | b (-0.010) | c (-0.100) |"]

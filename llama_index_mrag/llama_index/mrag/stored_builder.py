@@ -1,6 +1,6 @@
 """`StoredMRAGBuilder`: the sums over the heads of all nodes, and the nodes near to one question."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -15,9 +15,9 @@ from llama_index.ragkit import (
     Change,
     ChunkView,
     IndexStorage,
+    Record,
     Resources,
     Selection,
-    Snapshot,
     Steps,
     StoredBuilder,
     offload,
@@ -109,12 +109,14 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         sums = yield from self._stored_sums(heads, dimension)
         return (yield from offload(MRAGState.of, near.rows, heads, None, sums))
 
-    def find_further(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Snapshot]:
+    def find_further(
+        self, vectors: NDArray[np.float32], wanted: int, selection: Selection
+    ) -> Steps[Mapping[str, Record]]:
         """The nodes that the head stores find for the aspects of a question."""
         if self._heads.stores is None:
-            return Snapshot.empty()
+            return {}
         keys = yield from self._heads.stores.row_ids(vectors, wanted)
-        return (yield from self.chunks.space.keyed(keys, selection))
+        return (yield from self.chunks.space.records_keyed(keys, selection))
 
 
 def _changed(sums: HeadSums, change: Change, heads: int) -> HeadSums:

@@ -1,6 +1,6 @@
 """What a query reads: all of an index in memory, or the part that one question needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
-from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["IndexContents", "ViewContents"]
 
@@ -65,7 +65,7 @@ class ViewContents(Generic[State]):
     stored : all chunks of the index
     selection : which of them count
     make_state : the state over some chunks
-    find_further : for each of some vectors, chunks that the method finds in stores of its own
+    find_further : the records of chunks that the method finds for some vectors in stores of its own
     """
 
     state: State
@@ -74,7 +74,7 @@ class ViewContents(Generic[State]):
     stored: StoredChunks
     selection: Selection
     make_state: Callable[[ChunkView, Selection], Steps[State]]
-    find_further: Callable[[NDArray[np.float32], int, Selection], Steps[Snapshot]]
+    find_further: Callable[[NDArray[np.float32], int, Selection], Steps[Mapping[str, Record]]]
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """As :meth:`IndexContents.lexical_scores`; how rare a word is, is counted over all chunks of the index."""
@@ -103,10 +103,11 @@ class ViewContents(Generic[State]):
         """
         if self.selection.only is not None:  # all that count are there
             return self
-        found = []
+        found: dict[str, Record] = {}
         for text, vector in zip(texts, vectors, strict=True):
             if text != self.question:
-                found.append((yield from self.stored.view(text, vector, wanted, self.selection)).rows)
-        found.append((yield from self.find_further(vectors, wanted, self.selection)))
+                records, _ = yield from self.stored.near(text, vector, wanted, self.selection)
+                found |= records
+        found |= yield from self.find_further(vectors, wanted, self.selection)
         near = yield from self.stored.joined(self.near, self.question, found, self.selection)
         return replace(self, state=(yield from self.make_state(near, self.selection)), near=near)

@@ -1,6 +1,7 @@
 """`StoredBuilder`: a builder of a method whose index is served from stores."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -14,9 +15,9 @@ from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.opening import CHUNKS
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
-from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredBuilder"]
 
@@ -90,13 +91,16 @@ class StoredBuilder(Builder[Config, State]):
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
         """The state for a question, from the chunks near to it."""
 
-    def find_further(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Snapshot]:
-        """Chunks near to parts of a question that the method finds in stores of its own; none unless it has some.
+    def find_further(
+        self, vectors: NDArray[np.float32], wanted: int, selection: Selection
+    ) -> Steps[Mapping[str, Record]]:
+        """Records of chunks near to parts of a question that the method finds in stores of its own; none unless it has
+        some.
 
         Parameters
         ----------
         vectors : of the parts, shape (n, dimension)
         wanted : how many count for each
         """
-        return Snapshot.empty()
+        return {}
         yield

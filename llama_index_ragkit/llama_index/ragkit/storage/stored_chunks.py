@@ -82,6 +82,14 @@ class StoredChunks:
         StorageError, ConfigurationError
             If a store fails; if a filter cannot be compared with the value of a chunk.
         """
+        records, scores = yield from self.near(question, vector, wanted, selection)
+        rows = yield from self.space.rows(records)
+        return ChunkView(rows, _aligned(scores, rows.ids))
+
+    def near(
+        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
+    ) -> Steps[tuple[Mapping[str, Record], Mapping[str, float]]]:
+        """The records of the chunks of :meth:`view`, and their lexical scores."""
         count = max(wanted, _FEWEST)
         records = yield from self.space.records_near(vector, count, selection)
         scores: Mapping[str, float] = {}
@@ -92,8 +100,7 @@ class StoredChunks:
             else:
                 others, scores = yield from self._by_words(self.terms, question, ids, count, selection)
                 records = {**records, **others}
-        rows = yield from self.space.rows(records)
-        return ChunkView(rows, _aligned(scores, rows.ids))
+        return records, scores
 
     def _by_words(
         self, terms: StoredTerms, question: str, near: Sequence[str], count: int, selection: Selection
@@ -116,16 +123,15 @@ class StoredChunks:
         self, view: ChunkView, question: str, ids: Sequence[str], selection: Selection = EVERYTHING
     ) -> Steps[ChunkView]:
         """A view with further chunks, of those that count."""
-        others = yield from self.space.fetch([row_id for row_id in ids if row_id not in view.rows], selection)
-        return (yield from self.joined(view, question, [others], selection))
+        records = yield from self.space.records_of([row_id for row_id in ids if row_id not in view.rows], selection)
+        return (yield from self.joined(view, question, records, selection))
 
     def joined(
-        self, view: ChunkView, question: str, found: Sequence[Snapshot], selection: Selection = EVERYTHING
+        self, view: ChunkView, question: str, records: Mapping[str, Record], selection: Selection = EVERYTHING
     ) -> Steps[ChunkView]:
-        """A view with the rows that were found for other texts than its question."""
-        others = Snapshot.empty()
-        for rows in found:
-            others = others.joined(_without(rows, view.rows, others))
+        """A view with the rows of records that count; vectors of those that it has are not read again."""
+        new = {key: record for key, record in records.items() if record["id"] not in view.rows}
+        others = yield from self.space.rows(new)
         if not len(others):
             return view
         words = np.zeros(len(others))
@@ -133,12 +139,6 @@ class StoredChunks:
             scores = yield from offload(self.terms.scores, question, 0, selection.only, others.ids)
             words = _aligned(scores, others.ids)
         return ChunkView(view.rows.joined(others), np.concatenate([view.lexical, words]))
-
-
-def _without(rows: Snapshot, *known: Snapshot) -> Snapshot:
-    """The rows that are not in other snapshots."""
-    new = [row for row, row_id in enumerate(rows.ids) if not any(row_id in each for each in known)]
-    return Snapshot.of(rows.matrix[new], [rows.records[row] for row in new])
 
 
 def _aligned(scores: Mapping[str, float], ids: Sequence[str]) -> NDArray[np.float64]:

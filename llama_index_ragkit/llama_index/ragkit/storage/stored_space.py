@@ -245,17 +245,15 @@ class StoredSpace:
         HalfWrittenError
             If the store lacks the vector of a row that has a record.
         """
-        return (yield from self.keyed([self.key(row_id) for row_id in ids], selection))
-
-    def keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
-        """As :meth:`fetch`, by the keys of rows; unknown ones are left out."""
-        records = yield from self._records.get_many(self._collection, keys)
         # Rows that do not count are left out before their vectors are read: a write may have begun to delete them.
-        return (yield from self.rows(_counted(records, selection)))
+        return (yield from self.rows((yield from self.records_of(ids, selection))))
 
     def records_of(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Mapping[str, Record]]:
         """The records of those rows that exist and count, for :meth:`rows`."""
-        keys = [self.key(row_id) for row_id in ids]
+        return (yield from self.records_keyed([self.key(row_id) for row_id in ids], selection))
+
+    def records_keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Mapping[str, Record]]:
+        """As :meth:`records_of`, by the keys of rows."""
         return _counted((yield from self._records.get_many(self._collection, keys)), selection)
 
     def rows(self, records: Mapping[str, Record]) -> Steps[Snapshot]:
