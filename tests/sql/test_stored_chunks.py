@@ -1,7 +1,7 @@
 """The chunks of a question, from stores: the nearness of a search over all of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -81,6 +81,25 @@ def test_nearness_over_a_view_is_that_over_all_chunks(engine: Engine) -> None:
         wanted = both.expected(question, vector, 10)
         assert [name for name, _ in found] == [name for name, _ in wanted]
         assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-9)
+
+
+def test_vectors_of_chunks_that_a_view_has_are_not_read_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, read = Both(engine, 400), []
+    rows = StoredSpace.rows
+
+    def noted(self: StoredSpace, records: Mapping[str, Any]) -> Any:
+        read.extend(records)
+        return rows(self, records)
+
+    monkeypatch.setattr(StoredSpace, "rows", noted)
+    (question, vector), (aspect, aspect_vector) = questions()[:2]
+    view = run_steps(both.stored.view(question, vector, 10))
+    records, _ = run_steps(both.stored.near(aspect, aspect_vector, 10))
+    near = {record["id"] for record in records.values()}
+    assert near & set(view.rows.ids)
+    joined = run_steps(both.stored.joined(view, question, records))
+    assert set(joined.rows.ids) == near | set(view.rows.ids)
+    assert len(read) == len(set(read)) == len(joined.rows)
 
 
 def test_the_asynchronous_view_is_the_same(engine: Engine) -> None:

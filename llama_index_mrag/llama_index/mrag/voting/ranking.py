@@ -8,11 +8,11 @@ Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearnes
 (:mod:`llama_index.mrag.voting.votes`) are standardised in the same way, over their hundred best.
 
 n is the number of subjects of the question, as its words tell; parts are the aspects that are not divided further. BM25
-adds up over words. Where one node is the best for all parts, as for a question with instructions for its answer
-("What was the revenue? Round to two decimal places."), n is about 1, however many clauses there are. Where each part
-has a best node of its own, n is the number of parts. A question of a single aspect is nearness alone, one of many
-subjects the votes. Up to two subjects v rises slowly: the votes of clauses help there too. Above two it rises steeply,
-since a question of three subjects is near to none of them.
+adds up over words. Where one node is the best for all parts, n is about 1, however many clauses there are; with
+instructions for the answer ("Round to two decimal places.") it stays below 2. Where each part has a best node of its
+own, n is the number of parts. A question of a single aspect is nearness alone, one of many subjects the votes. Up to
+two subjects v rises slowly, since the votes of clauses that share a best node gain there; those of instructions do
+harm. Above two it rises steeply, since a question of three subjects is near to none of them.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
