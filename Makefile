@@ -40,7 +40,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py $(if $(DOCS),--docs "$(DOCS)")
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .
