@@ -146,6 +146,17 @@ def test_sentences_about_passages_of_their_own_are_as_many_subjects(count):
     assert weight_of(question) == pytest.approx(votes_weight(count))
 
 
+@pytest.mark.parametrize("count", [9, 12, 40])
+def test_a_question_of_many_subjects_finds_the_passage_of_each(count):
+    texts = [" ".join(f"subject{number}word{place}" for place in range(9)) for number in range(count + 5)]
+    question = " ".join(f"{' '.join(text.split()[:3]).capitalize()}?" for text in texts[:count])
+    retriever = index_of(texts, embed_model=RandomEmbedding()).as_retriever(similarity_top_k=count)
+    assert set(ids(retriever.retrieve(question))) == {f"n{number}" for number in range(count)}
+    assert retriever.explain(question)[0].vote_weight < 1
+    everything = index_of(texts, embed_model=RandomEmbedding()).as_retriever(similarity_top_k=count + 5)
+    assert len(everything.retrieve(question)) == count + 5
+
+
 def test_instructions_for_the_answer_are_no_subject():
     asked = "a0word a1word a2word a3word?"
     told = "Please round whatever you answer. Then explain everything step by step, in full sentences, to me."

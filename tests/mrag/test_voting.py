@@ -172,9 +172,15 @@ def test_parts_nearest_to_32_numbers():
 
 
 def test_votes_count_by_the_number_of_subjects():
-    assert [votes_weight(n) for n in (1, 2, 6)] == pytest.approx([0.2, 0.5, 1 / (1 + np.exp(-12))])
+    assert [votes_weight(n) for n in (1, 1.5, 2, 6)] == pytest.approx([0.4, 0.1, 0.5, 1 / (1 + np.exp(-10))])
     got = combine_with_nearness(np.array([1.0, -np.inf, 0.0]), np.array([0.0, 0.9, 1.0]), 0.25)
     np.testing.assert_allclose(got, [0.75 - 0.25, -np.inf, 0.25])
+
+
+def test_the_subjects_of_a_long_text_are_more_than_its_common_words_tell():
+    assert [subjects([3.0] * parts, 1.5 * parts) for parts in (8, 12, 16, 20)] == pytest.approx(
+        [2, 7 / 3, 8 / 3, 8 / 3]
+    )
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=9), st.floats(0, 1e6))

@@ -61,10 +61,11 @@ def search_votes(
         lexical = (
             (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
         )
-        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=weight == 1)
+        alone = options.vote_weight == 1
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=alone)
         if weight is None:
             weight = votes_weight((yield from _subjects(query, aspects, lexical)))
-    if weight == 1:
+    if options.vote_weight == 1:
         return FoundByVote(votes, fallback)
     nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
     ranked = partial(rank_by_nearness, votes, nearness, weight)
