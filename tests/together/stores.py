@@ -149,6 +149,26 @@ def qdrant(tag: str, folder: Path, stack: ExitStack) -> Opened:
     return Opened(_local(folder), {"vector_store": QdrantVectorStore(f"chunks_{tag}", client=client)}, dump)
 
 
+def milvus(tag: str, folder: Path, stack: ExitStack) -> Opened:
+    pytest.importorskip("milvus_lite")
+    pytest.importorskip("llama_index.vector_stores.milvus")
+    from llama_index.vector_stores.milvus import MilvusVectorStore
+
+    store = MilvusVectorStore(
+        uri=str(folder / "milvus.db"),
+        collection_name=f"chunks_{tag}",
+        dim=DIM,
+        similarity_metric="COSINE",
+        consistency_level="Strong",
+    )
+    stack.callback(store.client.close)
+
+    def dump() -> str:
+        return str(store.client.query(f"chunks_{tag}", filter="", limit=10_000, output_fields=["*"]))
+
+    return Opened(_local(folder), {"vector_store": store}, dump)
+
+
 def _local(folder: Path) -> StorageContext:
     stored = folder / "stored"
     return StorageContext.from_defaults(persist_dir=str(stored)) if stored.exists() else StorageContext.from_defaults()
@@ -160,4 +180,5 @@ BACKENDS = [
     Backend("lancedb", lancedb),
     # A local Qdrant folder is locked by its one client, and the asynchronous client would be a second.
     Backend("qdrant", qdrant, asynchronous=False),
+    Backend("milvus", milvus),
 ]
