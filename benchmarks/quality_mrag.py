@@ -1,11 +1,12 @@
 """MRAG in the quality benchmark: `mrag` with its defaults, `mrag-off` without aspects and heads, and the steps between.
 
 mrag-off            the same vectors as one space, the question whole
-split               MiniLM's own vectors cut into twelve, the question whole (Split RAG)
+split               the model's own vectors cut into twelve, the question whole (Split RAG)
 heads               the attention heads, the question whole (the paper's MRAG)
-sentences           MiniLM's own vectors as one space, a vote an aspect
+sentences           the model's own vectors as one space, a vote an aspect
 votes               heads and aspects, votes alone and without words
 mrag                the defaults: nearness and BM25 beside the votes of heads
+mrag-split          the same with the parts of the model's own vectors for heads, as users of other models have it
 bm25-sentences      BM25 alone, asked sentence by sentence, 2^-place votes summed
 random              passages in random order
 """
@@ -20,7 +21,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
-from benchmarks.embedding import CachedEmbedding, cache_folder, minilm_folder
+from benchmarks.embedding import MINILM, CachedEmbedding, cache_folder, minilm_folder
 from benchmarks.systems import BM25, DEPTH, HybridZ, Ranking, System, node_depth, source_passages
 from llama_index.mrag import HeadEmbedding, MRAGIndex, MRAGRetriever, MultiHeadEmbedding, SplitEmbedding
 from llama_index.ragkit.text.sentences import split_sentences
@@ -67,15 +68,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make_index(corpus: Corpus, embed_model: BaseEmbedding, options: argparse.Namespace) -> MRAGIndex:
-    """The index over the heads of MiniLM."""
-    return MRAGIndex(nodes=corpus.fresh_nodes(), embed_model=minilm_heads(options.pooling))
+    """The index over heads, see :func:`heads_of`."""
+    return MRAGIndex(nodes=corpus.fresh_nodes(), embed_model=heads_of(embed_model, options.pooling))
+
+
+def heads_of(embed_model: BaseEmbedding, pooling: str) -> HeadEmbedding:
+    """The heads of MiniLM; of another model, whose heads are not at hand, the parts of its vectors."""
+    return minilm_heads(pooling) if embed_model.model_name == MINILM else SplitEmbedding(embed_model)
 
 
 def build(
     corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
 ) -> dict[str, System]:
     """The systems by name; `mrag` has the defaults of index and retriever unless options say otherwise."""
-    heads = minilm_heads(options.pooling)
+    heads = heads_of(embed_model, options.pooling)
 
     def index_of(model: HeadEmbedding) -> MRAGIndex:
         return MRAGIndex(nodes=corpus.fresh_nodes(), embed_model=model)
@@ -90,12 +96,14 @@ def build(
         return rank
 
     spaces = make_index(corpus, embed_model, options)
+    parts = index_of(SplitEmbedding(embed_model, num_heads=HEADS))
     votes: dict[str, Any] = {"vote_weight": 1.0, "lexical_weight": 0.0}
     return {
         "mrag": system(spaces),
         "mrag-off": system(index_of(SplitEmbedding(heads, num_heads=1)), aspects="none", **votes),
+        "mrag-split": system(parts),
         "votes": system(spaces, **votes),
-        "split": system(index_of(SplitEmbedding(embed_model, num_heads=HEADS)), **MRAGRetriever.paper()),
+        "split": system(parts, **MRAGRetriever.paper()),
         "heads": system(spaces, **MRAGRetriever.paper()),
         "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1)), **votes),
         "bm25-sentences": _sentences(BM25(corpus)),

@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from benchmarks.data import Corpus
-from benchmarks.systems import HybridZ, Ranking, System, node_depth
+from benchmarks.systems import HybridZ, Ranking, System, node_depth, source_passages
 from llama_index.sprag import RuleContext, SpRAGIndex, SpRAGRetriever
 from llama_index.sprag.segment_nodes import chunks_of_node
 
@@ -46,19 +46,16 @@ def _place(node: TextNode, passage: str, places: dict[str, int]) -> None:
 def build(
     corpus: Corpus, hybrid: HybridZ, embed_model: BaseEmbedding, options: argparse.Namespace
 ) -> dict[str, System]:
-    """`sprag` is the index with its defaults; `sprag-off` ranks chunks without headers.
-
-    A segment stands for its chunks in reading order, at its place.
-    """
+    """`sprag` is the index with its defaults; `sprag-off` ranks chunks without headers."""
     depth = node_depth(corpus)
 
     def system(index: SpRAGIndex, **keywords: Any) -> System:
         retriever = index.as_retriever(similarity_top_k=depth, **keywords)
 
         def rank(question: str) -> Ranking:
-            return corpus.passages(
-                [chunk for found in retriever.retrieve(question) for chunk in chunks_of_node(found.node)]
-            )
+            found = retriever.retrieve(question)
+            chunks = {each.node.node_id: chunks_of_node(each.node) for each in found}
+            return source_passages(corpus, hybrid, question, found, chunks.__getitem__)
 
         return rank
 
