@@ -24,6 +24,7 @@ from llama_index.gemrag.theme_records import group_names
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 
 PROMPTS = ("silk of the loom", "what turned the gears and wheels?", "boats in the harbour", "yeast number3")
@@ -240,6 +241,40 @@ def test_a_prompt_reads_many_rows_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     refuse_other_reads(monkeypatch)
     assert index.as_retriever().retrieve(PROMPTS[0])
     assert len(reads) <= 30
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_prompt_reads_the_questions_near_to_it_and_those_of_the_best_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
+):
+    twins = MemoryTwins(tmp_path, [node(i, f"d{i // 4}") for i in range(600)])
+    asked, read = list[str](), StoredSpace.rows
+
+    def counted(space: StoredSpace, records: Any) -> Any:
+        asked.extend(records if space.name == QUESTIONS else ())
+        return read(space, records)
+
+    monkeypatch.setattr(StoredSpace, "rows", counted)
+    ours, theirs = (each.as_retriever(similarity_top_k=10).retrieve(prompt) for each in twins)
+    chunks = twins.memory.state.chunks
+    # Several themes have the same score, and rounding orders them.
+    assert [each.node_id in chunks and each.node_id for each in ours] == [
+        each.node_id in chunks and each.node_id for each in theirs
+    ]
+    # A chunk of which some questions are read has the scores of these.
+    np.testing.assert_allclose([each.score for each in ours], [each.score for each in theirs], atol=1e-2)
+    assert 250 <= len(asked) <= 250 + 2 * 2 * 10 < len(twins.memory.state.chunk_layer.questions)
+    assert len(set(asked)) == len(asked)
+    shown = [each.node_id for each in ours if each.node_id in twins.memory.state.chunks]
+    explained = {each.node_id: each.question for each in twins.stored.as_retriever(similarity_top_k=10).explain(prompt)}
+    expected = {each.node_id: each.question for each in twins.memory.as_retriever(similarity_top_k=10).explain(prompt)}
+    assert [explained[name] for name in shown] == [expected[name] for name in shown]
+
+
+def test_the_paper_s_score_reads_all_questions_of_the_chunks_near_to_a_prompt(tmp_path: Path):
+    twins = MemoryTwins(tmp_path, [node(i, f"d{i // 4}") for i in range(300)], paper=True)
+    for prompt in PROMPTS:
+        twins.same(prompt, **GEMRAGRetriever.paper())
 
 
 def test_a_write_reads_the_chunks_of_its_documents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -92,6 +92,14 @@ def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
     twins.check()
 
 
+def test_new_chunks_that_are_nearest_to_one_another_join_as_in_memory(tmp_path: Path):
+    twins = TreeTwins(tmp_path, many(400))
+    alike = [TextNode(id_=f"alike{i}", text=f"word3x1 word3x2 word3x5 extra{i}") for i in range(80)]
+    for index in twins:
+        index.insert_nodes(alike)
+    twins.check()
+
+
 def test_a_tree_of_more_chunks_than_a_question_reads_answers_as_in_memory(tmp_path: Path):
     twins = TreeTwins(tmp_path, many(900))
     twins.check()

@@ -50,7 +50,7 @@ def milvus(tag: str, folder: Path) -> Factory:
     )
 
 
-def pgvector(tag: str, folder: Path) -> Factory:
+def pgvector(tag: str, folder: Path, **options: Any) -> Factory:
     pytest.importorskip("llama_index.vector_stores.postgres")
     from llama_index.vector_stores.postgres import PGVectorStore
     from sqlalchemy import create_engine
@@ -63,7 +63,9 @@ def pgvector(tag: str, folder: Path) -> Factory:
         "engine": create_engine(f"postgresql+psycopg2://{url}", poolclass=NullPool),
         "async_engine": create_async_engine(f"postgresql+asyncpg://{url}", poolclass=NullPool),
     }
-    return lambda space, dimension: PGVectorStore(table_name=f"{space}_{tag}", embed_dim=dimension, **engines)
+    return lambda space, dimension: PGVectorStore(
+        table_name=f"{space}_{tag}", embed_dim=dimension, **engines, **options
+    )
 
 
 @dataclass(frozen=True)

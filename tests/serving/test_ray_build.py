@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -108,26 +108,33 @@ def opened_there(name: str, kind: str, tag: str, folder: str) -> Any:
     return opened(next(case for case in CASES if case.name == name), place)
 
 
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[None]:
+    """Ray on this machine, for all methods: its workers import what they need once."""
+    ray = pytest.importorskip("ray")
+    environment = {"env_vars": {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # other tests run beside these and would take the processor from them
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+        except Exception as error:
+            pytest.skip(f"Ray does not start here: {error}")
+    yield
+    ray.shutdown()
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("kind", [place for place in PLACES if place.name in ("sqlite-lancedb", "postgres-pgvector")])
 def test_workers_on_ray_build_the_index(case: Case, kind: Any, tmp_path: Path):
     """Each method with one kind of store, and one method with both: what differs between stores, Ray does not touch."""
     if kind.name == "postgres-pgvector" and case.name != "hipporag":
         pytest.skip("built on Ray with the other stores")
-    ray = pytest.importorskip("ray")
-    environment = {"env_vars": {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}}
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
         case.build([], storage_context=place.open(), serve_from="stores", transformations=SPLIT)
-        try:
-            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
-        except Exception as error:
-            pytest.skip(f"Ray does not start here: {error}")
-        try:
-            open_index = partial(opened_there, case.name, kind.name, place.tag, str(tmp_path))
-            done = build(open_index, shards(4, 3), on="ray", workers=2, documents_at_once=2)
-        finally:
-            ray.shutdown()
+        open_index = partial(opened_there, case.name, kind.name, place.tag, str(tmp_path))
+        done = build(open_index, shards(4, 3), on="ray", workers=2, documents_at_once=2)
         assert [(built.number, built.written, built.error) for built in done] == [(n, 3, "") for n in range(4)]
         index, twin = opened(case, place), case.from_documents(documents(12), transformations=SPLIT)
         if case.name in ("gemrag", "raptor"):  # summaries follow the order of growth until they are made anew

@@ -1,7 +1,7 @@
 """The chunks of a question, from stores: the nearness of a search over all of them."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from llama_index.ragkit import MatrixVectorStore, Records, Snapshot, SpaceRows, arun_steps, run_steps
 from llama_index.ragkit.sql import SQLLexicalIndex, storage_context
+from llama_index.ragkit.sql.lexical_rows import LexicalRows, StoredTexts
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace
@@ -94,12 +95,35 @@ def test_vectors_of_chunks_that_a_view_has_are_not_read_again(engine: Engine, mo
     monkeypatch.setattr(StoredSpace, "rows", noted)
     (question, vector), (aspect, aspect_vector) = questions()[:2]
     view = run_steps(both.stored.view(question, vector, 10))
-    records, _ = run_steps(both.stored.near(aspect, aspect_vector, 10))
+    records = run_steps(both.stored.records_by_words(aspect, 100))
+    records = {**records, **run_steps(both.stored.space.records_near(aspect_vector, 100))}
     near = {record["id"] for record in records.values()}
     assert near & set(view.rows.ids)
     joined = run_steps(both.stored.joined(view, question, records))
     assert set(joined.rows.ids) == near | set(view.rows.ids)
     assert len(read) == len(set(read)) == len(joined.rows)
+
+
+def test_scores_for_several_texts_are_read_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, (one, other) = Both(engine, 400), [question for question, _ in questions()[:2]]
+    reads, plain = list[int](), LexicalRows.texts
+
+    def counted(self: LexicalRows, keys: Sequence[int], column: str = "text") -> StoredTexts:
+        reads.append(len(keys))
+        return plain(self, keys, column)
+
+    monkeypatch.setattr(LexicalRows, "texts", counted)
+    ids = both.snapshot.ids[:50]
+    found = both.stored.lexical_scores(ids, [one, "no such word", other])
+    assert reads == [50]
+    expected = [dict(zip(both.memory.ids[0], both.memory.scores(text)[0], strict=True)) for text in (one, other)]
+    assert found[0].tolist() == [expected[0][name] for name in ids]
+    assert found[2].tolist() == [expected[1][name] for name in ids]
+    assert found[0].any()
+    assert not found[1].any()
+    among = both.stored.lexical_scores(ids[:5], [one], Selection(only=both.snapshot.ids[:30]))
+    alone = both.stored.terms.scores(one, 30, both.snapshot.ids[:30])
+    assert among[0].tolist() == [alone.get(name, 0.0) for name in ids[:5]]
 
 
 def test_the_asynchronous_view_is_the_same(engine: Engine) -> None:

@@ -1,6 +1,6 @@
 """The ranking layer: an immutable view of chunks or themes with their questions that scores them for a prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -71,11 +71,15 @@ class Layer:
     texts : the nodes' vectors
     questions : the vectors of their questions; the metadata of a row names its node and holds its text
     centre : mean of all questions of the index
+    unread : for nodes of which not all questions are in `questions`, the ids of the others
+    most : no less than the cosine of the prompt with any of those
     """
 
     texts: Snapshot = field(default_factory=Snapshot.empty)
     questions: Snapshot = field(default_factory=Snapshot.empty)
     centre: Centre = field(default_factory=Centre)
+    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    most: float = -np.inf
 
     @cached_property
     def owners(self) -> NDArray[np.intp]:
@@ -129,7 +133,7 @@ class Layer:
         return self._near(direction)
 
     def cosines(self, vector: Floats, rule: Rule) -> NodeCosines:
-        """What the scores of the nodes are made of."""
+        """What the scores of the nodes are made of; for questions that were not read, the most that they can add."""
         text = question_cosines(self.texts, vector)
         best = np.full(len(text), -np.inf)
         if len(self.questions):
@@ -137,6 +141,8 @@ class Layer:
             rows, question = self.owners[known], question_cosines(self.questions, vector)[known]
             agreement = np.zeros(0) if rule.blend is None else self.agreement[known].astype(np.float64)
             np.maximum.at(best, rows, rule.question_scores(text[rows], question, agreement))
+        if self.unread:
+            np.maximum.at(best, self.texts.rows_of(list(self.unread)), self.most)
         return NodeCosines(text, best, self.hubs.astype(np.float64).round(6))
 
     def match(self, row: int, vector: Floats, rule: Rule) -> Match:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore
+from numpy.typing import NDArray
 
 from llama_index.gemrag.config import PAPER_RANKING, MemoryConfig, MemorySearchConfig
 from llama_index.gemrag.explanation import GEMRAGExplanation, explain
@@ -18,7 +19,7 @@ from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
-from llama_index.ragkit.vectors.question_scores import squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 from llama_index.ragkit.vectors.snapshot import Mask
 
 if TYPE_CHECKING:
@@ -121,14 +122,34 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
             query.state.check_whole('mode="best_first"')
         vector = yield from query.vector()
         words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
-        scores = yield from offload(
-            MemoryScores.of, query.state, vector, self.rule, words, self.lexical_weight, query.allowed,
-            self.summary_margin,
-        )  # fmt: skip
+        scores = yield from self._scores(query, vector, words)
         fallback = "" if len(query.state.chunk_layer.questions) else "no chunk has a question"
         rank = partial(self._ranked, scores, query.allowed)
         first = yield from offload(rank, query.wanted)
         return _FoundInMemory(scores, query.allowed, deepened(first, rank, query.wanted), fallback)
+
+    def _scores(
+        self, query: Query[GEMRAGState], vector: NDArray[np.float32], words: NDArray[np.float64]
+    ) -> Steps[MemoryScores]:
+        """Scores that are exact for the nodes that may be shown.
+
+        An index that is served from stores has read the questions near to the prompt so far, and scores of chunks with
+        others are the most that they can be.
+        """
+        state = query.state
+        if self.rule.blend is not None:  # the text decides which question of a chunk is the nearest
+            state = yield from state.with_questions_of(state.chunk_layer.unread)
+        while True:
+            scores = yield from offload(
+                MemoryScores.of, state, vector, self.rule, words, self.lexical_weight, query.allowed,
+                self.summary_margin,
+            )  # fmt: skip
+            unread = state.chunk_layer.unread
+            best = best_rows(scores.chunks, query.wanted, state.chunks) if unread else []
+            open_ = [name for row in best if (name := state.chunks.ids[row]) in unread]
+            if not open_:
+                return scores
+            state = yield from state.with_questions_of(open_)
 
     def _ranked(self, scores: MemoryScores, allowed: Mask | None, count: int) -> list[_Hit]:
         options = self.options
@@ -155,6 +176,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
 
     def _explanations(self, found: _FoundInMemory, nodes: Sequence[NodeWithScore]) -> Steps[list[GEMRAGExplanation]]:
         via = {node_id: hit.via for node_id, hit in found.hits.items()}
-        state = yield from found.scores.state.with_themes_of([result.node.node_id for result in nodes])
+        shown = [result.node.node_id for result in nodes]
+        state = yield from (yield from found.scores.state.with_themes_of(shown)).with_questions_of(shown)
         found = replace(found, scores=replace(found.scores, state=state))
         return (yield from offload(explain, found.scores, found.allowed, via, nodes, found.fallback))

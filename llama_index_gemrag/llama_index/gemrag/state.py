@@ -78,6 +78,11 @@ class GEMRAGState:
         return self
         yield
 
+    def with_questions_of(self, chunks: Collection[str]) -> Steps["GEMRAGState"]:
+        """With all questions of those chunks; a state in memory has them."""
+        return self
+        yield
+
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
         """Mask of the themes all of whose members pass the filter."""
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -43,6 +44,7 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.vectors.question_scores import question_cosines
 
 __all__ = ["StoredMemoryBuilder"]
 
@@ -245,22 +247,33 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
     ) -> Steps[tuple[GEMRAGState, ChunkView]]:
         """The chunks near to a prompt, by their texts, words or questions, and the themes near to it."""
         count, stored, counters = max(wanted, _FEWEST), self.storage.stored, self.storage.struct.counters
+        asked: Snapshot | None = None
         if selection.only is None and counters.get("questions", 0):
-            asked = yield from stored[QUESTIONS].records_near(vector, count)
-            near = yield from self.chunks.including(near, question, _owners(asked), selection)
+            asked = yield from stored[QUESTIONS].candidates(vector, 2 * count)
+            owners = asked.column(OWNER_KEY)[0].values if len(asked) else ()
+            near = yield from self.chunks.including(near, question, owners, selection)
         names: dict[str, None] = {}
         if counters.get("themes", 0):
             found = yield from stored[THEMES].records_near(vector, count)
             names |= dict.fromkeys(record["id"] for record in found.values())
             names |= dict.fromkeys(_owners((yield from stored[THEME_QUESTIONS].records_near(vector, count))))
-        return (yield from self._state(near, selection, names)), near
+        state = yield from self._state(near, selection, names, asked)
+        most = -np.inf if asked is None or not len(asked) else float(question_cosines(asked, vector).min())
+        return replace(state, chunk_layer=replace(state.chunk_layer, most=most)), near
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[GEMRAGState]:
         """Some chunks, with the themes that contain them."""
         return (yield from self._state(near, selection, ()))
 
-    def _state(self, near: ChunkView, selection: Selection, themes: Collection[str]) -> Steps[GEMRAGState]:
-        """The state over some chunks, with some themes, and under a filter with those that contain the chunks."""
+    def _state(
+        self, near: ChunkView, selection: Selection, themes: Collection[str], asked: Snapshot | None = None
+    ) -> Steps[GEMRAGState]:
+        """The state over some chunks, with some themes, and under a filter with those that contain the chunks.
+
+        Parameters
+        ----------
+        asked : the questions to read; None for all of the chunks
+        """
         reader = self._reader(selection)
         names = dict.fromkeys(themes)
         if not selection.is_whole:
@@ -268,11 +281,17 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
             names |= dict.fromkeys(name for row in rows.values() for name in row["themes"])
         found, written = yield from reader.themes(list(names))
         centre = Centre(total=(yield from self._rows.centre()))
-        questions = yield from reader.questions(QUESTIONS, near.rows.ids)
+        questions, unread = asked, {}
+        if questions is None:
+            questions = yield from reader.questions(QUESTIONS, near.rows.ids)
+        else:
+            ids_of = yield from self._rows.questions_of(QUESTIONS, near.rows.ids)
+            others = {chunk: [row_id for row_id in ids if row_id not in questions] for chunk, ids in ids_of.items()}
+            unread = {chunk: ids for chunk, ids in others.items() if ids}
         texts = yield from self.storage.stored[THEMES].fetch(found)
         theme_questions = yield from reader.questions(THEME_QUESTIONS, found)
         return StoredMemoryState(
-            chunk_layer=Layer(near.rows, questions, centre),
+            chunk_layer=Layer(near.rows, questions, centre, unread),
             theme_layer=Layer(texts, theme_questions, centre),
             themes=found,
             written=written,

@@ -7,7 +7,7 @@ import numpy as np
 
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.memory_rows import MemoryRows
-from llama_index.gemrag.question_writer import THEME_QUESTIONS
+from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.stored_writers import CHUNKS, THEMES
 from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps
@@ -49,7 +49,7 @@ class MemoryReader:
 
 @dataclass(frozen=True)
 class StoredMemoryState(GEMRAGState):
-    """The chunks near to a prompt with all their questions, and the themes near to it.
+    """The chunks near to a prompt with those of their questions that are near to it, and the themes near to it.
 
     Attributes
     ----------
@@ -69,6 +69,16 @@ class StoredMemoryState(GEMRAGState):
             f"{what} compares nodes with all of the memory, which an index that is served from stores does not read "
             'for a prompt: use mode="argmax", or build the index with serve_from="memory".'
         )
+
+    def with_questions_of(self, chunks: Collection[str]) -> Steps[GEMRAGState]:
+        """With all questions of those chunks."""
+        layer = self.chunk_layer
+        ids = [row_id for chunk in chunks for row_id in layer.unread.get(chunk, ())]
+        if not ids:
+            return self
+        further = yield from self.reader.storage.stored[QUESTIONS].fetch(ids)
+        unread = {chunk: others for chunk, others in layer.unread.items() if chunk not in chunks}
+        return replace(self, chunk_layer=replace(layer, questions=layer.questions.joined(further), unread=unread))
 
     def with_themes_of(self, chunks: Collection[str]) -> Steps[GEMRAGState]:
         """With all themes that contain those chunks."""

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.ragkit import ExternalVectorStore, Steps, content_id
+from llama_index.ragkit import ExternalVectorStore, Steps, content_id, search_at_once
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -107,12 +108,11 @@ class HeadStores:
         ----------
         queries : shape (aspects, heads * head_dim)
         """
-        found: dict[str, None] = {}
         parts = split_heads(queries, len(self._stores))
-        for head in range(len(self._stores)):
-            for part in parts[:, head]:
-                found.update(dict.fromkeys((yield from self._search(head, part, count))))
-        return list(found)
+        searches = [
+            partial(self._search, head, part, count) for head in range(len(self._stores)) for part in parts[:, head]
+        ]
+        return list(dict.fromkeys(chain.from_iterable((yield from search_at_once(searches)))))
 
     def _search(self, head: int, part: Floats, count: int) -> Steps[list[str]]:
         return list(dict.fromkeys((yield from self._stores[head].search(part, count))))

@@ -33,8 +33,8 @@ _SUMS = "head_sums"
 class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
     """Keeps the sums over the heads of all nodes as a record, which a write changes with everything else or not at all.
 
-    Heads vote among the nodes near to the question or to one of its aspects, by the whole vector or by words; with head
-    stores also among those that these find.
+    Heads vote among the nodes near to the question, those with words of one of its aspects, and those that the head
+    stores find for it; without such stores those near to it by the whole vector.
 
     Parameters
     ----------
@@ -111,10 +111,10 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
 
     def find_further(
         self, vectors: NDArray[np.float32], wanted: int, selection: Selection
-    ) -> Steps[Mapping[str, Record]]:
+    ) -> Steps[Mapping[str, Record] | None]:
         """The nodes that the head stores find for the aspects of a question."""
         if self._heads.stores is None:
-            return {}
+            return None
         keys = yield from self._heads.stores.row_ids(vectors, wanted)
         return (yield from self.chunks.space.records_keyed(keys, selection))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +65,8 @@ class FusionRows:
         for start in range(0, len(vectors), _AT_ONCE):
             todo, wanted = list(range(start, min(start + _AT_ONCE, len(vectors)))), _FIRST_HITS
             while todo:
-                records: dict[str, Record] = {}
-                for i in todo:
-                    records |= yield from self._space.records_near(vectors[i], wanted, least=wanted)
-                near = yield from self._space.rows(records)
+                found_by = yield from self._space.records_near_each([vectors[i] for i in todo], wanted, least=wanted)
+                near = yield from self._space.rows(dict(chain.from_iterable(each.items() for each in found_by)))
                 hits = yield from offload(near.search, [vectors[i] for i in todo], wanted)
                 least = self._empty.threshold - _NEAR
                 for i, hit in zip(todo, hits, strict=True):

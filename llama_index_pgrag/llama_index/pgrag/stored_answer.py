@@ -17,7 +17,7 @@ from llama_index.pgrag.stored_graph.node_names import chunk_number
 from llama_index.pgrag.stored_graph.stored_walk import Mass
 from llama_index.pgrag.stored_state import MapReader
 from llama_index.ragkit import Query, Snapshot, Steps, offload
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import passage_seeds
 
@@ -60,7 +60,7 @@ def gather(
     reader : of the maps
     question, texts, points : the vector of the question; its key points, and their vectors
     """
-    query = yield from query.including(texts, np.stack(points), query.wanted)
+    query = yield from query.including(texts, np.stack(points), max(NEAREST, query.wanted))
     contents: Any = query.contents
     asked = list(dict.fromkeys([query.text, *texts]))
     has_facts = reader.storage.struct.counters.get("facts", 0) > 0

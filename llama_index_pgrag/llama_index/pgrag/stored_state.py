@@ -141,8 +141,8 @@ class MapReader:
             found = yield from space.fetch(fact.id for fact in own)
             return found, {fact.id: fact.topic_id for fact in own}, dict.fromkeys(rows)
         records: dict[str, Record] = {}
-        for point in points:
-            records |= yield from space.records_near(point, wanted, self.selection)
+        for near in (yield from space.records_near_each(points, wanted, self.selection)):
+            records |= near
         found = yield from space.rows(records)
         metas = {record["id"]: record["meta"] for record in records.values()}
         topic_of = {fact_id: meta["pgrag_topic"] for fact_id, meta in metas.items()}

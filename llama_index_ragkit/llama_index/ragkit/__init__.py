@@ -52,7 +52,7 @@ from llama_index.ragkit.storage.derived_nodes import (
     node_to_record,
     texts_of,
 )
-from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.external_store import ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text, sort_key, title_of
 from llama_index.ragkit.storage.persist import load_storage_context, persist
@@ -151,6 +151,7 @@ __all__ = [
     "register_index",
     "report_fallback",
     "run_steps",
+    "search_at_once",
     "sort_key",
     "strip_reasoning",
     "take_nodes",

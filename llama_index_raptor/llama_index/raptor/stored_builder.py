@@ -11,6 +11,7 @@ from llama_index.ragkit import (
     ChunkView,
     Failure,
     IndexStorage,
+    Record,
     Resources,
     Selection,
     Steps,
@@ -32,6 +33,8 @@ from llama_index.raptor.tree_tools import TreeTools
 from llama_index.raptor.tree_writer import TreeWriter
 
 __all__ = ["StoredTreeBuilder"]
+
+_MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
 
 
 class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, RaptorState]):
@@ -113,15 +116,18 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
 
     def _joining(self, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[Mapping[str, Sequence[str]]]:
         """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`."""
-        joining: dict[str, list[str]] = {}
+        space, joining = self.chunks.space, dict[str, list[str]]()
         for chunk, vector in zip(new, vectors, strict=True):
-            for wanted in (NEIGHBOURS, NEIGHBOURS + len(new)):  # the nearest ones may all be new
-                near = yield from self.chunks.space.candidates(vector, wanted)
-                rows = yield from self._rows.of(near.ids)
+            wanted, records, parents = NEIGHBOURS, dict[str, Record](), dict[str, Sequence[str]]()
+            while len(parents) < NEIGHBOURS and len(records) < NEIGHBOURS + len(new):
+                found = yield from space.records_near(vector, wanted, least=wanted)
+                rows = yield from self._rows.of([record["id"] for record in found.values()])
                 parents = {i: row["parents"] for i, row in rows.items() if row["parents"]}
-                if len(parents) >= NEIGHBOURS:
+                if len(found) <= len(records):
                     break
+                records, wanted = dict(found), _MORE * wanted  # the nearest ones may all be new
             if parents:
+                near = yield from space.rows({key: each for key, each in records.items() if each["id"] in parents})
                 for parent, joined in nearest_parents(parents, near, [chunk], vector[None]).items():
                     joining.setdefault(parent, []).extend(joined)
         return joining

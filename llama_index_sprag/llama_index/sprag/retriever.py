@@ -32,6 +32,7 @@ from llama_index.ragkit.errors import (
     ExtractorMismatchError,
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
@@ -185,7 +186,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                 vectors.append((yield from query.resources.embed_query(text, query.state.chunks.dim)))
         if texts != [query.text]:
             # An index that is served from stores has read the chunks near to the question itself so far.
-            query = yield from query.including(texts, np.stack(vectors), self._candidates)
+            query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
         words = query.contents.lexical_scores if self._index.storage.stored else state.lexical_scores
         nearness = []

@@ -65,7 +65,8 @@ class ViewContents(Generic[State]):
     stored : all chunks of the index
     selection : which of them count
     make_state : the state over some chunks
-    find_further : the records of chunks that the method finds for some vectors in stores of its own
+    find_further : the records of chunks that the method finds for some vectors in stores of its own; None without such
+    texts : further texts that chunks are near to
     """
 
     state: State
@@ -74,16 +75,20 @@ class ViewContents(Generic[State]):
     stored: StoredChunks
     selection: Selection
     make_state: Callable[[ChunkView, Selection], Steps[State]]
-    find_further: Callable[[NDArray[np.float32], int, Selection], Steps[Mapping[str, Record]]]
+    find_further: Callable[[NDArray[np.float32], int, Selection], Steps[Mapping[str, Record] | None]]
+    texts: Sequence[str] = ()
+
+    @cached_property
+    def _lexical_of_texts(self) -> dict[str, NDArray[np.float64]]:
+        """The scores of the chunks for each of the further texts, read at once."""
+        scores = self.stored.lexical_scores(self.near.rows.ids, self.texts, self.selection)
+        return dict(zip(self.texts, scores, strict=True))
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """As :meth:`IndexContents.lexical_scores`; how rare a word is, is counted over all chunks of the index."""
-        if question == self.question:
-            scores = self.near.lexical
-        else:
-            ids, terms = self.near.rows.ids, self.stored.terms
-            found = {} if terms is None else terms.scores(question, 1, self.selection.only, ids)
-            scores = np.array([found.get(node_id, 0.0) for node_id in ids])
+        """As :meth:`IndexContents.lexical_scores`, for the question and the further texts; how rare a word is, is
+        counted over all chunks of the index.
+        """
+        scores = self.near.lexical if question == self.question else self._lexical_of_texts[question]
         return scores if allowed is None else np.where(allowed, scores, 0.0)
 
     def including(
@@ -94,20 +99,25 @@ class ViewContents(Generic[State]):
         Parameters
         ----------
         vectors : of the texts, shape (number of texts, dimension)
-        wanted : how many chunks count for each; at least 100 are looked for
+        wanted : how many chunks count for each
 
         Raises
         ------
         StorageError, ConfigurationError
             See :meth:`~llama_index.ragkit.storage.stored_chunks.StoredChunks.view`.
         """
+        further = list(dict.fromkeys(text for text in texts if text != self.question))
         if self.selection.only is not None:  # all that count are there
-            return self
+            return replace(self, texts=further)
         found: dict[str, Record] = {}
-        for text, vector in zip(texts, vectors, strict=True):
-            if text != self.question:
-                records, _ = yield from self.stored.near(text, vector, wanted, self.selection)
+        for text in further:
+            found |= yield from self.stored.records_by_words(text, wanted, self.selection)
+        by_method = yield from self.find_further(vectors, wanted, self.selection)
+        if by_method is not None:
+            found |= by_method
+        else:
+            others = [vector for text, vector in zip(texts, vectors, strict=True) if text != self.question]
+            for records in (yield from self.stored.space.records_near_each(others, wanted, self.selection)):
                 found |= records
-        found |= yield from self.find_further(vectors, wanted, self.selection)
         near = yield from self.stored.joined(self.near, self.question, found, self.selection)
-        return replace(self, state=(yield from self.make_state(near, self.selection)), near=near)
+        return replace(self, state=(yield from self.make_state(near, self.selection)), near=near, texts=further)

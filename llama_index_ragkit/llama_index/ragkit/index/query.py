@@ -115,7 +115,8 @@ class Query(Generic[State]):
         Parameters
         ----------
         vectors : of the texts, shape (number of texts, dimension)
-        wanted : how many chunks count for each text
+        wanted : how many chunks count for each text; nearness to a text takes
+            :data:`~llama_index.ragkit.vectors.nearness.NEAREST`
         """
         contents = yield from self.contents.including(texts, vectors, wanted)
         return self if contents is self.contents else replace(self, contents=contents, _lexical=None)

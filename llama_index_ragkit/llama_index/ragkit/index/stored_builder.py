@@ -93,14 +93,15 @@ class StoredBuilder(Builder[Config, State]):
 
     def find_further(
         self, vectors: NDArray[np.float32], wanted: int, selection: Selection
-    ) -> Steps[Mapping[str, Record]]:
-        """Records of chunks near to parts of a question that the method finds in stores of its own; none unless it has
-        some.
+    ) -> Steps[Mapping[str, Record] | None]:
+        """Records of chunks near to parts of a question that the method finds in stores of its own.
+
+        None if it has none: the chunks whose vectors are near to these are found then.
 
         Parameters
         ----------
         vectors : of the parts, shape (n, dimension)
         wanted : how many count for each
         """
-        return {}
+        return None
         yield

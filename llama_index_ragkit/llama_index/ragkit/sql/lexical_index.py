@@ -1,13 +1,14 @@
 """`SQLLexicalIndex`: BM25 from postings in an SQL database, with the scores of the index in memory."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql.arrays import integer_id
 from llama_index.ragkit.sql.engine import reading, writing
-from llama_index.ragkit.sql.lexical_rows import LexicalRows
+from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
 from llama_index.ragkit.sql.lexical_search import best_texts, text_scores
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
 from llama_index.ragkit.text.lexical_index import question_stems, stem_weight
@@ -82,27 +83,42 @@ class SQLLexicalIndex:
         Scores, more than 0, by id.
         """
         lexical_tables(self._engine).make(self._engine)
-        times_of, language = question_stems(question)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
-            stems = rows.asked(list(times_of), language)
-            if not any(stem.texts for stem in stems):
+            asked = _Asked.of(rows, question)
+            if not any(stem.texts for stem in asked.stems):
                 return {}
-            if only is None:
-                size = rows.size()
-                mean = size.mean
-                weights = _weights(times_of.values(), [stem.texts for stem in stems], size.texts)
-                found = best_texts(rows, stems, weights, size, limit) if limit else {}
-                beside = rows.texts([integer_id(name) for name in also], stems, "hash")
-            else:
-                beside = rows.texts([integer_id(name) for name in only], stems, "hash")
-                mean = float(beside.words.sum()) / max(len(beside.ids), 1) or 1.0
-                having = np.count_nonzero(beside.times, axis=0).tolist()
-                weights, found = _weights(times_of.values(), having, len(beside.ids)), {}
-        scores = dict(zip(beside.ids, text_scores(beside, weights, mean).tolist(), strict=True))
+            found, size = dict[str, float](), rows.size()
+            if only is None and limit:
+                weights = asked.weights([stem.texts for stem in asked.stems], size.texts)
+                found = best_texts(rows, asked.stems, weights, size, limit)
+            texts = rows.texts([integer_id(name) for name in (also if only is None else only)], "hash")
+            scores = asked.scores(texts, size if only is None else None)
         best = {*_ordered(scores if only is not None else found)[:limit], *also}
         every = {name: score for name, score in {**found, **scores}.items() if score and name in best}
         return {name: every[name] for name in _ordered(every)}
+
+    def scores_of(
+        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
+    ) -> list[dict[str, float]]:
+        """The BM25 scores of some texts for each of several questions, whose words are read once.
+
+        Parameters
+        ----------
+        only : see :meth:`scores`; `ids` are among them
+
+        Returns
+        -------
+        Scores, more than 0, by id; one mapping a question.
+        """
+        lexical_tables(self._engine).make(self._engine)
+        with reading(self._engine) as connection:
+            rows = LexicalRows(connection, self._name)
+            size = rows.size() if only is None else None
+            texts = rows.texts([integer_id(name) for name in (ids if only is None else only)], "hash")
+            found = [_Asked.of(rows, question).scores(texts, size) for question in questions]
+        wanted = set(ids)
+        return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
 
     def drop(self) -> None:
         """Delete the index."""
@@ -111,9 +127,42 @@ class SQLLexicalIndex:
             LexicalRows(connection, self._name).drop()
 
 
-def _weights(times: Iterable[int], having: Iterable[int], n: int) -> list[float]:
-    """The weights of the stems of a question; 0 for those that no text has."""
-    return [stem_weight(often, count, n) if count else 0.0 for often, count in zip(times, having, strict=True)]
+class _Asked(NamedTuple):
+    """A question to the index.
+
+    Attributes
+    ----------
+    stems : of the question, as the index has them
+    times : how often the question has each
+    """
+
+    stems: Sequence[AskedStem]
+    times: Sequence[int]
+
+    @classmethod
+    def of(cls, rows: LexicalRows, question: str) -> "_Asked":
+        times_of, language = question_stems(question)
+        return cls(rows.asked(list(times_of), language), list(times_of.values()))
+
+    def weights(self, having: Iterable[int], n: int) -> list[float]:
+        """The weights of the stems, which `having` of n texts have; 0 for those that no text has."""
+        return [stem_weight(often, some, n) if some else 0.0 for often, some in zip(self.times, having, strict=True)]
+
+    def scores(self, texts: StoredTexts, size: IndexSize | None) -> dict[str, float]:
+        """The scores of texts by id.
+
+        Parameters
+        ----------
+        size : of the index; None to score as if it had no other texts
+        """
+        times, n = texts.times(self.stems), len(texts.ids)
+        if size is None:
+            mean = float(texts.words.sum()) / max(n, 1) or 1.0
+            weights = self.weights(np.count_nonzero(times, axis=0).tolist(), n)
+        else:
+            mean = size.mean
+            weights = self.weights([stem.texts for stem in self.stems], size.texts)
+        return dict(zip(texts.ids, text_scores(texts.words, times, weights, mean).tolist(), strict=True))
 
 
 def _ordered(scores: Mapping[str, float]) -> list[str]:

@@ -56,18 +56,34 @@ class AskedStem(NamedTuple):
 
 
 class StoredTexts(NamedTuple):
-    """Some texts, and how often they have each stem of a question.
+    """Some texts and their terms, read once for any number of questions.
 
     Attributes
     ----------
     ids : m ids
     words : (m,) the number of their words
-    times : (m, number of stems)
+    places : (number of terms,) the text that each term belongs to
+    terms : the terms, of type `TERM`
     """
 
     ids: list[str]
     words: Ints
-    times: NDArray[np.float64]
+    places: Ints
+    terms: NDArray[np.void]
+
+    def times(self, stems: Sequence[AskedStem]) -> NDArray[np.float64]:
+        """How often each text has each stem, shape (m, number of stems)."""
+        place_of = {word: place for place, stem in enumerate(stems) for word in stem.words}
+        words = np.array(sorted(place_of), np.int64)
+        if not len(words):
+            return np.zeros((len(self.ids), len(stems)))
+        columns = np.array([place_of[word] for word in words.tolist()], np.int64)
+        at = np.searchsorted(words, self.terms["word"])
+        at[at == len(words)] = 0
+        here = words[at] == self.terms["word"]
+        cells = self.places[here] * len(stems) + columns[at[here]]
+        counts = np.bincount(cells, self.terms["times"][here], len(self.ids) * len(stems))
+        return counts.reshape(len(self.ids), len(stems)).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -308,40 +324,18 @@ class LexicalRows:
         found = self._for(words, statement, first=first, end=end)
         return [Block(word, at, bytes(packed)) for word, at, packed in found]
 
-    def texts(self, keys: Sequence[int], stems: Sequence[AskedStem], column: str = "text") -> StoredTexts:
-        """Those texts that are there, and how often they have stems.
+    def texts(self, keys: Sequence[int], column: str = "text") -> StoredTexts:
+        """Those texts that are there.
 
         Parameters
         ----------
         keys : their numbers, or what else the column has
         column : text, or hash
         """
-        place_of = {word: place for place, stem in enumerate(stems) for word in stem.words}
-        words = np.array(sorted(place_of), np.int64)
-        places = np.array([place_of[word] for word in words.tolist()], np.int64)
-        parts = [StoredTexts([], np.empty(0, np.int64), np.empty((0, len(stems))))]
         statement = f"SELECT id, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among(column)}"
-        for some in _parts(keys, _KEYS_AT_ONCE):
-            found = list(self._for(some, statement))
-            rows, terms = terms_in([bytes(row[2]) for row in found])
-            at = np.searchsorted(words, terms["word"])
-            at[at == len(words)] = 0
-            here = words[at] == terms["word"] if len(words) else np.zeros(len(terms), np.bool_)
-            times = np.bincount(
-                rows[here] * len(stems) + places[at[here]], terms["times"][here], len(found) * len(stems)
-            )
-            parts.append(
-                StoredTexts(
-                    [str(row[0]) for row in found],
-                    np.array([row[1] for row in found], np.int64),
-                    times.reshape(len(found), len(stems)).astype(np.float64),
-                )
-            )
-        return StoredTexts(
-            [name for part in parts for name in part.ids],
-            np.concatenate([part.words for part in parts]),
-            np.concatenate([part.times for part in parts]),
-        )
+        found = list(self._for(keys, statement))
+        places, terms = terms_in([bytes(row[2]) for row in found])
+        return StoredTexts([str(row[0]) for row in found], np.array([row[1] for row in found], np.int64), places, terms)
 
 
 def _parts(values: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.sql.lexical_records import SPAN, Block, postings_in
-from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
+from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows
 from llama_index.ragkit.text.lexical_index import BM25_K1, length_norms, stem_scores
 
 __all__ = ["TIED", "best_texts", "text_scores"]
@@ -35,19 +35,21 @@ _FEWEST = 128  # texts that are read at once, then as many as before
 _ROUNDING = 1e-9  # relative: scores are added up in another order at first
 
 
-def text_scores(texts: StoredTexts, weights: Sequence[float], mean: float) -> Floats:
+def text_scores(words: Ints, times_of: Floats, weights: Sequence[float], mean: float) -> Floats:
     """The scores of texts, shape (m,), added up in the order of the question, as the index in memory does.
 
     Parameters
     ----------
+    words : (m,) the number of words of each
+    times_of : (m, number of stems), how often they have each stem of the question
     weights : of the stems
     mean : words of a text on average
     """
-    scores = np.zeros(len(texts.ids))
+    scores = np.zeros(len(words))
     for place, weight in enumerate(weights):
-        times = texts.times[:, place]
+        times = times_of[:, place]
         here = np.flatnonzero(times)
-        scores[here] += stem_scores(weight, times[here], length_norms(texts.words[here].astype(np.float32), mean))
+        scores[here] += stem_scores(weight, times[here], length_norms(words[here].astype(np.float32), mean))
     return scores
 
 
@@ -186,7 +188,8 @@ def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) ->
             size = min(size, asked.limit + TIED - done)
         if size <= 0:
             break
-        texts = rows.texts(numbers[order[done : done + size]].tolist(), asked.stems)
-        found.update(zip(texts.ids, text_scores(texts, asked.weights, asked.mean).tolist(), strict=True))
+        texts = rows.texts(numbers[order[done : done + size]].tolist())
+        scores = text_scores(texts.words, texts.times(asked.stems), asked.weights, asked.mean)
+        found.update(zip(texts.ids, scores.tolist(), strict=True))
         done += size
     return found

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
 from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
-from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.steps import Steps, call, gather, offload
+from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
 
-__all__ = ["ExternalVectorStore"]
+__all__ = ["ExternalVectorStore", "search_at_once"]
 
 logger = logging.getLogger(__name__)
+
+_AT_ONCE = 4  # searches beside each other
 
 _NO_DOCUMENT = "None"  # what core writes for a node without a document
 
@@ -41,6 +44,7 @@ class ExternalVectorStore(ShortRepr):
 
     def __init__(self, store: BasePydanticVectorStore) -> None:
         self.store = store
+        self._postgres = PostgresVectors(store)
         self._delete_verified = False
         try:
             store.delete(str(uuid4()))
@@ -148,6 +152,8 @@ class ExternalVectorStore(ShortRepr):
         ------
         StorageError
         """
+        if filters is None and (ids := (yield from offload(self._postgres.search, vector, top_k))) is not None:
+            return ids
         query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k, filters=filters)
         try:
             result = yield from call(self.store.query, self.store.aquery, query)
@@ -164,6 +170,8 @@ class ExternalVectorStore(ShortRepr):
         ------
         StorageError
         """
+        if (found := (yield from offload(self._postgres.fetch, ids))) is not None:
+            return found
         try:
             nodes = yield from call(self.store.get_nodes, self.store.aget_nodes, list(ids))
         except NotImplementedError:
@@ -209,3 +217,16 @@ class ExternalVectorStore(ShortRepr):
         if not reason:
             return f"It raised {type(error).__name__}."
         return f"Its error: {type(error).__name__}: {reason.rstrip('.')}."
+
+
+def search_at_once(searches: Iterable[Callable[[], Steps[list[str]]]]) -> Steps[list[list[str]]]:
+    """The results of several searches of one question, some of which run beside each other.
+
+    While a store on a server works on one of them, the rows of another are read.
+
+    Raises
+    ------
+    StorageError
+        That of the first search that failed.
+    """
+    return [each.unwrap() for each in (yield from gather(searches, _AT_ONCE))]

@@ -16,11 +16,11 @@ from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["ChunkView", "StoredChunks", "StoredTerms"]
 
-_FEWEST = 100  # candidates of each part: those that nearness is standardised by
 _MORE = 4  # times as many are asked for while too few pass the filters
 _MOST = 16_000
 
@@ -32,6 +32,11 @@ class StoredTerms(Protocol):
         self, question: str, limit: int, only: Sequence[str] | None = None, also: Sequence[str] = ()
     ) -> dict[str, float]:
         """BM25 scores by id: of the best texts, best first, and of those in `also`."""
+
+    def scores_of(
+        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
+    ) -> list[dict[str, float]]:
+        """BM25 scores of some texts by id, for each of several questions."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,7 @@ class StoredChunks:
         StorageError, ConfigurationError
             If a store fails; if a filter cannot be compared with the value of a chunk.
         """
-        records, scores = yield from self.near(question, vector, wanted, selection)
-        rows = yield from self.space.rows(records)
-        return ChunkView(rows, _aligned(scores, rows.ids))
-
-    def near(
-        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
-    ) -> Steps[tuple[Mapping[str, Record], Mapping[str, float]]]:
-        """The records of the chunks of :meth:`view`, and their lexical scores."""
-        count = max(wanted, _FEWEST)
+        count = max(wanted, NEAREST)
         records = yield from self.space.records_near(vector, count, selection)
         scores: Mapping[str, float] = {}
         if self.terms is not None:
@@ -100,7 +97,25 @@ class StoredChunks:
             else:
                 others, scores = yield from self._by_words(self.terms, question, ids, count, selection)
                 records = {**records, **others}
-        return records, scores
+        rows = yield from self.space.rows(records)
+        return ChunkView(rows, _aligned(scores, rows.ids))
+
+    def records_by_words(
+        self, text: str, wanted: int, selection: Selection = EVERYTHING
+    ) -> Steps[Mapping[str, Record]]:
+        """The records of the chunks with the best lexical scores for a text."""
+        if self.terms is None:
+            return {}
+        records, _ = yield from self._by_words(self.terms, text, [], wanted, selection)
+        return records
+
+    def lexical_scores(
+        self, ids: Sequence[str], texts: Sequence[str], selection: Selection = EVERYTHING
+    ) -> list[NDArray[np.float64]]:
+        """The lexical scores of chunks for each of several texts, in the order of `ids`; read at once."""
+        if self.terms is None or not texts:
+            return [np.zeros(len(ids)) for _ in texts]
+        return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, selection.only)]
 
     def _by_words(
         self, terms: StoredTerms, question: str, near: Sequence[str], count: int, selection: Selection
@@ -134,10 +149,7 @@ class StoredChunks:
         others = yield from self.space.rows(new)
         if not len(others):
             return view
-        words = np.zeros(len(others))
-        if self.terms is not None:
-            scores = yield from offload(self.terms.scores, question, 0, selection.only, others.ids)
-            words = _aligned(scores, others.ids)
+        (words,) = yield from offload(self.lexical_scores, others.ids, [question], selection)
         return ChunkView(view.rows.joined(others), np.concatenate([view.lexical, words]))
 
 

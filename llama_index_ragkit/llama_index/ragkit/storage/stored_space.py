@@ -11,6 +11,8 @@ they were written. So an approximate or quantised index of the store costs recal
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.errors import HalfWrittenError, StorageError
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.steps import Steps
-from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.external_store import ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
@@ -315,7 +317,7 @@ class StoredSpace:
         """
         if selection.only is not None:
             return (yield from self.records_of(selection.only, selection))
-        count = max(int(_SPARE * wanted), least)
+        count = _asked_for(wanted, least)
         while True:
             found = yield from self._search(vector, count, selection.filters)
             known = yield from self._known(found)
@@ -326,6 +328,36 @@ class StoredSpace:
             if len(records) >= wanted or len(found) < count or count >= _MOST:
                 return records
             count = min(_MORE * count, _MOST)
+
+    def records_near_each(
+        self,
+        vectors: Sequence[NDArray[np.float32]],
+        wanted: int,
+        selection: Selection = EVERYTHING,
+        least: int = _FEWEST,
+    ) -> Steps[list[Mapping[str, Record]]]:
+        """As :meth:`records_near` for each of several vectors: some searches run at once, and records are read once.
+
+        Raises
+        ------
+        StorageError, ConfigurationError
+            See :meth:`records_near`.
+        """
+        if selection.only is not None:
+            return [(yield from self.records_of(selection.only, selection))] * len(vectors)
+        count = _asked_for(wanted, least)
+        searches = [partial(self._search, vector, count, selection.filters) for vector in vectors]
+        found = yield from search_at_once(searches)
+        known = yield from self._known(list(dict.fromkeys(chain.from_iterable(found))))
+        counted = _counted(known, selection)
+        of_store = {self._in_store(key, record.get("version", 0)): key for key, record in counted.items()}
+        near: list[Mapping[str, Record]] = []
+        for vector, in_store in zip(vectors, found, strict=True):
+            records = {of_store[one]: counted[of_store[one]] for one in in_store if one in of_store}
+            if len(records) < wanted and len(in_store) >= count:  # others share the store, or filters leave out many
+                records = dict((yield from self.records_near(vector, wanted, selection, least)))
+            near.append(records)
+        return near
 
     def _known(self, in_store: Sequence[str]) -> Steps[Mapping[str, Record]]:
         """The records of rows by their ids in the store; those of others are left out."""
@@ -353,6 +385,10 @@ class StoredSpace:
             found = yield from self._external.search(vector, count)
             self._filters_work = False
             return found
+
+
+def _asked_for(wanted: int, least: int) -> int:
+    return max(int(_SPARE * wanted), least)
 
 
 def _counted(records: Mapping[str, Record], selection: Selection) -> Mapping[str, Record]:

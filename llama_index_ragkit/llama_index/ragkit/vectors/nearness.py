@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
 
-__all__ = ["LEXICAL_WEIGHT", "Nearness", "hybrid_nearness", "standardised", "with_words"]
+__all__ = ["LEXICAL_WEIGHT", "NEAREST", "Nearness", "hybrid_nearness", "standardised", "with_words"]
 
 LEXICAL_WEIGHT = 0.5
 """The default weight of the lexical part, of all methods."""
 
-_BEST = 100  # scores that the mean and the deviation are of
+NEAREST = 100
+"""The best scores of each part, by whose mean and deviation it is standardised."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def standardised(scores: NDArray[np.float64], by: NDArray[np.float64] | None = N
     """
     values = np.asarray(scores, np.float64)
     best = values if by is None else np.asarray(by, np.float64)
-    best = best if len(best) <= _BEST else np.partition(best, len(best) - _BEST)[-_BEST:]
+    best = best if len(best) <= NEAREST else np.partition(best, len(best) - NEAREST)[-NEAREST:]
     spread = float(best.std()) if len(best) else 0.0
     # Rounding alone gives equal scores a deviation of some units in the last place.
     if spread <= 1e-9 * max(1.0, float(np.abs(best).max(initial=0.0))):

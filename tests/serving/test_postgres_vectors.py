@@ -1,0 +1,87 @@
+"""Vectors of a `PGVectorStore` are read from its table, and by its own methods where that does not work."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
+from sqlalchemy import create_engine, event
+from tests.serving.places import pgvector
+
+from llama_index.ragkit import MatrixVectorStore
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
+
+VECTORS = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+IDS = [f"row '{i}' é" for i in range(40)]
+
+
+def served(folder: Path, **options: Any) -> Any:
+    if not os.environ.get("PG_DSN"):
+        pytest.skip("PG_DSN is not set")
+    made: Any = pgvector(f"t{uuid4().hex[:8]}", folder, **options)("Chunks", 8)
+    run_steps(ExternalVectorStore(made).add_vectors(IDS, VECTORS))
+    return made
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    return served(tmp_path)
+
+
+def refuse(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the adapter was asked")
+
+
+def test_rows_are_read_from_the_table_as_they_were_written(store: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(type(store), "get_nodes", refuse)
+    found = run_steps(ExternalVectorStore(store).fetch_vectors([*IDS[5:30], "unknown"]))
+    assert sorted(found) == sorted(IDS[5:30])
+    np.testing.assert_array_equal([found[i] for i in IDS[5:30]], VECTORS[5:30])
+    assert {vector.dtype for vector in found.values()} == {np.dtype(np.float32)}
+    assert run_steps(ExternalVectorStore(store).fetch_vectors([])) == {}
+
+
+@pytest.mark.parametrize("hnsw", [None, {"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 70}])
+def test_the_nearest_rows_are_those_of_the_adapter(hnsw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    given = hnsw and {**hnsw, "hnsw_dist_method": "vector_cosine_ops"}
+    made = served(tmp_path, hnsw_kwargs=given)
+    asked = VectorStoreQuery(query_embedding=VECTORS[3].tolist(), similarity_top_k=12)
+    wanted = made.query(asked).ids
+    told: list[str] = []
+    event.listen(made.client, "before_cursor_execute", lambda _, __, *statement: told.append(str(statement[:2])))
+    monkeypatch.setattr(type(made), "query", refuse)
+    assert run_steps(ExternalVectorStore(made).search(VECTORS[3], 12)) == wanted
+    assert wanted[0] == IDS[3]
+    assert any("hnsw.ef_search" in each and "70" in each for each in told) == bool(hnsw)
+
+
+def test_what_the_user_makes_of_queries_and_filters_holds(store: Any):
+    where = MetadataFilters(filters=[MetadataFilter(key="year", value="none")])
+    assert run_steps(ExternalVectorStore(store).search(VECTORS[3], 12, where)) == []
+    assert run_steps(ExternalVectorStore(store).search(VECTORS[3], 12))[0] == IDS[3]
+    store._customize_query_fn = lambda statement, table, **kwargs: statement.where(table.node_id != IDS[3])
+    assert IDS[3] not in run_steps(ExternalVectorStore(store).search(VECTORS[3], 12))
+    assert PostgresVectors(store).search(VECTORS[3], 12) is None
+
+
+def test_a_table_of_another_form_is_read_by_the_adapter(store: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(type(store), "client", create_engine("sqlite://"))
+    read = PostgresVectors(store)
+    assert read.search(VECTORS[0], 3) is None
+    assert read.fetch(IDS) is None
+    found = run_steps(ExternalVectorStore(store).fetch_vectors(IDS))
+    np.testing.assert_array_equal([found[i] for i in IDS], VECTORS)
+
+
+def test_other_stores_are_read_by_their_adapters():
+    assert PostgresVectors(MatrixVectorStore()).fetch(IDS) is None
+    not_connected: Any = SimpleNamespace(class_name=lambda: "PGVectorStore", client=None)
+    assert PostgresVectors(not_connected).fetch(IDS) is None
+    not_made: Any = SimpleNamespace(made=None, class_name=lambda: "VectorStoreOnDemand")
+    assert PostgresVectors(not_made).fetch(IDS) is None
