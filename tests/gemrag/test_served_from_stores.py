@@ -16,11 +16,13 @@ from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
-from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever
+from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, stored_graph
 from llama_index.gemrag import stored_builder as module
 from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
 from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
 from llama_index.gemrag.theme_records import group_names
+from llama_index.gemrag.themes.groups import graph_of, rows_by_group
+from llama_index.ragkit import Selection
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
@@ -116,6 +118,26 @@ def wander(twins: MemoryTwins, seed: int, steps: int, after: Callable[[], None])
                 index.insert_nodes([changed])
             held = list(dict.fromkeys([*held, changed.node_id]))
         after()
+
+
+@pytest.mark.parametrize("streamed_from", [10, 10_000])
+def test_the_graph_of_a_group_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed_from: int):
+    monkeypatch.setattr(stored_graph, "_AT_ONCE", 7)
+    monkeypatch.setattr(stored_graph, "STREAMED_FROM", streamed_from)
+    twins = MemoryTwins(tmp_path, [node(i, f"d{i % 3}") for i in range(60)], group_by=None)
+    twins.check()
+    layer, config, reader = (
+        twins.memory.state.chunk_layer,
+        twins.memory.config,
+        twins.stored.builder._reader(Selection()),
+    )
+    ids = run_steps(stored_graph.in_canonical_order(reader, layer.texts.ids[::-1]))
+    rows = rows_by_group([""] * len(ids), [""], layer)[""]
+    assert ids == [layer.texts.ids[row] for row in rows]
+    read, made = run_steps(stored_graph.read_graph(reader, ids, config)), graph_of(layer, rows, config)
+    for name in ("a", "b", "degrees", "diagonal"):
+        np.testing.assert_allclose(getattr(read, name), getattr(made, name), atol=1e-6)
+    assert isinstance(read.a, np.memmap) == (streamed_from == 10)
 
 
 @pytest.mark.parametrize(

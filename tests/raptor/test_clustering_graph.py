@@ -191,3 +191,16 @@ def test_the_fingerprint_names_class_and_parameters() -> None:
     assert fingerprint["class"] == "GraphClustering"
     assert fingerprint["target_size"] == "7"
     assert fingerprint != GraphClustering(target_size=7).fingerprint
+
+
+def test_more_rows_than_all_pairs_allow_are_clustered_by_approximate_neighbours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vectors, planted_labels = planted(120, 12)
+    exact = GraphClustering().cluster(vectors)
+    monkeypatch.setattr("llama_index.raptor.clustering.graph._EXACT_UP_TO", 100)
+    clusters = GraphClustering().cluster(vectors)
+    check_cover(clusters, len(vectors))
+    pure = [np.unique(planted_labels[cluster]).size == 1 for cluster in clusters]
+    assert np.mean(pure) > 0.95
+    assert abs(len(clusters) - len(exact)) <= 0.05 * len(exact)

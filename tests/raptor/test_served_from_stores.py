@@ -85,6 +85,17 @@ def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, option
     assert run_steps(TreeRows(twins.stored.storage).all()) == {}
 
 
+def test_layers_are_read_and_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, size in (("_SUMMARIES_AT_ONCE", 3), ("_NODES_AT_ONCE", 20), ("_MOST_TEXTS", 30)):
+        monkeypatch.setattr(f"llama_index.raptor.tree_writer.{name}", size)
+    twins = TreeTwins(tmp_path, many(300), max_cluster_tokens=60)
+    monkeypatch.undo()
+    whole = twins.build(many(300), **twins.components())
+    assert whole.state.tree == twins.memory.state.tree
+    assert whole.state.written.keys() == twins.memory.state.written.keys()
+    twins.check()
+
+
 def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
     twins = TreeTwins(tmp_path, corpus())
     for index in twins:

@@ -18,7 +18,7 @@ from llama_index.gemrag.theme_records import (
     store_groups,
 )
 from llama_index.gemrag.theme_writer import ThemeWriter
-from llama_index.gemrag.themes.groups import group_themes, rows_by_group
+from llama_index.gemrag.themes.groups import rows_by_group, themes_of_rows
 from llama_index.ragkit import (
     Change,
     Failure,
@@ -157,7 +157,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         names = group_names(layer.texts, self.config) if groups else []
         rows = rows_by_group(names, groups, layer)
         for name in groups:
-            found = yield from offload(group_themes, layer, name, rows[name], self.config)
+            found = yield from offload(themes_of_rows, layer, name, rows[name], self.config)
             yield from writer.replace(name, found)
         yield from writer.write()
         self._groups = {**self._groups, **{name: GroupChanges() for name in groups}}

@@ -206,7 +206,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
                 shown = ", ".join(map(repr, column.values[:5]))
                 raise ConfigurationError(f"No chunk belongs to the group {group!r}; groups are {shown}, ...")
         rows = rows[np.argsort([layer.texts.records[row].key for row in rows])] if len(rows) else rows
-        return spectrum_of(graph_of(layer, rows, config.blend, config.paper), config.max_themes)
+        return spectrum_of(graph_of(layer, rows, config), config.max_themes)
 
     @property
     def themes(self) -> dict[str, list[str]]:

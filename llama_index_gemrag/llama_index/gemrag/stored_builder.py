@@ -14,7 +14,8 @@ from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.layer import OWNER_KEY, Centre, Layer
 from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
 from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, questions_in, with_questions
-from llama_index.gemrag.state import GEMRAGState
+from llama_index.gemrag.state import GEMRAGState, Theme
+from llama_index.gemrag.stored_graph import in_canonical_order, read_graph
 from llama_index.gemrag.stored_state import MemoryReader, StoredMemoryState
 from llama_index.gemrag.stored_writers import CHUNKS, THEMES, StoredQuestionWriter, StoredThemeWriter
 from llama_index.gemrag.theme_records import (
@@ -25,7 +26,8 @@ from llama_index.gemrag.theme_records import (
     own_group,
     own_groups,
 )
-from llama_index.gemrag.themes.groups import group_themes, rows_by_group
+from llama_index.gemrag.themes.eigenthemes import most_themes
+from llama_index.gemrag.themes.groups import themes_of_graph
 from llama_index.ragkit import (
     Change,
     ChunkView,
@@ -50,15 +52,15 @@ __all__ = ["StoredMemoryBuilder"]
 
 _FEWEST = 100  # themes, and questions, that a prompt looks at
 _LARGE = 5_000  # chunks of a group that a write computes the spectrum of
-_AT_ONCE = 1_000  # vectors in one request
 
 
 class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[MemoryConfig, GEMRAGState]):
     """Keeps questions and themes in vector stores, and groups, members and texts as rows.
 
     A write computes the spectra of groups that changed enough, as
-    :class:`~llama_index.gemrag.builder.GEMRAGBuilder` does, with the vectors of one group in memory at a time. Those of
-    more than 5,000 chunks are left to :meth:`write_missing` and :meth:`rebuild`.
+    :class:`~llama_index.gemrag.builder.GEMRAGBuilder` does, from vectors that are read part by part
+    (:func:`~llama_index.gemrag.stored_graph.read_graph`). Those of more than 5,000 chunks are left to
+    :meth:`write_missing` and :meth:`rebuild`.
     """
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS)
@@ -190,10 +192,7 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
         writer = yield from self._writer([*known, *(yield from self._rows.unwritten())])
         written = len(writer.written)
         for name in groups:
-            layer = yield from self._layer_of(name)
-            rows = rows_by_group([name] * len(layer.texts), [name], layer)[name]
-            found = yield from offload(group_themes, layer, name, rows, self.config)
-            yield from writer.replace(name, found)
+            yield from writer.replace(name, (yield from self._themes_of(name)))
         yield from writer.write()
         self._count_themes(len(writer.written) - written)
         self.storage.struct.counters["failed"] = len(writer.failed)
@@ -215,16 +214,14 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
             written=(yield from self._rows.texts(dict.fromkeys(names))),
         )
 
-    def _layer_of(self, group: str) -> Steps[Layer]:
-        """The chunks of a group, with their questions."""
+    def _themes_of(self, group: str) -> Steps[list[Theme]]:
+        """What the themes of a group are now."""
         reader = self._reader(Selection())
-        ids = yield from self._chunks_of(group)
-        texts, questions = Snapshot.empty(), Snapshot.empty()
-        for start in range(0, len(ids), _AT_ONCE):
-            some = yield from self.storage.stored[CHUNKS].fetch(ids[start : start + _AT_ONCE])
-            texts = texts.joined(some)
-            questions = questions.joined((yield from reader.questions(QUESTIONS, some.ids)))
-        return Layer(texts, questions)
+        ids = yield from in_canonical_order(reader, (yield from self._chunks_of(group)))
+        if not most_themes(self.config, len(ids)):
+            return []
+        graph = yield from read_graph(reader, ids, self.config)
+        return (yield from offload(themes_of_graph, graph, group, ids, self.config))
 
     def _chunks_of(self, group: str) -> Steps[list[str]]:
         """The chunks of a group: those of its documents, where documents are groups, else by their metadata."""

@@ -42,6 +42,9 @@ __all__ = ["LEVEL_KEY", "TreeWriter"]
 
 LEVEL_KEY = "raptor_level"
 _MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one below
+_SUMMARIES_AT_ONCE = 2_000
+_NODES_AT_ONCE = 10_000
+_MOST_TEXTS = 50_000  # that are kept at hand
 
 
 class TreeWriter:
@@ -78,6 +81,7 @@ class TreeWriter:
         self.failed: dict[str, Exception] = {}
         self._leaves = store.leaves
         self._texts: dict[str, str] = {}
+        self._tokens: dict[str, int] = {}
         self._firsts: dict[str, tuple[str, ...]] = {}
 
     # -- structure ----------------------------------------------------------------------------------
@@ -103,6 +107,9 @@ class TreeWriter:
             {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
         )
         yield from self._store.delete_texts(names)
+        for name in names:
+            self._texts.pop(name, None)
+            self._tokens.pop(name, None)
 
     def write(self, tree: Tree) -> Steps[Tree]:
         """Write every missing summary, layer by layer, then add layers up to the root.
@@ -147,7 +154,7 @@ class TreeWriter:
 
     def _split_oversized(self, tree: Tree, layer: Sequence[str]) -> Steps[Tree | None]:
         """The tree after splitting the first cluster of a layer that exceeds the token limit; None if there is none."""
-        yield from self._read([child for name in layer for child in tree.children(name)])
+        yield from self._weights([child for name in layer for child in tree.children(name)])
         for name in layer:
             children = self._in_reading_order(tree, tree.children(name))
             weights = yield from self._weights(children)
@@ -173,6 +180,11 @@ class TreeWriter:
     # -- summaries ----------------------------------------------------------------------------------
 
     def _write_layer(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
+        for start in range(0, len(layer), _SUMMARIES_AT_ONCE):
+            yield from self._write_summaries(tree, layer[start : start + _SUMMARIES_AT_ONCE], level)
+
+    def _write_summaries(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
+        yield from self._read([child for name in layer for child in tree.children(name)])
         children = {name: self._in_reading_order(tree, tree.children(name)) for name in layer}
         texts, failed = yield from self._summaries.write(children, self._text, f"Summaries of layer {level}")
         self.failed.update(failed)
@@ -191,8 +203,10 @@ class TreeWriter:
 
     # -- what is known of nodes ---------------------------------------------------------------------
 
-    def _read(self, nodes: Iterable[str]) -> Steps[None]:
+    def _read(self, nodes: Sequence[str]) -> Steps[None]:
         """Read the texts of nodes; empty for a failed summary and for a chunk that is no longer in the docstore."""
+        if len(self._texts) + len(nodes) > _MOST_TEXTS:
+            self._texts.clear()
         unread = [node for node in dict.fromkeys(nodes) if node not in self._texts]
         found = yield from self._storage.get_nodes([node for node in unread if node in self._leaves])
         found |= {node: node_from_record(self.written[node]["node"]) for node in unread if node in self.written}
@@ -204,8 +218,12 @@ class TreeWriter:
 
     def _weights(self, nodes: Sequence[str]) -> Steps[NDArray[np.float64]]:
         """Tokens of each node."""
-        yield from self._read(nodes)
-        return np.array([count_tokens(self._texts[node]) for node in nodes], np.float64)
+        new = [node for node in dict.fromkeys(nodes) if node not in self._tokens]
+        for start in range(0, len(new), _NODES_AT_ONCE):
+            some = new[start : start + _NODES_AT_ONCE]
+            yield from self._read(some)
+            self._tokens.update((node, count_tokens(self._texts[node])) for node in some)
+        return np.array([self._tokens[node] for node in nodes], np.float64)
 
     def _vectors(self, tree: Tree, nodes: Sequence[str]) -> Steps[NDArray[np.float32]]:
         """The vector of each node; for a summary without text, the mean of those of its children."""

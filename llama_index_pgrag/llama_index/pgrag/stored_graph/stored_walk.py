@@ -103,17 +103,12 @@ class StoredWalk:
 
     def _keep(self, rows: NodeRows) -> Floats:
         """Remember the links of rows; returns how many nodes each is linked to."""
-        counts = np.zeros(len(rows.nodes))
-        seen = self._seen(rows.records)
-        for i, row in enumerate(rows.nodes.tolist()):
-            if rows.further[i]:
-                counts[i] = rows.totals[row]["records"].max()
-                self._links[row] = Mass.of([], [])
-                continue
-            part = slice(int(rows.indptr[i]), int(rows.indptr[i + 1]))
-            links = _weighed(rows.records[part][seen[part]])
-            counts[i] = len(links.rows)
-            self._links[row] = links
+        links, starts = _weighed(rows, self._seen(rows.records))
+        counts = np.diff(starts).astype(np.float64)
+        bounds = zip(rows.nodes.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        self._links.update((row, Mass(links.rows[start:end], links.shares[start:end])) for row, start, end in bounds)
+        for i in np.flatnonzero(rows.further).tolist():
+            counts[i] = rows.totals[int(rows.nodes[i])]["records"].max()
         return counts
 
     def _seen(self, records: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -130,13 +125,26 @@ class StoredWalk:
         return found
 
 
-def _weighed(records: NDArray[np.void]) -> Mass:
-    """The neighbors of a row, with the share of its weight that goes to each."""
-    if not len(records):
-        return Mass.of([], [])
+def _weighed(rows: NodeRows, seen: NDArray[np.bool_]) -> tuple[Mass, Ints]:
+    """The neighbors of all rows, one row after the other, with the share of its weight that goes to each; and where
+    each row begins, and the last ends.
+
+    Parameters
+    ----------
+    seen : which links count
+    """
+    owners = np.repeat(np.arange(len(rows.nodes)), np.diff(rows.indptr))[seen]
+    records = rows.records[seen]
+    order = np.lexsort((records["neighbor"], owners))
+    owners, records = owners[order], records[order]
+    new = np.ones(len(owners), np.bool_)
+    new[1:] = (np.diff(owners) > 0) | (np.diff(records["neighbor"]) != 0)
+    first = np.flatnonzero(new)
+    starts = np.searchsorted(owners[first], np.arange(len(rows.nodes) + 1))
+    if not len(first):
+        return Mass.of([], []), starts
     topic = records["kind"] == TOPIC
-    neighbors, inverse = np.unique(records["neighbor"], return_inverse=True)
-    inverse = inverse.ravel()
-    said = np.minimum(1.0, np.bincount(inverse, ~topic, len(neighbors)))
-    weights = said + TOPIC_WEIGHT * np.minimum(1.0, np.bincount(inverse, topic, len(neighbors)))
-    return Mass(neighbors, weights / weights.sum())
+    said, named = (np.minimum(1.0, np.add.reduceat(of_kind.astype(np.float64), first)) for of_kind in (~topic, topic))
+    weights = said + TOPIC_WEIGHT * named
+    totals = np.bincount(owners[first], weights, len(rows.nodes))
+    return Mass(records["neighbor"][first], weights / totals[owners[first]]), starts

@@ -8,7 +8,7 @@ take well under a minute on one core. No array is larger than a block.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["nearest_neighbors"]
+__all__ = ["best_of", "nearest_neighbors"]
 
 Floats = NDArray[np.float32]
 
@@ -50,24 +50,33 @@ def nearest_neighbors(
         if skip_self:
             block[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
         maxima = block.reshape(len(block), groups, _GROUP).max(axis=2)
-        best = _first(maxima, np.arange(groups), min(k, groups))
+        best, _ = best_of(maxima, np.arange(groups), min(k, groups))
         columns = (best[:, :, None] * _GROUP + np.arange(_GROUP)).reshape(len(block), -1)
-        chosen = _first(np.take_along_axis(block, columns, axis=1), columns, k)
-        indices[start : start + step] = chosen
-        similarities[start : start + step] = np.take_along_axis(block, chosen, axis=1)
+        chosen = best_of(np.take_along_axis(block, columns, axis=1), columns, k)
+        indices[start : start + step], similarities[start : start + step] = chosen
     return indices, similarities
 
 
-def _first(values: Floats, ids: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Ids of the k largest values of each row, largest first, the lower id at a tie.
+def best_of(values: Floats, ids: NDArray[np.int64], k: int) -> tuple[NDArray[np.int64], Floats]:
+    """The k largest values of each row, largest first, the lower id at a tie: their ids, and the values.
 
     Value and id are packed into one integer, so that a single partition sorts by both.
+
+    Parameters
+    ----------
+    values : shape (m, n)
+    ids : in [-1, 2**32 - 1), of a shape that broadcasts to that of the values
+    k : at most n
     """
     bits = (values + np.float32(0)).view(np.int32)  # + 0: no negative zero
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # integers in the order of the floats
-    keys = (ordered.astype(np.int64) << 32) | (0xFFFFFFFF - ids)
+    keys = (_ordered(bits).astype(np.int64) << 32) | (0xFFFFFFFE - ids)
     if k < keys.shape[1]:
         keys = np.partition(keys, keys.shape[1] - k, axis=1)[:, -k:]
     keys = np.sort(keys, axis=1)[:, ::-1]
-    first: NDArray[np.int64] = 0xFFFFFFFF - (keys & 0xFFFFFFFF)
-    return first
+    found: Floats = _ordered((keys >> 32).astype(np.int32)).view(np.float32)
+    return 0xFFFFFFFE - (keys & 0xFFFFFFFF), found
+
+
+def _ordered(bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Integers in the order of the floats with these bits; applied twice, the bits again."""
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)

@@ -1,4 +1,4 @@
-"""`GraphClustering`, the default: communities of the exact nearest-neighbour graph, without UMAP.
+"""`GraphClustering`, the default: communities of the nearest-neighbour graph, without UMAP.
 
 The neighbour graph that UMAP starts from already contains the cluster structure; Leiden uses it directly.
 """
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.vectors.approximate_neighbors import approximate_neighbors
 from llama_index.ragkit.vectors.neighbors import nearest_neighbors
 from llama_index.raptor.clustering.base import canonical, fingerprint_of, halves
 from llama_index.raptor.clustering.distinct import Distinct
@@ -21,6 +22,7 @@ __all__ = ["GraphClustering"]
 
 SEARCH_STEPS = 24
 SEARCH_TOLERANCE = 0.02
+_EXACT_UP_TO = 200_000  # rows; all pairs of more take hours
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class GraphClustering:
 
     1. Equal vectors become one row; rows are put in a canonical order (:class:`Distinct`), so that neither the input
        order nor the number of threads has an influence.
-    2. The exact ``n_neighbors`` nearest rows, weighted by the local scale (:func:`scaled_graph`).
+    2. The ``n_neighbors`` nearest rows, weighted by the local scale (:func:`scaled_graph`): the exact ones of up to
+       200,000 rows, of more those that :func:`~llama_index.ragkit.vectors.approximate_neighbors.approximate_neighbors`
+       finds.
     3. Leiden (Traag, Waltman, van Eck 2019, arXiv 1810.08473) on modularity with a resolution, bisected until the mean
        size is ``target_size``, within 2 % if the graph allows it.
     4. Communities under ``min_size`` are merged into the neighbour with which they share the most edge weight.
@@ -106,8 +110,11 @@ class GraphClustering:
 
     def _parts(self, distinct: Distinct) -> list[np.ndarray]:
         """Steps 2 to 6 on the distinct rows."""
-        rows = distinct.rows
-        graph = scaled_graph(*nearest_neighbors(rows, rows, min(self.n_neighbors, len(rows) - 1), skip_self=True))
+        rows, k = distinct.rows, min(self.n_neighbors, len(distinct.rows) - 1)
+        exact = len(rows) <= _EXACT_UP_TO
+        graph = scaled_graph(
+            *(nearest_neighbors(rows, rows, k, skip_self=True) if exact else approximate_neighbors(rows, k))
+        )
         copies = np.array([len(positions) for positions in distinct.copies])
         parts = self._communities(graph, copies)
         if self.overlap_threshold is not None and self.max_parents > 1:

@@ -1,0 +1,97 @@
+"""The k nearest rows of every row of a large matrix, among the rows of the cells that are nearest to it.
+
+All pairs of a million rows are too many to compare. The rows are grouped into about sqrt(n) cells by spherical k-means
+(Dhillon and Modha 2001, "Concept decompositions for large sparse text data using clustering"), and each row is compared
+with the rows of the `PROBES` cells whose centres are nearest to it, as in an inverted file (Jegou, Douze and Schmid
+2011, "Product quantization for nearest neighbor search", section IV): n * PROBES * sqrt(n) products. What lies in other
+cells is missed; the products that are compared are exact.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.vectors.neighbors import best_of, nearest_neighbors
+
+__all__ = ["PROBES", "approximate_neighbors"]
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+PROBES = 24
+_ROUNDS = 8
+_ROWS_A_CELL = 64  # of the sample that the cells are found in
+_BLOCK = 1 << 24  # products in memory at once: 64 MiB
+
+
+def approximate_neighbors(
+    rows: Floats, k: int, *, cells: int | None = None, probes: int = PROBES, seed: int = 0
+) -> tuple[Ints, Floats]:
+    """Return up to ``k`` rows with large dot products with each row, itself left out, best first.
+
+    Parameters
+    ----------
+    rows : float32, shape (n, d), unit length
+    k : 1 <= k < n
+    cells : how many; default sqrt(n)
+    probes : with the rows of how many cells each row is compared
+    seed : of the sample that the cells are found in
+
+    Returns
+    -------
+    indices : int64, shape (n, k)
+    similarities : float32, shape (n, k)
+    """
+    n = len(rows)
+    centres = _centres(rows, min(n, cells or round(n**0.5)), seed)
+    probed = _nearest_cells(rows, centres, min(probes, len(centres)))
+    members, member_starts = _grouped(probed[:, 0], len(centres))
+    askers, asker_starts = _grouped(probed.ravel(), len(centres))
+    askers //= probed.shape[1]
+    indices = np.full((n, k), -1, dtype=np.int64)
+    similarities = np.full((n, k), -np.inf, dtype=np.float32)
+    for cell in range(len(centres)):
+        own = members[member_starts[cell] : member_starts[cell + 1]]
+        asking = askers[asker_starts[cell] : asker_starts[cell + 1]]
+        if not len(own) or not len(asking):
+            continue
+        near, products = nearest_neighbors(rows[asking], rows[own], min(k + 1, len(own)))
+        near = own[near]
+        products[near == asking[:, None]] = -np.inf
+        both = np.hstack([similarities[asking], products]), np.hstack([indices[asking], near])
+        indices[asking], similarities[asking] = best_of(*both, k)
+    few = np.flatnonzero(np.isneginf(similarities).any(axis=1))
+    if len(few):  # rows whose cells hold too few others
+        near, products = nearest_neighbors(rows[few], rows, k + 1)
+        products[near == few[:, None]] = -np.inf
+        indices[few], similarities[few] = best_of(products, near, k)
+    return indices, similarities
+
+
+def _centres(rows: Floats, count: int, seed: int) -> Floats:
+    """Unit vectors in the middle of cells, shape (count, d)."""
+    random = np.random.default_rng(seed)
+    chosen = np.sort(random.choice(len(rows), min(len(rows), _ROWS_A_CELL * count), replace=False))
+    sample = rows[chosen]
+    centres = sample[np.sort(random.choice(len(sample), count, replace=False))]
+    for _ in range(_ROUNDS):
+        order, starts = _grouped(_nearest_cells(sample, centres, 1)[:, 0], count)
+        filled = np.flatnonzero(np.diff(starts))
+        sums = np.add.reduceat(sample[order], starts[filled], axis=0, dtype=np.float64)
+        norms = np.linalg.norm(sums, axis=1)
+        moved = norms > 0
+        centres[filled[moved]] = sums[moved] / norms[moved, None]
+    return centres
+
+
+def _nearest_cells(rows: Floats, centres: Floats, count: int) -> Ints:
+    """The cells nearest to each row, best first, shape (n, count)."""
+    found = np.empty((len(rows), count), np.int64)
+    step = max(1, _BLOCK // len(centres))
+    for start in range(0, len(rows), step):
+        found[start : start + step] = nearest_neighbors(rows[start : start + step], centres, count)[0]
+    return found
+
+
+def _grouped(labels: Ints, count: int) -> tuple[Ints, Ints]:
+    """Positions in the order of their labels, and where each label begins, shape (count + 1,)."""
+    return np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=count))])
