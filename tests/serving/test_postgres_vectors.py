@@ -79,6 +79,24 @@ def test_a_table_of_another_form_is_read_by_the_adapter(store: Any, monkeypatch:
     np.testing.assert_array_equal([found[i] for i in IDS], VECTORS)
 
 
+def test_a_server_that_failed_once_is_read_again(store: Any):
+    read = PostgresVectors(store)
+
+    def fail(*_: Any) -> None:
+        raise ConnectionError("gone")
+
+    event.listen(store.client, "before_cursor_execute", fail)
+    assert read.search(VECTORS[0], 3) is None
+    event.remove(store.client, "before_cursor_execute", fail)
+    found = read.search(VECTORS[0], 3)
+    assert found is not None
+    assert found[0] == IDS[0]
+    store.schema_name = "nowhere"
+    assert read.search(VECTORS[0], 3) is None
+    store.schema_name = "public"
+    assert read.search(VECTORS[0], 3) is None  # what is missing is not asked for at every question
+
+
 def test_other_stores_are_read_by_their_adapters():
     assert PostgresVectors(MatrixVectorStore()).fetch(IDS) is None
     not_connected: Any = SimpleNamespace(class_name=lambda: "PGVectorStore", client=None)

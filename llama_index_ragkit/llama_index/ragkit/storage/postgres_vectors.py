@@ -73,6 +73,7 @@ class PostgresVectors:
     ) -> Sequence[Any] | None:
         """The rows of a statement on the table, under settings of its transaction."""
         from sqlalchemy import func, select, text
+        from sqlalchemy.exc import ProgrammingError
 
         quoted = store.client.dialect.identifier_preparer.quote
         table = f"{quoted(store.schema_name)}.{quoted(f'data_{store.table_name}')}"
@@ -81,7 +82,7 @@ class PostgresVectors:
                 if settings:
                     connection.execute(select(*(func.set_config(*each, True) for each in settings.items())))
                 found: Sequence[Any] = connection.execute(text(statement.format(table=table)), values).all()
-        except Exception:  # not this table, or no server: the adapter will say
-            self._works = False
+        except Exception as error:  # the adapter will say what is wrong
+            self._works = not isinstance(error, ProgrammingError)  # the table has another form; else the server fails now
             return None
         return found
