@@ -83,6 +83,8 @@ class PostgresVectors:
                     connection.execute(select(*(func.set_config(*each, True) for each in settings.items())))
                 found: Sequence[Any] = connection.execute(text(statement.format(table=table)), values).all()
         except Exception as error:  # the adapter will say what is wrong
-            self._works = not isinstance(error, ProgrammingError)  # the table has another form; else the server fails now
+            self._works = not isinstance(
+                error, ProgrammingError
+            )  # the table has another form; else the server fails now
             return None
         return found

@@ -44,27 +44,50 @@ def approximate_neighbors(
     n = len(rows)
     centres = _centres(rows, min(n, cells or round(n**0.5)), seed)
     probed = _nearest_cells(rows, centres, min(probes, len(centres)))
-    members, member_starts = _grouped(probed[:, 0], len(centres))
-    askers, asker_starts = _grouped(probed.ravel(), len(centres))
-    askers //= probed.shape[1]
+    members = _grouped(probed[:, 0], len(centres))
+    askers = [places // probed.shape[1] for places in _grouped(probed.ravel(), len(centres))]
     indices = np.full((n, k), -1, dtype=np.int64)
     similarities = np.full((n, k), -np.inf, dtype=np.float32)
-    for cell in range(len(centres)):
-        own = members[member_starts[cell] : member_starts[cell + 1]]
-        asking = askers[asker_starts[cell] : asker_starts[cell + 1]]
-        if not len(own) or not len(asking):
-            continue
-        near, products = nearest_neighbors(rows[asking], rows[own], min(k + 1, len(own)))
-        near = own[near]
-        products[near == asking[:, None]] = -np.inf
-        both = np.hstack([similarities[asking], products]), np.hstack([indices[asking], near])
-        indices[asking], similarities[asking] = best_of(*both, k)
+    for own in members:
+        if (most := min(k, len(own) - 1)) > 0:
+            near, products = nearest_neighbors(rows[own], rows[own], most, skip_self=True)
+            indices[own, :most], similarities[own, :most] = own[near], products
+    for cell, (own, asking) in enumerate(zip(members, askers, strict=True)):
+        others = asking[probed[asking, 0] != cell]
+        step = max(1, _BLOCK // max(1, len(own)))
+        for start in range(0, len(others) if len(own) else 0, step):
+            some = others[start : start + step]
+            _improve(indices, similarities, some, own, rows[some] @ rows[own].T)
     few = np.flatnonzero(np.isneginf(similarities).any(axis=1))
     if len(few):  # rows whose cells hold too few others
         near, products = nearest_neighbors(rows[few], rows, k + 1)
         products[near == few[:, None]] = -np.inf
         indices[few], similarities[few] = best_of(products, near, k)
     return indices, similarities
+
+
+def _improve(indices: Ints, similarities: Floats, asking: Ints, found: Ints, products: Floats) -> None:
+    """Put rows that were found in the place of others that are less near, in `indices` and `similarities`.
+
+    Few products are as large as the least of the k best so far, and these alone are sorted.
+
+    Parameters
+    ----------
+    asking, found : rows, of which no pair was compared before
+    products : shape (len(asking), len(found))
+    """
+    at, column = np.nonzero(products >= similarities[asking, -1][:, None])
+    if not len(at):
+        return
+    improved, first, count = np.unique(at, return_index=True, return_counts=True)
+    place = np.repeat(np.arange(len(improved)), count)
+    slot = np.arange(len(at)) - np.repeat(first, count)
+    values = np.full((len(improved), int(count.max())), -np.inf, np.float32)
+    ids = np.full(values.shape, -1, np.int64)
+    values[place, slot], ids[place, slot] = products[at, column], found[column]
+    rows, k = asking[improved], indices.shape[1]
+    both = np.hstack([similarities[rows], values]), np.hstack([indices[rows], ids])
+    indices[rows], similarities[rows] = best_of(*both, k)
 
 
 def _centres(rows: Floats, count: int, seed: int) -> Floats:
@@ -74,9 +97,9 @@ def _centres(rows: Floats, count: int, seed: int) -> Floats:
     sample = rows[chosen]
     centres = sample[np.sort(random.choice(len(sample), count, replace=False))]
     for _ in range(_ROUNDS):
-        order, starts = _grouped(_nearest_cells(sample, centres, 1)[:, 0], count)
-        filled = np.flatnonzero(np.diff(starts))
-        sums = np.add.reduceat(sample[order], starts[filled], axis=0, dtype=np.float64)
+        groups = _grouped(_nearest_cells(sample, centres, 1)[:, 0], count)
+        filled = np.flatnonzero([len(group) for group in groups])
+        sums = np.array([sample[groups[cell]].sum(axis=0, dtype=np.float64) for cell in filled])
         norms = np.linalg.norm(sums, axis=1)
         moved = norms > 0
         centres[filled[moved]] = sums[moved] / norms[moved, None]
@@ -92,6 +115,6 @@ def _nearest_cells(rows: Floats, centres: Floats, count: int) -> Ints:
     return found
 
 
-def _grouped(labels: Ints, count: int) -> tuple[Ints, Ints]:
-    """Positions in the order of their labels, and where each label begins, shape (count + 1,)."""
-    return np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=count))])
+def _grouped(labels: Ints, count: int) -> list[Ints]:
+    """The positions with each label, ascending."""
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=count))[:-1])
