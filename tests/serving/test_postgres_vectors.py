@@ -8,11 +8,13 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine, event, text
 from tests.serving.places import pgvector
 
 from llama_index.ragkit import MatrixVectorStore
+from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
@@ -97,9 +99,56 @@ def test_a_server_that_failed_once_is_read_again(store: Any):
     assert read.search(VECTORS[0], 3) is None  # what is missing is not asked for at every question
 
 
-def test_other_stores_are_read_by_their_adapters():
-    assert PostgresVectors(MatrixVectorStore()).fetch(IDS) is None
-    not_connected: Any = SimpleNamespace(class_name=lambda: "PGVectorStore", client=None)
+@pytest.mark.parametrize("options", [{}, {"use_jsonb": True}, {"use_halfvec": True}, {"hybrid_search": True}])
+def test_rows_are_written_as_the_adapter_writes_them(options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pages = [
+        TextNode(
+            id_=f"page {i}",
+            text="It's 5 % of {all} \\ :colons, ümlauts",
+            metadata={"year": 1900 + i, "tags": ["a", 'b"'], "none": None},
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="report's")},
+        )
+        for i in range(4)
+    ]
+    theirs, ours = (ExternalVectorStore(served(tmp_path, **options)) for _ in range(2))
+    for external in (theirs, ours):
+        run_steps(external.add_vectors(["first"], VECTORS[4:5]))
+    monkeypatch.setattr(theirs._postgres, "add", lambda *_: None)
+    run_steps(theirs.add(pages, VECTORS[:4]))
+    monkeypatch.setattr(type(ours.store), "add", refuse)
+    run_steps(ours.add(pages, VECTORS[:4]))
+    read = []
+    for external in (theirs, ours):
+        store: Any = external.store
+        with store.client.connect() as connection:
+            columns = "node_id, text, metadata_, embedding"
+            table = f"data_{store.table_name}"
+            rows = connection.execute(text(f"SELECT {columns} FROM {table} WHERE node_id LIKE 'page %' ORDER BY id"))
+            read.append([(*row[:3], np.asarray(row[3]).tolist()) for row in rows])
+    assert read[0] == read[1]
+    assert [row[0] for row in read[1]] == [page.node_id for page in pages]
+    found: Any = ours.store
+    assert [each.metadata for each in found.get_nodes(["page 2"])] == [pages[2].metadata]
+    found.delete("report's")
+    assert found.get_nodes([page.node_id for page in pages]) == []
+
+
+def test_rows_that_the_table_refuses_are_not_written(store: Any):
+    external = ExternalVectorStore(store)
+    run_steps(external.add_vectors(["first"], VECTORS[:1]))
+    with pytest.raises(StorageError, match="expected 8 dimensions, not 7"):
+        run_steps(external.add_vectors(["a", "b"], VECTORS[:2, :7]))
+    assert run_steps(external.fetch_vectors(["a", "b"])) == {}
+
+
+def test_other_stores_are_read_by_their_adapters(store: Any):
+    for other in (MatrixVectorStore(), SimpleNamespace(made=None)):
+        assert PostgresVectors(other).fetch(IDS) is None  # type: ignore[arg-type]
+
+    class Derived(type(store)):  # type: ignore[misc]
+        """May read and write otherwise."""
+
+    assert PostgresVectors(Derived.model_construct(**store.__dict__)).fetch(IDS) is None
+    not_connected: Any = pgvector("unknown", Path())("Chunks", 8)
+    not_connected._engine = None
     assert PostgresVectors(not_connected).fetch(IDS) is None
-    not_made: Any = SimpleNamespace(made=None, class_name=lambda: "VectorStoreOnDemand")
-    assert PostgresVectors(not_made).fetch(IDS) is None

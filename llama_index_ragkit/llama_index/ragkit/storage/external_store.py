@@ -63,6 +63,8 @@ class ExternalVectorStore(ShortRepr):
         ------
         UnsupportedStoreError, StorageError
         """
+        if self._delete_verified and (yield from offload(self._postgres.add, nodes, vectors)) is not None:
+            return
         rows = [
             node.model_copy(update={"embedding": vector.tolist()}) for node, vector in zip(nodes, vectors, strict=True)
         ]

@@ -1,28 +1,33 @@
-"""Ids and vectors from the table of a `PGVectorStore`, without making a node of each row.
+"""The table of a `PGVectorStore`, read and written without an object for each row.
 
 A question finds some hundred rows and reads their vectors. The adapter's `query` and `get_nodes` make a node of each of
 them, from its metadata and the text of its vector, which took longer than the search. Only ids and vectors count here.
+Its `add` makes an entity of SQLAlchemy's object-relational mapper of each row, which took most of the time of a build.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from numpy.typing import NDArray
 
 __all__ = ["PostgresVectors"]
 
 _HEADER = 4  # bytes before the numbers in pgvector's binary form
+_ADAPTER = "llama_index.vector_stores.postgres.base"
 
 Floats = NDArray[np.float32]
 
 
 class PostgresVectors:
-    """Reads the table of a `PGVectorStore` by its engine.
+    """Reads and writes the table of a `PGVectorStore` by its engine.
 
-    Both methods return None where the store is another one, is not connected yet, has a function of its own for
-    queries, or has a table of another form: then its own methods are to be called, which also tell what is wrong.
+    All methods return None where the store is another one or a class derived from it, is not connected yet, or has a
+    table of another form: then its own methods are to be called, which also tell what is wrong.
 
     Parameters
     ----------
@@ -34,19 +39,20 @@ class PostgresVectors:
         self._works = True
 
     def search(self, vector: Floats, top_k: int) -> list[str] | None:
-        """Ids of the nearest rows by cosine, as the index of the store finds them.
+        """Ids of the nearest rows by cosine, as the index of the store finds them; None too if the user of the store
+        has a function for its queries.
 
         Parameters
         ----------
         vector : shape (dimension,)
         """
-        if (store := self._connected()) is None:
+        store = self._connected()
+        if store is None or getattr(store, "_customize_query_fn", None):
             return None
         settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str((store.hnsw_kwargs or {}).get("hnsw_ef_search"))}
-        kind = "halfvec" if store.use_halfvec else "vector"
         rows = self._rows(
             store,
-            f"SELECT node_id FROM {{table}} ORDER BY embedding <=> CAST(:vector AS {kind}) LIMIT :top_k",
+            f"SELECT node_id FROM {{table}} ORDER BY embedding <=> CAST(:vector AS {_kind(store)}) LIMIT :top_k",
             {"vector": str(vector.tolist()), "top_k": top_k},
             settings if store.hnsw_kwargs else {},
         )
@@ -62,23 +68,51 @@ class PostgresVectors:
             return None
         return {row_id: np.frombuffer(data, ">f4", offset=_HEADER).astype(np.float32) for row_id, data in rows}
 
+    def add(self, nodes: Sequence[BaseNode], vectors: Floats) -> int | None:
+        """Add rows, all or none, as the adapter writes them; how many.
+
+        Parameters
+        ----------
+        vectors : shape (number of nodes, dimension)
+        """
+        if (store := self._connected()) is None:
+            return None
+        flat = store.flat_metadata
+        metadatas = [node_to_metadata_dict(node, remove_text=True, flat_metadata=flat) for node in nodes]
+        statement = (
+            "INSERT INTO {table} (node_id, text, metadata_, embedding) SELECT node_id, text, "
+            f"CAST(metadata AS {'jsonb' if store.use_jsonb else 'json'}), CAST(vector AS {_kind(store)}) FROM unnest("
+            "CAST(:ids AS text[]), CAST(:texts AS text[]), CAST(:metadatas AS text[]), CAST(:vectors AS text[])) "
+            "AS given (node_id, text, metadata, vector) RETURNING 1"
+        )
+        rows = self._rows(
+            store,
+            statement,
+            {
+                "ids": [node.node_id for node in nodes],
+                "texts": [node.get_content(MetadataMode.NONE) for node in nodes],
+                "metadatas": [json.dumps(metadata) for metadata in metadatas],
+                "vectors": [str(vector) for vector in vectors.tolist()],
+            },
+        )
+        return None if rows is None else len(rows)
+
     def _connected(self) -> Any:
         store: Any = getattr(self._store, "made", self._store)
-        if not self._works or store is None or store.class_name() != "PGVectorStore" or store.client is None:
-            return None
-        return None if getattr(store, "_customize_query_fn", None) else store
+        known = self._works and type(store).__module__ == _ADAPTER
+        return store if known and store.client is not None else None
 
     def _rows(
         self, store: Any, statement: str, values: dict[str, Any], settings: dict[str, str] | None = None
     ) -> Sequence[Any] | None:
-        """The rows of a statement on the table, under settings of its transaction."""
+        """The rows of a statement on the table, in a transaction of its own, under settings."""
         from sqlalchemy import func, select, text
         from sqlalchemy.exc import ProgrammingError
 
         quoted = store.client.dialect.identifier_preparer.quote
         table = f"{quoted(store.schema_name)}.{quoted(f'data_{store.table_name}')}"
         try:
-            with store.client.connect() as connection:
+            with store.client.begin() as connection:
                 if settings:
                     connection.execute(select(*(func.set_config(*each, True) for each in settings.items())))
                 found: Sequence[Any] = connection.execute(text(statement.format(table=table)), values).all()
@@ -88,3 +122,7 @@ class PostgresVectors:
             )  # the table has another form; else the server fails now
             return None
         return found
+
+
+def _kind(store: Any) -> str:
+    return "halfvec" if store.use_halfvec else "vector"
