@@ -80,5 +80,5 @@ def test_thematic_questions_get_summaries_and_details_do_not():
         scores = NodeScores.of(state, vector, near, options.lexical_weight)
         return sum(name in state.summaries for name, _ in search_collapsed_tree(scores, 5, options.summary_margin))
 
-    assert np.mean([summaries(question) for question in THEMES]) >= 1.5  # 1.6; by the paper's rule 2.0
+    assert np.mean([summaries(question) for question in THEMES]) >= 1.5  # by the paper's rule 2.0
     assert sum(summaries(question) for question in DETAILS) == 0  # by the paper's rule 9

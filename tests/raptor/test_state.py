@@ -9,6 +9,7 @@ from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.raptor.config import TreeSearchConfig
 from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.search.tree_traversal import Descent, traversal_steps, traverse_tree
@@ -185,9 +186,30 @@ def test_the_best_two_chunks_of_a_summary_count_for_it_as_words_do_for_a_chunk(s
     scores = scores_of(state, vector, lexical=words, weight=weight)
     found = dict(scores.ranked(state.summaries.ids))
     near = dict(zip(state.chunks.ids, scores.nearness.scores.tolist(), strict=True))
+    most = scaled(state, max(near, key=near.__getitem__), vector, np.ones(len(near), bool)) if weight else np.inf
     for name, own in zip(state.summaries.ids, scores.standard_cosines.tolist(), strict=True):
         below = sorted((near[leaf] for leaf in state.tree.leaves(name)), reverse=True)[:2]
-        assert found[name] == pytest.approx((1 - weight) * own + weight * sum(below) / len(below))
+        wanted = (1 - weight) * min(own, most) + weight * sum(below) / len(below)
+        assert found[name] == pytest.approx(wanted, abs=1e-4)
+
+
+def test_where_cosines_say_nothing_the_words_of_a_chunk_decide():
+    """As in a language that the model does not know: all cosines are about the same, those of summaries larger."""
+    random = np.random.default_rng(0)
+    names = [f"{i:02d}" for i in range(40)]
+    tree = Tree().join([names[i : i + 4] for i in range(0, 40, 4)])
+    cosines_of_chunks, words = 0.9 + 0.01 * random.random(40), random.random(40)
+    chunks = np.stack([cosines_of_chunks, np.sqrt(1 - cosines_of_chunks**2)], axis=1)
+    above = np.tile([0.95, np.sqrt(1 - 0.95**2)], (10, 1))
+    state = RaptorState(snapshot(names, chunks), snapshot(sorted(tree.summaries), above), tree)
+    words[int(np.argsort(cosines_of_chunks)[20])] = 9.0
+    scores = scores_of(state, np.array([1, 0], np.float32), lexical=words, weight=0.5)
+    best = names[int(words.argmax())]
+    found = search_collapsed_tree(scores, 5, TreeSearchConfig().summary_margin)
+    assert found[0][0] == best
+    assert not tree.summaries.keys() & dict(found).keys()
+    paper = scores_of(state, np.array([1, 0], np.float32), lexical=words)
+    assert dict(search_collapsed_tree(paper, 10)).keys() == tree.summaries.keys()
 
 
 def test_an_empty_state_answers_nothing():

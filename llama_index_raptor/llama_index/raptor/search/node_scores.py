@@ -1,7 +1,13 @@
 """The scores of chunks and summaries for one question, on one scale.
 
     chunk      (1 - w) * z(cosine) + w * z(BM25)
-    summary    (1 - w) * z(cosine) + w * mean of the scores of its two best chunks, z by the cosines of chunks
+    summary    (1 - w) * min(z(cosine), z of the best chunk) + w * mean of the scores of its two best chunks,
+               z by the cosines of chunks
+
+The cosine of a summary counts up to that of the chunk with the best score. For a question in a language that the
+embedding model does not know, all cosines say little, and those of summaries, which are texts of another kind, are
+larger than those of chunks; there the chunk that has the words of the question is the best one, and its cosine an
+ordinary one.
 
 Shifting or stretching all cosines of an embedding model changes no ranking. Summaries have no BM25 score: an index of
 words holds the chunks, whose words a summary repeats; so the chunks below it speak for it instead. With w = 0 the order
@@ -78,6 +84,14 @@ class NodeScores:
         return float(standardised(self._chunk_cosines).max(initial=-np.inf))
 
     @cached_property
+    def best_chunk(self) -> float:
+        """The standardised cosine of the chunk with the best score; -inf without chunks."""
+        if not len(self._chunk_cosines):
+            return -np.inf
+        best = self.nearness.cosines[[int(self.nearness.scores.argmax())]]
+        return float(standardised(best, self._chunk_cosines)[0])
+
+    @cached_property
     def _least(self) -> float:
         return float(self.nearness.scores.min(initial=np.inf))
 
@@ -118,7 +132,8 @@ class NodeScores:
         below = np.sort(self.nearness.scores[state.leaf_rows[node]])[-SPEAKERS:]
         # Of a tree in stores, chunks that are not there are no nearer than those that are.
         speaking = [*below.tolist(), *[self._least] * (SPEAKERS - len(below))]
-        return (1 - self.lexical_weight) * score + self.lexical_weight * float(np.mean(speaking))
+        dense = min(score, self.best_chunk)
+        return (1 - self.lexical_weight) * dense + self.lexical_weight * float(np.mean(speaking))
 
 
 def as_results(ranking: list[ScoredNode]) -> list[ScoredNode]:
