@@ -40,6 +40,8 @@ with ExitStack() as stack:
             found = index.as_retriever(similarity_top_k=1000).retrieve("The Analytical Engine used punched cards.")
             of = {}
             for each in found:
+                if each.node.child_nodes:  # a summary is of the document that all its chunks are of
+                    continue
                 of.setdefault(each.node.ref_doc_id, []).append(each.node.node_id)
             torn = {i: len(nodes) for i, nodes in of.items() if len(nodes) != 3}
             print("torn" if torn else "whole", len(of), flush=True)
