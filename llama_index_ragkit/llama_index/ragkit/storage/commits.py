@@ -20,6 +20,7 @@ __all__ = ["REMOVALS", "Commits", "Unfinished", "may_be_writing", "read_commit",
 _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
+_TURN = "turn"
 _DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "counters")  # of the struct
 
 REMOVALS = "removals"  # the parameter that counts the writes that have removed something
@@ -203,6 +204,12 @@ class Commits:
             if writer is None or not _is_writing(writer):
                 return
             yield from call(time.sleep, _asleep, _PAUSE)
+
+    def take_turn(self) -> Steps[None]:
+        """Wait until no other process does what writers do after their writes, one at a time; ours ends with the
+        transaction that this is within.
+        """
+        yield from self._records.change(_META, _TURN, lambda stored: stored or {"taken": True})
 
     def recover(self) -> Steps[None]:
         """Take up the stored commit after a write that was abandoned, perhaps while it was committed."""

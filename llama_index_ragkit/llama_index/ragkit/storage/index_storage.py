@@ -177,9 +177,20 @@ class IndexStorage:
         self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
 
     def settle(self) -> Steps[None]:
-        """Delete the vectors of rows that committed writes have removed, where the index is served from stores."""
+        """Delete the vectors of rows that committed writes have removed, where the index is served from stores.
+
+        Writers take turns: one that deletes what another has already deleted would take away the vectors of rows that
+        were written again meanwhile.
+        """
+        unsettled = False
         for space in self.stored.values():
-            yield from space.settle()
+            unsettled = unsettled or (yield from space.is_unsettled())
+        if not unsettled:
+            return
+        with self.transaction():
+            yield from self.commits.take_turn()
+            for space in self.stored.values():
+                yield from space.settle()
 
     def _tag(self) -> None:
         for space in self.spaces.values():

@@ -182,8 +182,14 @@ class StoredSpace:
     def _note_doomed(self, in_store: Sequence[str]) -> Steps[None]:
         yield from self._records.put(self._doomed, [(one, {}) for one in in_store])
 
+    def is_unsettled(self) -> Steps[bool]:
+        """Whether the store may hold vectors of rows that were removed."""
+        return bool((yield from self._records.get_all(self._doomed)))
+
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that were removed or replaced by writes that are committed.
+
+        One process at a time may do so: see :meth:`~llama_index.ragkit.storage.index_storage.IndexStorage.settle`.
 
         Raises
         ------
