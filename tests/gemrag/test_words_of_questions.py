@@ -14,6 +14,7 @@ from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, KeyphraseQuesti
 from llama_index.ragkit import HybridRetriever, NodeExtractor
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.word_records import WordRecords
 from llama_index.ragkit.testing import HashEmbedding
 
 TEXTS = {"loom": "a loom stands here", "oven": "the oven is hot", "lamp": "the lamp has oil", "tide": "low tide"}
@@ -57,7 +58,7 @@ def lexical(index: GEMRAGIndex, question: str, **kwargs: Any) -> dict[str, float
 
 
 def stored_words(index: GEMRAGIndex) -> str:
-    return str(run_steps(index.storage.records.get_all("terms")))
+    return str(run_steps(WordRecords(index.storage.records, GEMRAGIndex.builder_cls.lexical_source).load()))
 
 
 def test_a_word_that_only_a_question_has_finds_its_chunk():
@@ -98,8 +99,8 @@ def test_a_loaded_memory_has_the_words_of_its_questions(tmp_path, older):
     index = build(nodes())
     stored = stored_words(index)
     if older:
-        words = [(name, {"words": " ".join(sorted(TEXTS[name].split()))}) for name in TEXTS]
-        run_steps(index.storage.records.put("terms", words))
+        words = {name: " ".join(sorted(TEXTS[name].split())) for name in TEXTS}
+        run_steps(WordRecords(index.storage.records, "text").change((), words))
     index.storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     loaded = load_index_from_storage(context, **PARTS)

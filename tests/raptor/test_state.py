@@ -113,15 +113,16 @@ def test_summaries_take_part_if_they_are_about_as_near_as_the_nearest_chunk(case
     every = np.ones(12, bool)
     nearest = max(scaled(state, chunk, vector, every) for chunk in state.chunks.ids)
     best = max(score for node, score in everything if node in state.chunks)
+    by_words = (words - words.mean()) / words.std()
     wanted = []
     for node, score in everything:
         own = scaled(state, node, vector, every)
         if node in state.summaries:
-            if own >= nearest - margin and score >= best - margin:
+            said = by_words[state.leaf_rows[node]].max()
+            if own >= nearest - margin and score >= best - margin and said >= by_words.max() - margin:
                 wanted.append((node, score))
         else:
-            z = (words[state.chunks.row_of(node)] - words.mean()) / words.std()
-            assert score == pytest.approx(0.4 * own + 0.6 * z, abs=1e-4)
+            assert score == pytest.approx(0.4 * own + 0.6 * by_words[state.chunks.row_of(node)], abs=1e-4)
             wanted.append((node, score))
     assert search_collapsed_tree(scores, k, margin) == wanted[:k]
 
@@ -210,6 +211,23 @@ def test_where_cosines_say_nothing_the_words_of_a_chunk_decide():
     assert not tree.summaries.keys() & dict(found).keys()
     paper = scores_of(state, np.array([1, 0], np.float32), lexical=words)
     assert dict(search_collapsed_tree(paper, 10)).keys() == tree.summaries.keys()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_no_summary_takes_part_where_another_chunk_stands_out_by_its_words(named):
+    """A chunk that is nearest to every question, and a summary above it: words say that both are wrong."""
+    names = [f"{i:02d}" for i in range(12)]
+    tree = Tree().join([names[i : i + 4] for i in range(0, 12, 4)])
+    cosines = np.array([0.9, *[0.2 + 0.01 * i for i in range(11)]])
+    chunks = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
+    hub = next(name for name in tree.summaries if "00" in tree.leaves(name))
+    above = np.array([[0.92, np.sqrt(1 - 0.92**2)] if name == hub else [0.0, 1.0] for name in sorted(tree.summaries)])
+    state = RaptorState(snapshot(names, chunks), snapshot(sorted(tree.summaries), above), tree)
+    words = np.zeros(12)
+    words[10 if named else 1] = 9.0
+    scores = scores_of(state, np.array([1, 0], np.float32), lexical=words, weight=0.5)
+    found = dict(search_collapsed_tree(scores, 5, TreeSearchConfig().summary_margin))
+    assert (hub in found) != named
 
 
 def test_an_empty_state_answers_nothing():

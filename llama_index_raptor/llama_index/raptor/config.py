@@ -55,7 +55,7 @@ class TreeSearchConfig:
     min_cosine: float | None = None
     start_layer: int | None = None
     num_layers: int | None = None
-    summary_margin: float | None = 0.5
+    summary_margin: float | None = 0.6
     lexical_weight: float = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:

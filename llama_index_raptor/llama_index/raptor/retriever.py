@@ -47,10 +47,10 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     min_cosine : keep all nodes of a step with at least this cosine to the question instead, in [-1, 1] [None]
     start_layer : the layer where a traversal starts, 0 for the chunks; None for the roots [None]
     num_layers : layers that a traversal visits at most; None for all down to the chunks [None]
-    summary_margin : in collapsed mode, how much less than those of the nearest chunk the cosine and the nearness of a
-        summary may be, in standard deviations, at least 0; None for no limit. A summary covers many subjects: where
-        one chunk stands out it says less than that chunk, and for a thematic question, where none does, more [0.5;
-        paper: None]
+    summary_margin : in collapsed mode, how much less than those of the best chunk the cosine of a summary, the BM25
+        score of the best chunk below it, and its nearness may be, in standard deviations, at least 0; None for no
+        limit. A summary covers many subjects: where one chunk stands out it says less than that chunk, and for a
+        thematic question, where none does, more [0.6; paper: None]
     lexical_weight : weight of BM25 in the nearness of a chunk, and of its two nearest chunks in that of a summary, in
         [0, 1]; the rest is that of the cosine [0.5; paper: 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`

@@ -8,21 +8,19 @@ from llama_index.core.schema import BaseNode
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.word_records import WordRecords
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["ChunkTerms"]
 
-_TERMS = "terms"
-_PLAIN = "text"  # the source that records do not name
 _READ_AT_ONCE = 1_000  # chunks whose words are dictionaries at the same time, which takes many times their memory
 
 
 class ChunkTerms:
     """Keeps the words of chunks, and the lexical index of them.
 
-    A record holds the words of one chunk, each as often as it occurs, in alphabetical order, and what they were read
-    from, if that is more than the text of the chunk.
+    The words of a chunk are kept each as often as it occurs, in alphabetical order.
 
     Parameters
     ----------
@@ -32,7 +30,7 @@ class ChunkTerms:
 
     def __init__(self, storage: IndexStorage, source: str, text_of: Callable[[BaseNode, Record | None], str]) -> None:
         self._storage = storage
-        self._source = source
+        self._words = WordRecords(storage.records, source)
         self._text_of = text_of
 
     def load(self) -> Steps[LexicalIndex]:
@@ -43,16 +41,18 @@ class ChunkTerms:
         """
         storage = self._storage
         chunks = storage.snapshot()
-        stored = yield from storage.records.get_all(_TERMS)
-        yield from storage.records.delete(_TERMS, [node_id for node_id in stored if node_id not in chunks])
-        words = {i: str(stored[i]["words"]) for i in chunks.ids if i in stored and self._is_current(stored[i])}
+        stored = yield from self._words.load()
+        left = [node_id for node_id in stored if node_id not in chunks]
+        if left:
+            yield from self._words.change(left, {})
+        words = {node_id: stored[node_id] for node_id in chunks.ids if node_id in stored}
         missing = []
         for node_id in (i for i in chunks.ids if i not in words):
             node = yield from storage.get_node(node_id)
             missing += [] if node is None else [node]
         entries = yield from storage.manifest.entries_of(node.node_id for node in missing)
         records = {node_id: entry.record for node_id, entry in entries.items()}
-        lexical = yield from offload(_index_of, words)
+        lexical = yield from offload(LexicalIndex.of, words)
         return (yield from self.changed(lexical, (), missing, records))
 
     def count(self) -> Steps[int]:
@@ -73,32 +73,17 @@ class ChunkTerms:
         ----------
         records : what the extractor read from the new chunks
         """
-        yield from self._storage.records.delete(_TERMS, removed)
         gone: Collection[str] = removed
+        words: dict[str, str] = {}
         for start in range(0, len(added) or 1, _READ_AT_ONCE):
             texts = {n.node_id: self._text_of(n, records.get(n.node_id)) for n in added[start : start + _READ_AT_ONCE]}
             counts = yield from offload(_counted, texts)
-            yield from self._storage.records.put(_TERMS, [(i, self._as_record(found)) for i, found in counts.items()])
+            words.update((node_id, " ".join(sorted(found.elements()))) for node_id, found in counts.items())
             lexical = yield from offload(lexical.changed, gone, counts)
             gone = ()
+        yield from self._words.change(removed, words)
         return lexical
-
-    def _as_record(self, counts: Counter[str]) -> Record:
-        words = {"words": " ".join(sorted(counts.elements()))}
-        return words if self._source == _PLAIN else {**words, "source": self._source}
-
-    def _is_current(self, record: Record) -> bool:
-        return bool(record.get("source", _PLAIN) == self._source)
 
 
 def _counted(texts: Mapping[str, str]) -> dict[str, Counter[str]]:
     return {node_id: lexical_terms(text) for node_id, text in texts.items()}
-
-
-def _index_of(words: Mapping[str, str]) -> LexicalIndex:
-    lexical = LexicalIndex()
-    ids = list(words)
-    for start in range(0, len(ids), _READ_AT_ONCE):
-        block = {node_id: Counter(words[node_id].split()) for node_id in ids[start : start + _READ_AT_ONCE]}
-        lexical = lexical.changed((), block)
-    return lexical

@@ -15,6 +15,7 @@ row of a posting.
 """
 
 import math
+from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -194,6 +195,20 @@ def _of_counts(texts: Mapping[str, Mapping[str, int]]) -> _Block:
     return _block(list(texts), list(column_of), np.array(columns, np.int64), rows, np.array(counts, np.int64))
 
 
+def _of_lists(texts: Mapping[str, str]) -> _Block:
+    """The block of texts that are lists of words with spaces between them, without a dictionary for each text."""
+    column_of: dict[str, int] = {}
+    columns, lengths = array("q"), []
+    for text in texts.values():
+        words = text.split(" ") if text else []
+        columns.extend([column_of.setdefault(word, len(column_of)) for word in words])
+        lengths.append(len(words))
+    width = max(len(column_of), 1)
+    rows = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
+    pairs, counts = np.unique(rows * width + np.frombuffer(columns, np.int64), return_counts=True)
+    return _block(list(texts), list(column_of), pairs % width, pairs // width, counts)
+
+
 def _merged(blocks: Sequence[_Block]) -> _Block:
     """One block of all texts that were not removed."""
     column_of: dict[str, int] = {}
@@ -219,6 +234,18 @@ class LexicalIndex:
 
     def __init__(self, blocks: Sequence[_Block] = ()) -> None:
         self._blocks = tuple(blocks)
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> "LexicalIndex":
+        """The index of many texts at once.
+
+        Parameters
+        ----------
+        texts : id -> its terms, each as often as the text has it, with a space between two of them
+        """
+        ids = list(texts)
+        parts = [ids[start : start + _LARGEST_BLOCK] for start in range(0, len(ids), _LARGEST_BLOCK)]
+        return cls([_of_lists({text_id: texts[text_id] for text_id in part}) for part in parts])
 
     def __len__(self) -> int:
         return sum(block.size for block in self._blocks)

@@ -16,13 +16,14 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
 
     Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine. `margin` is not in
     the paper and has no effect by default. For a question about a detail one chunk stands out from all others and from
-    every summary; for a thematic one summaries are as near as the nearest chunk, and only then do they take part.
+    every summary, by its vector or by its words; for a thematic one summaries are as near as the nearest chunk, and
+    only then do they take part.
 
     Parameters
     ----------
     top_k : at least 1
-    margin : how much less than those of the nearest chunk the cosine and the score of a summary may be, in standard
-        deviations, at least 0; None for no limit
+    margin : how much less than those of the best chunk the cosine of a summary, the lexical score of the best chunk
+        below it, and its whole score may be, in standard deviations, at least 0; None for no limit
 
     Returns
     -------
@@ -30,10 +31,21 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
     """
     state = scores.state
     least = -math.inf if margin is None else scores.nearest_chunk - margin
-    summaries = np.flatnonzero(np.isfinite(scores.standard_cosines) & (scores.standard_cosines >= least))
+    near = np.flatnonzero(np.isfinite(scores.standard_cosines) & (scores.standard_cosines >= least))
+    summaries = [state.summaries.ids[row] for row in near]
+    if margin is not None:
+        summaries = [name for name in summaries if _has_words(scores, name, margin)]
     nodes = [state.chunks.ids[row] for row in best_rows(scores.nearness.scores, top_k, state.chunks)]
-    ranked = scores.ranked([*nodes, *(state.summaries.ids[row] for row in summaries)])
+    ranked = scores.ranked([*nodes, *summaries])
     if margin is not None:
         lowest = scores.nearness.scores.max(initial=-math.inf) - margin
         ranked = [(node, score) for node, score in ranked if score >= lowest or node in state.chunks]
     return ranked[:top_k]
+
+
+def _has_words(scores: NodeScores, summary: str, margin: float) -> bool:
+    """Whether no chunk stands out by its words from all chunks below a summary."""
+    words = scores.standard_words
+    # Of a tree in stores, chunks that are not there have no more of the words than those that are.
+    below = words[scores.state.leaf_rows[summary]].max(initial=words.min(initial=0.0))
+    return bool(below >= words.max(initial=0.0) - margin)

@@ -92,6 +92,18 @@ class NodeScores:
         return float(standardised(best, self._chunk_cosines)[0])
 
     @cached_property
+    def standard_words(self) -> Doubles:
+        """z(BM25) of each chunk, shape (number of chunks,); 0 for all where no chunk that passes has a word of the
+        question, or words do not count.
+        """
+        lexical, allowed = self.nearness.lexical, self.allowed
+        counted = lexical if allowed is None else lexical[allowed]
+        if not self.lexical_weight or not counted.any():
+            return np.zeros(len(lexical))
+        scores = standardised(lexical, counted)
+        return scores if allowed is None else np.where(allowed, scores, -np.inf)
+
+    @cached_property
     def _least(self) -> float:
         return float(self.nearness.scores.min(initial=np.inf))
 
