@@ -324,6 +324,25 @@ def test_a_write_that_was_killed_is_repeated_without_doubles() -> None:
     assert len(run_steps(space.candidates(unit_rows(1)[0], 20))) == 8
 
 
+@pytest.mark.parametrize("killed", [True, False])
+def test_vectors_that_a_killed_write_has_left_are_not_those_of_another_space(killed: bool) -> None:
+    asked: list[Any] = []
+
+    class Listening(MatrixVectorStore):
+        def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+            asked.append(query.filters)
+            return super().query(query, **kwargs)
+
+    store, rows = Listening(), space_rows(40)
+    space = StoredSpace("chunks", "u", store, records_of("u"))
+    run_steps(space.put(space_rows(200, seed=1, prefix="other")))
+    run_steps(StoredSpace("chunks", "u", store, records_of("u")).put(rows))  # without a record in the first
+    space.repeats = killed
+    found = run_steps(space.records_near(rows.vectors[0], 8, least=8))
+    assert len(found) >= 8
+    assert any(filters is not None for filters in asked) != killed
+
+
 def test_asynchronous_calls_do_the_same() -> None:
     async def live(steps: Steps[Any]) -> Any:
         return await arun_steps(steps)

@@ -16,6 +16,7 @@ from tests.serving.places import pgvector
 from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage import external_store
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
 
@@ -53,29 +54,29 @@ def test_rows_are_read_from_the_table_as_they_were_written(store: Any, monkeypat
 def test_the_nearest_rows_are_those_of_the_adapter(hnsw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     given = hnsw and {**hnsw, "hnsw_dist_method": "vector_cosine_ops"}
     made = served(tmp_path, hnsw_kwargs=given)
-    asked = VectorStoreQuery(query_embedding=VECTORS[3].tolist(), similarity_top_k=12)
-    wanted = made.query(asked).ids
+    asked = [VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=12) for vector in VECTORS[3:7]]
+    wanted = [made.query(each).ids for each in asked]
     told: list[str] = []
     event.listen(made.client, "before_cursor_execute", lambda _, __, *statement: told.append(str(statement[:2])))
     monkeypatch.setattr(type(made), "query", refuse)
-    assert run_steps(ExternalVectorStore(made).search(VECTORS[3], 12)) == wanted
-    assert wanted[0] == IDS[3]
+    assert run_steps(ExternalVectorStore(made).search(VECTORS[3:7], 12)) == wanted
+    assert [ids[0] for ids in wanted] == IDS[3:7]
     assert any("hnsw.ef_search" in each and "70" in each for each in told) == bool(hnsw)
 
 
 def test_what_the_user_makes_of_queries_and_filters_holds(store: Any):
     where = MetadataFilters(filters=[MetadataFilter(key="year", value="none")])
-    assert run_steps(ExternalVectorStore(store).search(VECTORS[3], 12, where)) == []
-    assert run_steps(ExternalVectorStore(store).search(VECTORS[3], 12))[0] == IDS[3]
+    assert run_steps(ExternalVectorStore(store).search(VECTORS[3:4], 12, where)) == [[]]
+    assert run_steps(ExternalVectorStore(store).search(VECTORS[3:4], 12))[0][0] == IDS[3]
     store._customize_query_fn = lambda statement, table, **kwargs: statement.where(table.node_id != IDS[3])
-    assert IDS[3] not in run_steps(ExternalVectorStore(store).search(VECTORS[3], 12))
-    assert PostgresVectors(store).search(VECTORS[3], 12) is None
+    assert IDS[3] not in run_steps(ExternalVectorStore(store).search(VECTORS[3:4], 12))[0]
+    assert PostgresVectors(store).search(VECTORS[3:4], 12) is None
 
 
 def test_a_table_of_another_form_is_read_by_the_adapter(store: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(type(store), "client", create_engine("sqlite://"))
     read = PostgresVectors(store)
-    assert read.search(VECTORS[0], 3) is None
+    assert read.search(VECTORS[:1], 3) is None
     assert read.fetch(IDS) is None
     found = run_steps(ExternalVectorStore(store).fetch_vectors(IDS))
     np.testing.assert_array_equal([found[i] for i in IDS], VECTORS)
@@ -88,15 +89,15 @@ def test_a_server_that_failed_once_is_read_again(store: Any):
         raise ConnectionError("gone")
 
     event.listen(store.client, "before_cursor_execute", fail)
-    assert read.search(VECTORS[0], 3) is None
+    assert read.search(VECTORS[:1], 3) is None
     event.remove(store.client, "before_cursor_execute", fail)
-    found = read.search(VECTORS[0], 3)
+    found = read.search(VECTORS[:1], 3)
     assert found is not None
-    assert found[0] == IDS[0]
+    assert found[0][0] == IDS[0]
     store.schema_name = "nowhere"
-    assert read.search(VECTORS[0], 3) is None
+    assert read.search(VECTORS[:1], 3) is None
     store.schema_name = "public"
-    assert read.search(VECTORS[0], 3) is None  # what is missing is not asked for at every question
+    assert read.search(VECTORS[:1], 3) is None  # what is missing is not asked for at every question
 
 
 @pytest.mark.parametrize("options", [{}, {"use_jsonb": True}, {"use_halfvec": True}, {"hybrid_search": True}])
@@ -131,6 +132,17 @@ def test_rows_are_written_as_the_adapter_writes_them(options: Any, tmp_path: Pat
     assert [each.metadata for each in found.get_nodes(["page 2"])] == [pages[2].metadata]
     found.delete("report's")
     assert found.get_nodes([page.node_id for page in pages]) == []
+
+
+def test_many_rows_are_written_in_parts_beside_each_other(store: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(external_store, "_LEAST_PART", 7)
+    external = ExternalVectorStore(store)
+    run_steps(external.add_vectors(["first"], VECTORS[:1]))
+    monkeypatch.setattr(type(store), "add", refuse)
+    ids = [f"more {i}" for i in range(40)]
+    run_steps(external.add_vectors(ids, VECTORS))
+    found = run_steps(external.fetch_vectors(ids))
+    np.testing.assert_array_equal([found[i] for i in ids], VECTORS)
 
 
 def test_rows_that_the_table_refuses_are_not_written(store: Any):

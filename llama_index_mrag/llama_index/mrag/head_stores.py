@@ -91,8 +91,8 @@ class HeadStores:
         size = parts.shape[2]
         for head in range(state.heads):
             for aspect, part in enumerate(parts[:, head]):
-                ids = yield from self._search(head, part, found)
-                rows = state.chunks.rows_of([nodes[i] for i in ids if i in nodes])
+                (ids,) = yield from self._stores[head].search(part[None], found)
+                rows = state.chunks.rows_of([nodes[i] for i in dict.fromkeys(ids) if i in nodes])
                 if len(rows) < found:
                     return None
                 names = [state.chunks.ids[row] for row in rows]
@@ -109,13 +109,8 @@ class HeadStores:
         queries : shape (aspects, heads * head_dim)
         """
         parts = split_heads(queries, len(self._stores))
-        searches = [
-            partial(self._search, head, part, count) for head in range(len(self._stores)) for part in parts[:, head]
-        ]
+        searches = [partial(store.search, parts[:, head], count) for head, store in enumerate(self._stores)]
         return list(dict.fromkeys(chain.from_iterable((yield from search_at_once(searches)))))
-
-    def _search(self, head: int, part: Floats, count: int) -> Steps[list[str]]:
-        return list(dict.fromkeys((yield from self._stores[head].search(part, count))))
 
     def _nodes_by_row_id(self, chunks: Snapshot) -> dict[str, str]:
         return {self._row_id(node_id): node_id for node_id in chunks.ids}

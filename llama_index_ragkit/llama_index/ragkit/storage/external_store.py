@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +17,12 @@ from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call, gather, offload
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
 
-__all__ = ["ExternalVectorStore", "search_at_once"]
+__all__ = ["AT_ONCE", "ExternalVectorStore", "search_at_once"]
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE = 4  # searches beside each other
+AT_ONCE = 4  # calls of one kind beside each other
+_LEAST_PART = 500  # rows
 
 _NO_DOCUMENT = "None"  # what core writes for a node without a document
 
@@ -63,25 +65,37 @@ class ExternalVectorStore(ShortRepr):
         ------
         UnsupportedStoreError, StorageError
         """
-        if self._delete_verified and (yield from offload(self._postgres.add, nodes, vectors)) is not None:
-            return
+        done = 0
+        if not self._delete_verified and len(nodes):
+            yield from self._add(nodes[:1], vectors[:1])
+            yield from self._verify_delete()
+            done = 1
+        nodes, vectors = nodes[done:], vectors[done:]
+        # PostgreSQL keeps up the index of the vectors with each row: many rows take all of its processors.
+        size = max(_LEAST_PART, -(-len(nodes) // AT_ONCE)) if self._postgres.is_usable else len(nodes)
+        jobs = [
+            partial(self._add_part, nodes[start : start + size], vectors[start : start + size])
+            for start in range(0, len(nodes), size or 1)
+        ]
+        for each in (yield from gather(jobs, AT_ONCE)):
+            each.unwrap()
+
+    def _add_part(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
+        if (yield from offload(self._postgres.add, nodes, vectors)) is None:
+            yield from self._add(nodes, vectors)
+
+    def _add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         rows = [
             node.model_copy(update={"embedding": vector.tolist()}) for node, vector in zip(nodes, vectors, strict=True)
         ]
-        batches = [rows] if self._delete_verified else [rows[:1], rows[1:]]
-        for batch in batches:
-            if not batch:
-                continue
-            try:
-                yield from call(self.store.add, self.store.async_add, batch)
-            except Exception as error:
-                then = (
-                    "The write is incomplete. Remove the cause, then call refresh_ref_docs() with the same documents "
-                    "to resume it."
-                )
-                raise self._failed(f"store {len(batch)} chunks", error, then) from error
-            if not self._delete_verified:
-                yield from self._verify_delete()
+        try:
+            yield from call(self.store.add, self.store.async_add, rows)
+        except Exception as error:
+            then = (
+                "The write is incomplete. Remove the cause, then call refresh_ref_docs() with the same documents to "
+                "resume it."
+            )
+            raise self._failed(f"store {len(rows)} chunks", error, then) from error
 
     def add_vectors(
         self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[dict[str, Any]] = ()
@@ -146,16 +160,26 @@ class ExternalVectorStore(ShortRepr):
             yield from self.add(stay, vectors_of([node.node_id for node in stay]))
 
     def search(
-        self, vector: NDArray[np.float32], top_k: int, filters: MetadataFilters | None = None
-    ) -> Steps[list[str]]:
-        """Ids of the nearest rows, without scores, whose meaning differs between stores.
+        self, vectors: NDArray[np.float32], top_k: int, filters: MetadataFilters | None = None
+    ) -> Steps[list[list[str]]]:
+        """Ids of the rows nearest to each of some vectors, without scores, whose meaning differs between stores.
+
+        Parameters
+        ----------
+        vectors : shape (n, dimension); they are searched for one after the other, see :func:`search_at_once`
 
         Raises
         ------
         StorageError
         """
-        if filters is None and (ids := (yield from offload(self._postgres.search, vector, top_k))) is not None:
-            return ids
+        if filters is None and (found := (yield from offload(self._postgres.search, vectors, top_k))) is not None:
+            return found
+        found = []
+        for vector in vectors:
+            found.append((yield from self._search(vector, top_k, filters)))
+        return found
+
+    def _search(self, vector: NDArray[np.float32], top_k: int, filters: MetadataFilters | None) -> Steps[list[str]]:
         query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k, filters=filters)
         try:
             result = yield from call(self.store.query, self.store.aquery, query)
@@ -221,8 +245,8 @@ class ExternalVectorStore(ShortRepr):
         return f"Its error: {type(error).__name__}: {reason.rstrip('.')}."
 
 
-def search_at_once(searches: Iterable[Callable[[], Steps[list[str]]]]) -> Steps[list[list[str]]]:
-    """The results of several searches of one question, some of which run beside each other.
+def search_at_once(searches: Sequence[Callable[[], Steps[list[list[str]]]]]) -> Steps[list[list[str]]]:
+    """The results of several searches together, some of which run beside each other.
 
     While a store on a server works on one of them, the rows of another are read.
 
@@ -231,4 +255,4 @@ def search_at_once(searches: Iterable[Callable[[], Steps[list[str]]]]) -> Steps[
     StorageError
         That of the first search that failed.
     """
-    return [each.unwrap() for each in (yield from gather(searches, _AT_ONCE))]
+    return [ids for each in (yield from gather(searches, AT_ONCE)) for ids in each.unwrap()]

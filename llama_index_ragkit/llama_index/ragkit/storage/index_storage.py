@@ -154,8 +154,6 @@ class IndexStorage:
 
     def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """A write begins: documents and nodes count as unfinished until it is committed."""
-        for space in self.stored.values():
-            space.repeats = self.struct.building  # what an earlier write left is written again
         yield from self.commits.begin(documents, nodes)
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
@@ -175,6 +173,11 @@ class IndexStorage:
     def note_removal(self) -> None:
         """Count a write that removes vectors from stores: a question that began before it may have missed them."""
         self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
+
+    def note_repetition(self) -> None:
+        """Tell the spaces in stores, before a write, whether one before it did not end."""
+        for space in self.stored.values():
+            space.repeats = self.struct.building
 
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that committed writes have removed, where the index is served from stores.

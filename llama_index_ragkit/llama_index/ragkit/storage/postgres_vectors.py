@@ -38,25 +38,37 @@ class PostgresVectors:
         self._store = store
         self._works = True
 
-    def search(self, vector: Floats, top_k: int) -> list[str] | None:
-        """Ids of the nearest rows by cosine, as the index of the store finds them; None too if the user of the store
-        has a function for its queries.
+    @property
+    def is_usable(self) -> bool:
+        """Whether the store is one that the other methods know, and has been connected to."""
+        return self._connected() is not None
+
+    def search(self, vectors: Floats, top_k: int) -> list[list[str]] | None:
+        """Ids of the rows nearest to each vector by cosine, as the index of the store finds them; None too if the user
+        of the store has a function for its queries.
 
         Parameters
         ----------
-        vector : shape (dimension,)
+        vectors : shape (n, dimension)
         """
         store = self._connected()
         if store is None or getattr(store, "_customize_query_fn", None):
             return None
         settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str((store.hnsw_kwargs or {}).get("hnsw_ef_search"))}
-        rows = self._rows(
-            store,
-            f"SELECT node_id FROM {{table}} ORDER BY embedding <=> CAST(:vector AS {_kind(store)}) LIMIT :top_k",
-            {"vector": str(vector.tolist()), "top_k": top_k},
-            settings if store.hnsw_kwargs else {},
+        # Many vectors travel together: a build of PG-RAG looks for the neighbours of thousands.
+        statement = (
+            "SELECT number, node_id FROM unnest(CAST(:vectors AS text[])) WITH ORDINALITY AS given (vector, number) "
+            "CROSS JOIN LATERAL (SELECT node_id FROM {table} "
+            f"ORDER BY embedding <=> CAST(given.vector AS {_kind(store)}) LIMIT :top_k) AS near"
         )
-        return None if rows is None else [row_id for (row_id,) in rows]
+        values = {"vectors": [str(vector) for vector in vectors.tolist()], "top_k": top_k}
+        rows = self._rows(store, statement, values, settings if store.hnsw_kwargs else {})
+        if rows is None:
+            return None
+        found: list[list[str]] = [[] for _ in vectors]
+        for number, row_id in rows:
+            found[number - 1].append(row_id)
+        return found
 
     def fetch(self, ids: Sequence[str]) -> dict[str, Floats] | None:
         """The vectors of rows by id."""

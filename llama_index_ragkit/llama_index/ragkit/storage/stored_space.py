@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.errors import HalfWrittenError, StorageError
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.steps import Steps
-from llama_index.ragkit.storage.external_store import ExternalVectorStore, search_at_once
+from llama_index.ragkit.storage.external_store import AT_ONCE, ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
@@ -325,9 +325,10 @@ class StoredSpace:
             return (yield from self.records_of(selection.only, selection))
         count = _asked_for(wanted, least)
         while True:
-            found = yield from self._search(vector, count, selection.filters)
+            (found,) = yield from self._search(vector[None], count, selection.filters)
             known = yield from self._known(found)
-            if not self._shared and len(known) < _ALONE * len(found):
+            # Vectors that a killed write has left are unknown too, and those of its own documents are the nearest.
+            if not self._shared and not self.repeats and len(known) < _ALONE * len(found):
                 self._shared = True
                 continue
             records = _counted(known, selection)
@@ -352,7 +353,8 @@ class StoredSpace:
         if selection.only is not None:
             return [(yield from self.records_of(selection.only, selection))] * len(vectors)
         count = _asked_for(wanted, least)
-        searches = [partial(self._search, vector, count, selection.filters) for vector in vectors]
+        parts = np.array_split(np.stack(vectors), min(AT_ONCE, len(vectors))) if vectors else []
+        searches = [partial(self._search, part, count, selection.filters) for part in parts]
         found = yield from search_at_once(searches)
         known = yield from self._known(list(dict.fromkeys(chain.from_iterable(found))))
         counted = _counted(known, selection)
@@ -375,7 +377,9 @@ class StoredSpace:
         replaced = [version["key"] for version in versions.values() if version["key"] not in records]
         return {**records, **(yield from self._records.get_many(self._collection, replaced))}
 
-    def _search(self, vector: NDArray[np.float32], count: int, filters: MetadataFilters | None) -> Steps[list[str]]:
+    def _search(
+        self, vectors: NDArray[np.float32], count: int, filters: MetadataFilters | None
+    ) -> Steps[list[list[str]]]:
         parts: list[MetadataFilter | MetadataFilters] = []
         if self._shared:
             parts.append(MetadataFilter(key=_SPACE, value=self._label))
@@ -383,12 +387,12 @@ class StoredSpace:
         if pushed is not None:
             parts.append(pushed)
         if not self._filters_work or not parts:
-            return (yield from self._external.search(vector, count))
+            return (yield from self._external.search(vectors, count))
         try:
-            return (yield from self._external.search(vector, count, MetadataFilters(filters=parts)))
+            return (yield from self._external.search(vectors, count, MetadataFilters(filters=parts)))
         except StorageError:
             # Without filters the search fails too, unless they were the reason.
-            found = yield from self._external.search(vector, count)
+            found = yield from self._external.search(vectors, count)
             self._filters_work = False
             return found
 

@@ -115,7 +115,7 @@ class VectorSpace:
         """
         if self.external is None:
             return None
-        found = yield from self.external.search(vector, top_k)
+        (found,) = yield from self.external.search(vector[None], top_k)
         snapshot = self.store.snapshot()
         ours = [node_id for node_id in dict.fromkeys(found) if node_id in snapshot]
         return ours if len(ours) >= min(top_k, len(snapshot)) else None

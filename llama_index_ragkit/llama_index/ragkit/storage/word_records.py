@@ -14,7 +14,7 @@ from llama_index.ragkit.storage.records import Record, Records
 
 __all__ = ["WordRecords"]
 
-_COLLECTION = "words"
+_COLLECTION, _EARLIER = "words", "terms"
 _RECORDS = 4096  # so many that a change of one text rewrites little, also of a million texts
 _LEVEL = 6
 
@@ -35,7 +35,8 @@ class WordRecords:
         self._source = source
 
     def load(self) -> Steps[Words]:
-        """The words of all texts."""
+        """The words of all texts; those that an earlier version stored, with a record for each, are deleted."""
+        yield from self._records.delete(_EARLIER, (yield from self._records.get_all(_EARLIER)))
         stored = yield from self._records.get_all(_COLLECTION)
         return (yield from offload(self._all_of, list(stored.values())))
 
