@@ -257,6 +257,21 @@ def test_several_vectors_are_looked_for_as_each_alone(make: Callable[[], BasePyd
     assert run_steps(space.records_near_each([], 20, selection)) == []
 
 
+@each_store
+def test_vectors_are_read_by_id_alone(make: Callable[[], BasePydanticVectorStore]) -> None:
+    store, docstore, rows = make(), SimpleDocumentStore(), space_rows(40)
+    space = StoredSpace("chunks", "u", store, records_of("u", docstore))
+    assert run_steps(space.vectors_of(["r1"])) == {}
+    run_steps(space.put(rows))
+    run_steps(space.put(space_rows(5)))  # the first five again, as rows of a later version
+    run_steps(space.remove(["r7"]))
+    run_steps(space.settle())
+    for each in (space, StoredSpace("chunks", "u", store, records_of("u", docstore))):
+        found = run_steps(each.vectors_of(["r30", "r2", "unknown", "r7", "r9"]))
+        assert list(found) == ["r30", "r2", "r9"]
+        np.testing.assert_array_equal(list(found.values()), rows.vectors[[30, 2, 9]])
+
+
 def test_more_rows_are_asked_for_until_enough_pass() -> None:
     store = Approximate()
     space = StoredSpace("chunks", "u", store, records_of("u"))

@@ -215,18 +215,18 @@ class MapReader:
         candidates = [topic_id for topic_id in chosen if topic_id in graph.maps]
         routes = [route_id for topic_id in candidates for route_id in graph.maps[topic_id].routes]
         spaces = self.storage.stored
-        facts = yield from spaces["facts"].fetch(graph.map_of)
-        node_of = {fact.id: fact.node_id for row in rows.values() for fact in row.facts}
+        known = {fact.id: fact for own in of_node.values() for fact in own}
+        vectors = yield from spaces["facts"].vectors_of(known)
         described = [
-            RowRecord(r.id, r.ref_doc_id, r.key, json.dumps({"node": node_of[r.id], "topic": graph.map_of[r.id]}))
-            for r in facts.records
+            RowRecord(i, known[i].document, known[i].key, json.dumps({"node": known[i].node_id, "topic": map_of[i]}))
+            for i in vectors
         ]
         whole = replace(
             graph,
             chunks=chunks,
             topics=(yield from spaces["topics"].fetch(candidates)),
             routes=(yield from spaces["routes"].fetch(routes)),
-            facts=Snapshot.of(facts.matrix, described) if described else facts,
+            facts=Snapshot.of(np.stack(list(vectors.values())), described) if vectors else Snapshot.empty(),
         )
         if cells is None:
             return whole, rows

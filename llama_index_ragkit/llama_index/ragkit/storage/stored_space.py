@@ -36,7 +36,7 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredSpace"]
 
-_KINDS = "stored_spaces"
+_KINDS, _IN_STORE = "stored_spaces", "store"
 _SPACE = "ragkit_space"  # the key of a row's metadata that names its space
 _FEWEST = 100  # rows that are asked for at least
 _SPARE = 1.25  # rows that are asked for, times those that are wanted
@@ -239,9 +239,9 @@ class StoredSpace:
             except StorageError:  # some adapters have `get_nodes` and fail when it is called
                 found = {}
             yield from self._external.delete_vectors([key])
-            kind = {"vectors": "store" if key in found and np.array_equal(found[key], probe[0]) else "records"}
+            kind = {"vectors": _IN_STORE if key in found and np.array_equal(found[key], probe[0]) else "records"}
             yield from self._records.put(_KINDS, [(self.name, kind)])
-        self._returns_vectors = kind["vectors"] == "store"
+        self._returns_vectors = kind["vectors"] == _IN_STORE
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -287,6 +287,26 @@ class StoredSpace:
             )
         matrix = np.stack([_vector(record) if "v" in record else vectors[key] for key, record in records.items()])
         return Snapshot.of(matrix, [_row(record) for record in records.values()])
+
+    def vectors_of(self, ids: Iterable[str]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is.
+
+        They are read without the records, which name the row that has replaced another: its vector is the same.
+
+        Raises
+        ------
+        HalfWrittenError
+            See :meth:`fetch`.
+        """
+        id_of = {self.key(row_id): row_id for row_id in ids}
+        if self._returns_vectors is None:
+            kind = yield from self._records.get(_KINDS, self.name)
+            self._returns_vectors = None if kind is None else kind["vectors"] == _IN_STORE
+        found = (yield from self._external.fetch_vectors(list(id_of))) if id_of and self._returns_vectors else {}
+        others = yield from self.fetch(row_id for key, row_id in id_of.items() if key not in found)
+        read = dict(zip(others.ids, others.matrix, strict=True))
+        vectors = {row_id: found[key] if key in found else read.get(row_id) for key, row_id in id_of.items()}
+        return {row_id: vector for row_id, vector in vectors.items() if vector is not None}
 
     def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
         """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
