@@ -71,9 +71,11 @@ def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
             dense = {name: standardised(near[name], [near[c] for c in chunks]) for name in names}
         word = {c: words[state.chunks.row_of(c)] for c in chunks}
         all_words = list(word.values())
+        said = {c: standardised(word[c], all_words) for c in chunks}
+        lacking = {n: max(0, max(said.values()) - max(said[c] for c in state.themes[n].members) - 1) for n in themes}
         wanted = {
             **{c: 0.4 * dense[c] + 0.6 * standardised(word[c], all_words) for c in chunks},
-            **{name: dense[name] - 0.3 for name in themes},
+            **{name: dense[name] - 0.3 - lacking[name] for name in themes},
         }
         found = rank_nodes(scores_of(state, prompt, Rule(blend=blend), allowed, words, 0.6, 0.3), k)
         best = sorted(wanted, key=lambda name: -wanted[name])[:k]

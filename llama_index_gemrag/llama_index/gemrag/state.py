@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from llama_index.gemrag.layer import Centre, Layer
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.masks import shown
@@ -82,6 +85,12 @@ class GEMRAGState:
         """With all questions of those chunks; a state in memory has them."""
         return self
         yield
+
+    @cached_property
+    def member_rows(self) -> list[NDArray[np.intp]]:
+        """For each theme with a text the rows of those of its members that are here."""
+        members = (self.themes[name].members for name in self.theme_layer.texts.ids)
+        return [self.chunks.rows_of([i for i in names if i in self.chunks]) for names in members]
 
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
         """Mask of the themes all of whose members pass the filter."""
