@@ -72,7 +72,7 @@ def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
         word = {c: words[state.chunks.row_of(c)] for c in chunks}
         all_words = list(word.values())
         said = {c: standardised(word[c], all_words) for c in chunks}
-        lacking = {n: max(0, max(said.values()) - max(said[c] for c in state.themes[n].members) - 1) for n in themes}
+        lacking = {n: max(said.values()) - max(said[c] for c in state.themes[n].members) for n in themes}
         wanted = {
             **{c: 0.4 * dense[c] + 0.6 * standardised(word[c], all_words) for c in chunks},
             **{name: dense[name] - 0.3 - lacking[name] for name in themes},

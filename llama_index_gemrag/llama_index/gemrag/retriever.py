@@ -79,7 +79,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         True]
     lexical_weight : in [0, 1], weight of BM25 in the score of a chunk, by its words and those of its questions; the
         rest is that of the dense score. A theme is ranked by its dense score, less what its members lack of the words
-        of the best chunk beyond one deviation [0.5; for an index with `paper=True` 0]
+        of the best chunk [0.5; for an index with `paper=True` 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Attributes

@@ -1,16 +1,16 @@
 """The scores of chunks and themes for one prompt, on one scale.
 
     chunk    (1 - w) * dense + w * z(BM25)
-    theme    dense - margin - max(0, z(BM25) of the best chunk - z(BM25) of its best member - 1),
-             by the means and deviations of chunks
+    theme    dense - margin - (z(BM25) of the best chunk - z(BM25) of its best member), by the means and deviations
+             of chunks
 
 with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
 a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
 its text and of its questions, as if they had been appended to it (Nogueira et al., Document Expansion by Query
 Prediction, 2019, arXiv 1904.08375). Shifting or stretching all cosines of an embedding model changes no ranking. Themes
-have no BM25 score: an index of words holds the chunks, whose words a theme repeats. But where a chunk stands out by its
-words from all members of a theme, what exceeds one deviation is subtracted from the score of the theme: in a language
-that the embedding model does not know, themes are nearer to every prompt than any chunk.
+have no BM25 score: an index of words holds the chunks, whose words a theme repeats. But what its members lack of the
+words of the best chunk is subtracted: in a language that the embedding model does not know, themes are nearer to every
+prompt than any chunk.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,6 @@ from llama_index.ragkit.vectors.nearness import standardised, with_words
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["MemoryScores"]
-
-_USUAL = 1.0  # by how many standard deviations the words of the best chunk may exceed those of a theme's members
 
 Doubles = NDArray[np.float64]
 
@@ -107,9 +105,7 @@ class MemoryScores:
 
 
 def _lacking(state: GEMRAGState, lexical: Doubles, allowed: Mask | None) -> Doubles:
-    """By how much more than a deviation the best member of each theme has fewer words of the prompt than the best
-    chunk, shape (m,).
-    """
+    """By how much fewer words of the prompt the best member of each theme has than the best chunk, shape (m,)."""
     counted = lexical if allowed is None else lexical[allowed]
     if not counted.any():
         return np.zeros(len(state.member_rows))
@@ -117,4 +113,4 @@ def _lacking(state: GEMRAGState, lexical: Doubles, allowed: Mask | None) -> Doub
     # Of a memory in stores, members that are not there have no more of the words than the chunks that are.
     least, best = float(words.min()), float(standardised(counted).max())
     found = np.array([words[rows].max(initial=least) for rows in state.member_rows])
-    return np.maximum(best - found - _USUAL, 0.0)
+    return best - found
