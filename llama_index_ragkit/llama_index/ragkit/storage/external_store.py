@@ -71,11 +71,15 @@ class ExternalVectorStore(ShortRepr):
             yield from self._verify_delete()
             done = 1
         nodes, vectors = nodes[done:], vectors[done:]
+        if not self._postgres.is_usable:  # other stores may be bound to this thread
+            if len(nodes):
+                yield from self._add(nodes, vectors)
+            return
         # PostgreSQL keeps up the index of the vectors with each row: many rows take all of its processors.
-        size = max(_LEAST_PART, -(-len(nodes) // AT_ONCE)) if self._postgres.is_usable else len(nodes)
+        size = max(_LEAST_PART, -(-len(nodes) // AT_ONCE))
         jobs = [
             partial(self._add_part, nodes[start : start + size], vectors[start : start + size])
-            for start in range(0, len(nodes), size or 1)
+            for start in range(0, len(nodes), size)
         ]
         for each in (yield from gather(jobs, AT_ONCE)):
             each.unwrap()
