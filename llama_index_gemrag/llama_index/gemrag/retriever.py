@@ -78,8 +78,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     keep_covered : whether a theme is kept if one of its members ranks higher [False; for an index with `paper=True`
         True]
     lexical_weight : in [0, 1], weight of BM25 in the score of a chunk, by its words and those of its questions; the
-        rest is that of the dense score. A theme is ranked by its dense score, less what its members lack of the words
-        of the best chunk [0.5; for an index with `paper=True` 0]
+        rest is that of the dense score. A theme is ranked by its dense score, at most that of the best chunk, less
+        what its members lack of the words of the prompt [0.5; for an index with `paper=True` 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Attributes

@@ -1,16 +1,18 @@
 """The scores of chunks and themes for one prompt, on one scale.
 
     chunk    (1 - w) * dense + w * z(BM25)
-    theme    dense - margin - (z(BM25) of the best chunk - z(BM25) of its best member), by the means and deviations
-             of chunks
+    theme    min(dense, dense of the chunk with the best score) - margin - lacking, by the means and deviations of
+             chunks
+    lacking  z(BM25) of the chunk with most words of the prompt, less that of the theme's member with most
 
 with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
 a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
 its text and of its questions, as if they had been appended to it (Nogueira et al., Document Expansion by Query
 Prediction, 2019, arXiv 1904.08375). Shifting or stretching all cosines of an embedding model changes no ranking. Themes
-have no BM25 score: an index of words holds the chunks, whose words a theme repeats. But what its members lack of the
-words of the best chunk is subtracted: in a language that the embedding model does not know, themes are nearer to every
-prompt than any chunk.
+have no BM25 score: an index of words holds the chunks, whose words a theme repeats. In a language that the embedding
+model does not know, themes, texts of another kind, are nearer to every prompt than any chunk, and the chunk that has
+its words is as near as any other. So a theme is no nearer than that chunk, and what its members lack of the words is
+subtracted. With w = 0 the dense score alone decides.
 """
 
 from dataclasses import dataclass
@@ -71,13 +73,14 @@ class MemoryScores:
         """
         cosines = state.chunk_layer.cosines(vector, rule)
         usual = cosines.only(allowed)
-        themes = rule.scores(state.theme_layer.cosines(vector, rule), usual) - margin
+        dense = rule.scores(cosines, usual)
+        chunks = with_words(dense, lexical, lexical_weight, allowed)
+        themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
+        if lexical_weight and len(chunks):
+            themes = np.minimum(themes, dense[int(chunks.argmax())]) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
-        if lexical_weight:
-            themes = themes - _lacking(state, lexical, allowed)
-        near = with_words(rule.scores(cosines, usual), lexical, lexical_weight, allowed)
-        return cls(state, vector, rule, near, themes, lexical)
+        return cls(state, vector, rule, chunks, themes - margin, lexical)
 
     @property
     def all_nodes(self) -> Doubles:
