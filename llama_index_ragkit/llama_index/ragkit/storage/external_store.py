@@ -55,6 +55,11 @@ class ExternalVectorStore(ShortRepr):
         except Exception as error:  # many stores refuse to delete before their first row; see `add`
             logger.debug("%s.delete on an empty store: %s", self._name, self._reason(error))
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the store takes no lists as metadata."""
+        return bool(getattr(self.store, "flat_metadata", False))
+
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
 

@@ -8,19 +8,13 @@ The store chooses candidates, by whatever approximation it uses; the cosines tha
 they were written. So an approximate or quantised index of the store costs recall and never a wrong score.
 """
 
-import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    MetadataFilter,
-    MetadataFilters,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import HalfWrittenError, StorageError
@@ -28,31 +22,27 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.external_store import AT_ONCE, ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.records import Record, Records
+from llama_index.ragkit.storage.row_versions import RowVersions
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
+from llama_index.ragkit.storage.shared_store_search import SPACE, SharedStoreSearch
+from llama_index.ragkit.storage.stored_rows import VECTOR, counted, described, joined, recorded
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
-from llama_index.ragkit.vectors.relaxed_filters import relaxed
-from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredSpace"]
 
 _KINDS, _IN_STORE = "stored_spaces", "store"
-_SPACE = "ragkit_space"  # the key of a row's metadata that names its space
 _FEWEST = 100  # rows that are asked for at least
 _SPARE = 1.25  # rows that are asked for, times those that are wanted
 _MORE = 4  # rows that are asked for then, times those before, while too few are left
 _MOST = 16_000  # rows that a store is asked for; some have such a limit
-_ALONE = 0.75  # share of the rows found that are of this space, from which on a store counts as its own
 
 
 class StoredSpace:
     """Rows in a vector store of the user, and a record of each beside it.
 
     Several spaces, of several indexes and tenants, may share a store: the id of a row there is derived from the index,
-    the space and the row, rows carry the name of their space, and those of others are left out. The store is asked to
-    filter by that name once a search has found many rows of others: a store that holds one space alone would check
-    each row for nothing, and planners of databases that know nothing of such a filter read the whole table instead of
-    the index of its vectors.
+    the space and the row, rows carry the name of their space, and those of others are left out.
 
     A record holds the id of the row, its sort key, document and metadata, by which filters are checked whatever the
     store makes of them. It also holds the vector, unless the store returns vectors by id exactly as they were written,
@@ -82,37 +72,18 @@ class StoredSpace:
     def __init__(self, name: str, uid: str, store: BasePydanticVectorStore, records: Records) -> None:
         self.name = name
         self._uid = uid
+        self._label = f"{uid}/{name}"
         self._external = ExternalVectorStore(store)
+        self._search = SharedStoreSearch(self._external, self._label)
         self._records = records
+        self._versions = RowVersions(name, records)
+        self._collection = f"space/{name}"
         self.repeats = False
-        self._filters_work = True
-        self._shared = False  # whether the store holds many rows of other spaces
         self._returns_vectors: bool | None = None
-
-    @property
-    def _flat(self) -> bool:
-        """Whether the store takes no lists as metadata."""
-        return bool(getattr(self._external.store, "flat_metadata", False))
-
-    @property
-    def _collection(self) -> str:
-        return f"space/{self.name}"
-
-    @property
-    def _versions(self) -> str:
-        return f"versions/{self.name}"
-
-    @property
-    def _doomed(self) -> str:
-        return f"doomed/{self.name}"
 
     def key(self, row_id: str) -> str:
         """The id of a row in the database, a UUID."""
         return content_id("row", self._uid, self.name, row_id)
-
-    def _in_store(self, key: str, version: int) -> str:
-        """The id of a row in the store: its key, or another one where it has replaced an earlier row."""
-        return content_id("version", key, str(version)) if version else key
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -132,16 +103,11 @@ class StoredSpace:
             yield from self._learn(rows.vectors.shape[1])
         keys = [self.key(row_id) for row_id in rows.ids]
         known = yield from self._records.get_many(self._collection, keys)
-        yield from self._forget(known)
-        versions = yield from self._free_versions(keys)
-        in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
-        records = [
-            {**record, "version": version} if version else record
-            for record, version in zip(self._to_records(rows), versions, strict=True)
-        ]
-        yield from self._records.put(self._collection, list(zip(keys, records, strict=True)))
-        again = [(one, {"key": key}) for one, key in zip(in_store, keys, strict=True) if one != key]
-        yield from self._records.put(self._versions, again)
+        yield from self._versions.forget(known)
+        unversioned = zip(keys, recorded(rows, with_vectors=not self._returns_vectors), strict=True)
+        records = yield from self._versions.versioned(dict(unversioned))
+        yield from self._records.put(self._collection, list(records.items()))
+        in_store = [self._versions.in_store(key, record) for key, record in records.items()]
         if self.repeats:
             yield from self._external.delete_vectors(in_store)
         yield from self._external.add_vectors(in_store, rows.vectors, list(self._metadatas(rows)))
@@ -155,36 +121,14 @@ class StoredSpace:
         """
         keys = [self.key(row_id) for row_id in ids]
         known = yield from self._records.get_many(self._collection, keys)
-        yield from self._forget(known)
+        yield from self._versions.forget(known)
         if self.repeats:  # a write that was killed may have stored vectors without records
-            yield from self._note_doomed([key for key in keys if key not in known])
+            yield from self._versions.note_doomed([key for key in keys if key not in known])
         yield from self._records.delete(self._collection, known)
-
-    def _forget(self, known: Mapping[str, Record]) -> Steps[None]:
-        """Note that the vectors of rows are to be deleted."""
-        old = [self._in_store(key, record.get("version", 0)) for key, record in known.items()]
-        yield from self._note_doomed(old)
-        yield from self._records.delete(self._versions, [one for one in old if one not in known])
-
-    def _free_versions(self, keys: Sequence[str]) -> Steps[list[int]]:
-        """The first version of each row whose id in the store is not that of a row to be deleted there.
-
-        A node that changed is removed and put by the same write: its old row is still in the store.
-        """
-        versions = [0] * len(keys)
-        while True:
-            in_store = [self._in_store(key, version) for key, version in zip(keys, versions, strict=True)]
-            doomed = yield from self._records.get_many(self._doomed, in_store)
-            if not doomed:
-                return versions
-            versions = [v + (one in doomed) for one, v in zip(in_store, versions, strict=True)]
-
-    def _note_doomed(self, in_store: Sequence[str]) -> Steps[None]:
-        yield from self._records.put(self._doomed, [(one, {}) for one in in_store])
 
     def is_unsettled(self) -> Steps[bool]:
         """Whether the store may hold vectors of rows that were removed."""
-        return bool((yield from self._records.get_all(self._doomed)))
+        return bool((yield from self._versions.doomed()))
 
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that were removed or replaced by writes that are committed.
@@ -195,10 +139,10 @@ class StoredSpace:
         ------
         StorageError
         """
-        doomed = list((yield from self._records.get_all(self._doomed)))
+        doomed = yield from self._versions.doomed()
         if doomed:
             yield from self._external.delete_vectors(doomed)
-            yield from self._records.delete(self._doomed, doomed)
+            yield from self._versions.settled(doomed)
 
     def clear(self) -> Steps[None]:
         """Delete all rows of the space, and no other."""
@@ -210,22 +154,7 @@ class StoredSpace:
     def _metadatas(self, rows: SpaceRows) -> Iterator[dict[str, Any]]:
         """The metadata of rows in the store. Stores of flat metadata often fix the keys by the first row."""
         for metadata in rows.metadatas or [{}] * len(rows.ids):
-            yield {**({} if self._flat else metadata), _SPACE: self._label}
-
-    @property
-    def _label(self) -> str:
-        return f"{self._uid}/{self.name}"
-
-    def _to_records(self, rows: SpaceRows) -> Iterator[Record]:
-        metadatas = rows.metadatas or [{}] * len(rows.ids)
-        for row_id, vector, key, ref, metadata in zip(
-            rows.ids, rows.vectors, rows.keys, rows.ref_doc_ids, metadatas, strict=True
-        ):
-            record = {"id": row_id, "key": key, "ref": ref, "meta": dict(metadata)}
-            if not self._returns_vectors:
-                data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
-                record["v"] = base64.b64encode(data).decode("ascii")
-            yield record
+            yield {**({} if self._external.is_flat else metadata), SPACE: self._label}
 
     def _learn(self, dimension: int) -> Steps[None]:
         """Find out, once an index, whether the store returns vectors as they were written, from one made up here."""
@@ -233,7 +162,7 @@ class StoredSpace:
         if kind is None:
             key = content_id("probe", self._uid, self.name)
             probe = np.random.default_rng(0).normal(size=(1, dimension)).astype(np.float32)
-            yield from self._external.add_vectors([key], probe, [{_SPACE: self._label}])
+            yield from self._external.add_vectors([key], probe, [{SPACE: self._label}])
             try:
                 found = yield from self._external.fetch_vectors([key])
             except StorageError:  # some adapters have `get_nodes` and fail when it is called
@@ -262,7 +191,7 @@ class StoredSpace:
 
     def records_keyed(self, keys: Sequence[str], selection: Selection = EVERYTHING) -> Steps[Mapping[str, Record]]:
         """As :meth:`records_of`, by the keys of rows."""
-        return _counted((yield from self._records.get_many(self._collection, keys)), selection)
+        return counted((yield from self._records.get_many(self._collection, keys)), selection)
 
     def rows(self, records: Mapping[str, Record]) -> Steps[Snapshot]:
         """The rows of records, by one read of the store.
@@ -274,9 +203,7 @@ class StoredSpace:
         """
         if not records:
             return Snapshot.empty()
-        bare = {
-            key: self._in_store(key, record.get("version", 0)) for key, record in records.items() if "v" not in record
-        }
+        bare = {key: self._versions.in_store(key, row) for key, row in records.items() if VECTOR not in row}
         found = (yield from self._external.fetch_vectors(list(bare.values()))) if bare else {}
         vectors = {key: found[one] for key, one in bare.items() if one in found}
         missing = [records[key]["id"] for key in bare if key not in vectors]
@@ -285,8 +212,7 @@ class StoredSpace:
                 f"The vector store of the space {self.name!r} lacks {len(missing)} rows that the index has, such as "
                 f"{missing[0]!r}: a write ended early, or the store was changed. Write their documents again."
             )
-        matrix = np.stack([_vector(record) if "v" in record else vectors[key] for key, record in records.items()])
-        return Snapshot.of(matrix, [_row(record) for record in records.values()])
+        return joined(records, vectors)
 
     def vectors_of(self, ids: Iterable[str]) -> Steps[dict[str, NDArray[np.float32]]]:
         """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is.
@@ -310,11 +236,11 @@ class StoredSpace:
 
     def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
         """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
-        return _without_vectors((yield from self._records.get_many(self._collection, map(self.key, ids))))
+        return described((yield from self._records.get_many(self._collection, map(self.key, ids))))
 
     def all_described(self) -> Steps[Snapshot]:
         """All rows, with zeros for their vectors."""
-        return _without_vectors((yield from self._records.get_all(self._collection)))
+        return described((yield from self._records.get_all(self._collection)))
 
     def candidates(
         self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
@@ -345,13 +271,12 @@ class StoredSpace:
             return (yield from self.records_of(selection.only, selection))
         count = _asked_for(wanted, least)
         while True:
-            (found,) = yield from self._search(vector[None], count, selection.filters)
+            (found,) = yield from self._search.search(vector[None], count, selection.filters)
             known = yield from self._known(found)
             # Vectors that a killed write has left are unknown too, and those of its own documents are the nearest.
-            if not self._shared and not self.repeats and len(known) < _ALONE * len(found):
-                self._shared = True
+            if not self.repeats and self._search.learns_from(len(found), len(known)):
                 continue
-            records = _counted(known, selection)
+            records = counted(known, selection)
             if len(records) >= wanted or len(found) < count or count >= _MOST:
                 return records
             count = min(_MORE * count, _MOST)
@@ -374,14 +299,14 @@ class StoredSpace:
             return [(yield from self.records_of(selection.only, selection))] * len(vectors)
         count = _asked_for(wanted, least)
         parts = np.array_split(np.stack(vectors), min(AT_ONCE, len(vectors))) if vectors else []
-        searches = [partial(self._search, part, count, selection.filters) for part in parts]
+        searches = [partial(self._search.search, part, count, selection.filters) for part in parts]
         found = yield from search_at_once(searches)
         known = yield from self._known(list(dict.fromkeys(chain.from_iterable(found))))
-        counted = _counted(known, selection)
-        of_store = {self._in_store(key, record.get("version", 0)): key for key, record in counted.items()}
+        rows = counted(known, selection)
+        key_of = {self._versions.in_store(key, record): key for key, record in rows.items()}
         near: list[Mapping[str, Record]] = []
         for vector, in_store in zip(vectors, found, strict=True):
-            records = {of_store[one]: counted[of_store[one]] for one in in_store if one in of_store}
+            records = {key_of[one]: rows[key_of[one]] for one in in_store if one in key_of}
             if len(records) < wanted and len(in_store) >= count:  # others share the store, or filters leave out many
                 records = dict((yield from self.records_near(vector, wanted, selection, least)))
             near.append(records)
@@ -393,50 +318,9 @@ class StoredSpace:
         others = [one for one in in_store if one not in records]
         if not others:
             return records
-        versions = yield from self._records.get_many(self._versions, others)
-        replaced = [version["key"] for version in versions.values() if version["key"] not in records]
+        replaced = [key for key in (yield from self._versions.replaced(others)) if key not in records]
         return {**records, **(yield from self._records.get_many(self._collection, replaced))}
-
-    def _search(
-        self, vectors: NDArray[np.float32], count: int, filters: MetadataFilters | None
-    ) -> Steps[list[list[str]]]:
-        parts: list[MetadataFilter | MetadataFilters] = []
-        if self._shared:
-            parts.append(MetadataFilter(key=_SPACE, value=self._label))
-        pushed = None if self._flat else relaxed(filters)
-        if pushed is not None:
-            parts.append(pushed)
-        if not self._filters_work or not parts:
-            return (yield from self._external.search(vectors, count))
-        try:
-            return (yield from self._external.search(vectors, count, MetadataFilters(filters=parts)))
-        except StorageError:
-            # Without filters the search fails too, unless they were the reason.
-            found = yield from self._external.search(vectors, count)
-            self._filters_work = False
-            return found
 
 
 def _asked_for(wanted: int, least: int) -> int:
     return max(int(_SPARE * wanted), least)
-
-
-def _counted(records: Mapping[str, Record], selection: Selection) -> Mapping[str, Record]:
-    if selection.is_whole or not records:
-        return records
-    mask = selection.mask(_without_vectors(records))
-    return {key: record for (key, record), counts in zip(records.items(), mask.tolist(), strict=True) if counts}
-
-
-def _without_vectors(records: Mapping[str, Record]) -> Snapshot:
-    if not records:
-        return Snapshot.empty()
-    return Snapshot.of(np.zeros((len(records), 1), np.float32), [_row(record) for record in records.values()])
-
-
-def _vector(record: Record) -> NDArray[np.float32]:
-    return np.frombuffer(base64.b64decode(record["v"]), dtype="<f4").astype(np.float32)
-
-
-def _row(record: Record) -> RowRecord:
-    return RowRecord(record["id"], record["ref"], record["key"], json.dumps(record["meta"]))
