@@ -276,6 +276,30 @@ def test_a_long_key_and_one_that_a_server_cannot_hold(store: SQLKVStore) -> None
             store.put("a\x00b", {})
 
 
+def test_a_delete_compares_no_rows_with_each_other(store: SQLKVStore) -> None:
+    """Of a collection that the same transaction has written, a planner knows no size."""
+    if store.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one plan")
+    plans: list[str] = []
+
+    def explain(connection: Any, cursor: Any, statement: str, parameters: Any, *args: Any) -> None:
+        if "DELETE" in statement:
+            cursor.execute(f"EXPLAIN {statement}", parameters)
+            plans.append(str(cursor.fetchall()))
+
+    store.put_all([(f"k{i}", {}) for i in range(2000)], "known")
+    with writing(store.engine) as connection:
+        connection.execute(text("ANALYZE ragkit_records"))
+    event.listen(store.engine, "before_cursor_execute", explain)
+    with writing(store.engine):
+        store.put_all([(f"k{i}", {}) for i in range(2000)], "new")
+        assert store.delete_all([f"k{i}" for i in range(1999)], "new") == 1999
+    assert store.get_all("new") == {"k1999": {}}
+    (plan,) = plans
+    assert "Index Scan" in plan
+    assert "Nested Loop" not in plan
+
+
 def test_the_file_is_that_of_a_sqlite_key_value_store(tmp_path: Path) -> None:
     SQLiteKVStore(tmp_path / "x.db").put("k", {"a": 1})
     store = SQLKVStore(f"sqlite:///{tmp_path}/x.db")

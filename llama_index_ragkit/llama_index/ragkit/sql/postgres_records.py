@@ -35,11 +35,13 @@ _PUT = text(
 )
 _GET = text(f"SELECT key, value FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))")
 _GET_ALL = text(f'SELECT key, value FROM ragkit_records WHERE {_HERE} ORDER BY key COLLATE "C"')
-# The rows to be deleted are locked in order first.
+# The rows to be deleted are locked in order first. They are not joined: of a collection that was written in the same
+# transaction the planner knows no size, and would compare each of its rows with each doomed one.
 _DELETE = text(
-    f"""WITH doomed AS (SELECT hash FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
+    f"""WITH doomed AS (SELECT FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
     ORDER BY hash FOR UPDATE)
-    DELETE FROM ragkit_records WHERE {_HERE} AND hash IN (SELECT hash FROM doomed)"""
+    DELETE FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
+    AND (SELECT count(*) FROM doomed) > 0"""
 )
 # A row without a value holds the place of a new one during its change, so that two writers cannot both find none.
 _RESERVE = text(
