@@ -14,6 +14,7 @@ from tests.serving.twins import Twins, random_writes
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
 from llama_index.raptor.stored_tree import StoredTree
@@ -103,12 +104,32 @@ def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
     twins.check()
 
 
-def test_new_chunks_that_are_nearest_to_one_another_join_as_in_memory(tmp_path: Path):
+@pytest.mark.parametrize("at_once", [200, 30])
+def test_new_chunks_that_are_nearest_to_one_another_join_as_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    monkeypatch.setattr("llama_index.raptor.stored_builder._AT_ONCE", at_once)
     twins = TreeTwins(tmp_path, many(400))
     alike = [TextNode(id_=f"alike{i}", text=f"word3x1 word3x2 word3x5 extra{i}") for i in range(80)]
     for index in twins:
         index.insert_nodes(alike)
     twins.check()
+
+
+def test_the_neighbours_of_all_chunks_of_a_write_are_looked_for_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    index = TreeTwins(tmp_path, many(400)).stored
+    asked, search = list[int](), StoredSpace.records_near_each
+
+    def counted(space: StoredSpace, vectors: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.append(len(vectors))
+        return (yield from search(space, vectors, *args, **kwargs))
+
+    monkeypatch.setattr(StoredSpace, "records_near_each", counted)
+    index.insert_nodes(many(50, seed=1))
+    assert asked[0] == 50
+    assert len(asked) <= 4
 
 
 def test_a_tree_of_more_chunks_than_a_question_reads_answers_as_in_memory(tmp_path: Path):

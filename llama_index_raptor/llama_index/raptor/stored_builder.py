@@ -14,6 +14,7 @@ from llama_index.ragkit import (
     Record,
     Resources,
     Selection,
+    Snapshot,
     Steps,
     StoredBuilder,
     SummaryBuilder,
@@ -34,6 +35,7 @@ from llama_index.raptor.tree_writer import TreeWriter
 
 __all__ = ["StoredTreeBuilder"]
 
+_AT_ONCE = 200  # new chunks whose neighbours are looked for together
 _MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
 
 
@@ -116,21 +118,36 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
 
     def _joining(self, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[Mapping[str, Sequence[str]]]:
         """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`."""
-        space, joining = self.chunks.space, dict[str, list[str]]()
-        for chunk, vector in zip(new, vectors, strict=True):
-            wanted, records, parents = NEIGHBOURS, dict[str, Record](), dict[str, Sequence[str]]()
-            while len(parents) < NEIGHBOURS and len(records) < NEIGHBOURS + len(new):
-                found = yield from space.records_near(vector, wanted, least=wanted)
-                rows = yield from self._rows.of([record["id"] for record in found.values()])
-                parents = {i: row["parents"] for i, row in rows.items() if row["parents"]}
-                if len(found) <= len(records):
-                    break
-                records, wanted = dict(found), _MORE * wanted  # the nearest ones may all be new
+        joining: dict[str, list[str]] = {}
+        for start in range(0, len(new), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            near, parents = yield from self._near_in_tree(vectors[some], len(new))
             if parents:
-                near = yield from space.rows({key: each for key, each in records.items() if each["id"] in parents})
-                for parent, joined in nearest_parents(parents, near, [chunk], vector[None]).items():
+                for parent, joined in nearest_parents(parents, near, new[some], vectors[some]).items():
                     joining.setdefault(parent, []).extend(joined)
         return joining
+
+    def _near_in_tree(
+        self, vectors: NDArray[np.float32], new: int
+    ) -> Steps[tuple[Snapshot, Mapping[str, Sequence[str]]]]:
+        """The chunks near to some of so many new ones that are in the tree, and their parents."""
+        space, wanted, looking = self.chunks.space, NEIGHBOURS, list(range(len(vectors)))
+        near: dict[int, Mapping[str, Record]] = {i: {} for i in looking}
+        rows: dict[str, Record] = {}
+        while looking:
+            found = yield from space.records_near_each([vectors[i] for i in looking], wanted, least=wanted)
+            ids = {record["id"] for records in found for record in records.values()}
+            rows.update((yield from self._rows.of(ids - rows.keys())))
+            further = []
+            for i, records in zip(looking, found, strict=True):
+                in_tree = sum(bool(rows.get(record["id"], {}).get("parents")) for record in records.values())
+                if in_tree < NEIGHBOURS and len(near[i]) < len(records) < NEIGHBOURS + new:
+                    further.append(i)  # the nearest ones may all be new
+                near[i] = records
+            looking, wanted = further, _MORE * wanted
+        parents = {name: row["parents"] for name, row in rows.items() if row["parents"]}
+        known = {key: each for records in near.values() for key, each in records.items() if each["id"] in parents}
+        return (yield from space.rows(known)), parents
 
     def _write_around(
         self,
