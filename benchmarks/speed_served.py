@@ -4,7 +4,7 @@ The passages, names and questions are those of `benchmarks.made_up_names`; vecto
 with the places as topics, so that passages of one place are near to each other. MRAG is asked two questions at once,
 and has a store for each head, since halves of such vectors say little of each other.
 The stores are an SQLite file with vectors in LanceDB, and the PostgreSQL of `PG_DSN` with pgvector.
-`RAG_STORES_METHOD` names the method; RAPTOR has extractive summaries and is built in two writes.
+`RAG_STORES_METHOD` names the method; RAPTOR has extractive summaries and is clustered once, at the end.
 `RAG_STORES_PASSAGES` sets the size of the corpus in stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory:
 answers are compared where both are the same. With `RAG_STORES_SCHEMA` the index on PostgreSQL is built in that schema
 once and kept, and SQLite is left out.
@@ -17,7 +17,6 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import pairwise
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -188,10 +187,10 @@ def build(method: str, kind: str, place: str, total: int) -> dict[str, Any]:
     """Build the index in stores."""
     components = _components(method, kind, place)
     index = METHODS[method]([], storage_context=_context(kind, place), serve_from="stores", **components)
-    # RAPTOR clusters what it is given in one write; of two, the second clusters everything.
-    starts = range(0, total, AT_ONCE)[:2] if method == "raptor" else range(0, total, AT_ONCE)
     times = Times()
-    for first, last in pairwise([*starts, total]):
+    for first in range(0, total, AT_ONCE):
+        last = min(total, first + AT_ONCE)
+        index.writer.more_follows = last < total  # RAPTOR's tree waits for the last passage
         times.run(partial(_insert, index, total, first, last))
         if kind == "postgresql" and not first:  # the adapter finds rows by this column, and makes no index of it
             for space in _written(index, place):

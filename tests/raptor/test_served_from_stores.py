@@ -1,18 +1,20 @@
 """A tree that is served from stores: its rows are the tree of the index in memory, and a write reads a part of them."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import Document, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
 from tests.serving.twins import Twins, random_writes
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.ray import build
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
@@ -84,6 +86,65 @@ def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, option
         index.delete_nodes(held)
     twins.check()
     assert run_steps(TreeRows(twins.stored.storage).all()) == {}
+
+
+def test_what_is_given_together_is_clustered_with_its_last_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("llama_index.ragkit.index.derived_index._AT_ONCE", 2)
+    twins = TreeTwins(tmp_path, corpus())
+
+    def changed(step: int) -> TextNode:
+        return corpus()[step].model_copy(update={"text": f"bread oven changed {step}"})
+
+    random_writes(twins, corpus(), many(60, seed=1), changed, 12)
+    for index in twins:
+        index.insert_nodes(many(45))
+    twins.check()
+
+
+def test_chunks_of_a_build_that_ended_early_are_found_and_clustered_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("llama_index.ragkit.index.derived_index._AT_ONCE", 20)
+    twins = TreeTwins(tmp_path, [])
+    rows, broken = TreeRows(twins.stored.storage), [TextNode(id_="z-broken", text="never stored")]
+
+    def embed(self: HashEmbedding, text: str) -> list[float]:
+        if text == "never stored":
+            raise ValueError("broken")
+        return whole(self, text)
+
+    whole = HashEmbedding._get_text_embedding
+    monkeypatch.setattr(HashEmbedding, "_get_text_embedding", embed)
+    given = many(60)
+    with pytest.raises(ValueError, match="broken"):
+        twins.stored.insert_nodes([*given, *broken])
+    assert run_steps(rows.waiting()) == sorted(node.node_id for node in given)
+    assert set(run_steps(rows.roots()).values()) == {0}
+    found = twins.again().as_retriever(similarity_top_k=3).retrieve(given[7].text)
+    assert given[7].node_id in [each.node.node_id for each in found]
+    twins.stored.delete_nodes([given[0].node_id])
+    assert len(run_steps(rows.waiting())) == 59
+    assert twins.stored.write_summaries() == 0
+    twins.memory.insert_nodes(given[1:])
+    twins.check()
+    assert run_steps(rows.waiting()) == []
+
+
+def test_shards_are_clustered_once_at_the_end(tmp_path: Path):
+    twins = TreeTwins(tmp_path, [])
+    documents = [Document(text=node.text, id_=node.node_id) for node in many(60)]
+
+    def open_index() -> Any:
+        return twins.again()
+
+    def read(first: int) -> list[Document]:
+        return documents[first : first + 20]
+
+    built = build(open_index, [partial(read, first) for first in (0, 20, 40)], on="here", documents_at_once=7)
+    assert [shard.error for shard in built] == ["", "", ""]
+    twins.stored = twins.again()
+    twins.memory = RaptorIndex.from_documents(documents, **twins.components())
+    twins.check()
 
 
 def test_layers_are_read_and_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

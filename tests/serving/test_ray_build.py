@@ -137,7 +137,7 @@ def test_workers_on_ray_build_the_index(case: Case, kind: Any, tmp_path: Path):
         done = build(open_index, shards(4, 3), on="ray", workers=2, documents_at_once=2)
         assert [(built.number, built.written, built.error) for built in done] == [(n, 3, "") for n in range(4)]
         index, twin = opened(case, place), case.from_documents(documents(12), transformations=SPLIT)
-        if case.name in ("gemrag", "raptor"):  # summaries follow the order of growth until they are made anew
+        if case.name == "gemrag":  # themes follow the order of growth until they are made anew
             for each in (index, twin):
                 each.rebuild()
         assert same(index, twin)

@@ -43,8 +43,8 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
     """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
 
     Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
-    :meth:`~llama_index.ragkit.SummaryMethods.rebuild`) all chunks and summaries are in memory, as in an index that is
-    served from memory.
+    :meth:`~llama_index.ragkit.SummaryMethods.rebuild`) all vectors and the structure of the tree are in memory. What is
+    given together is written in parts, and clustered with the last one.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
     """
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS, SUMMARIES)
-    writes_all_at_once: ClassVar[bool] = True
+    waits_for_all: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -103,11 +103,26 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
         yield from self._rows.put_alone(new)
         if not self.config.max_layers:
             return
+        if change.more:
+            yield from self._rows.put_waiting(new)
+        else:
+            yield from self._place(new, vectors, change)
+
+    def _place(self, new: Sequence[str], vectors: NDArray[np.float32], change: Change | None = None) -> Steps[None]:
+        """Give parents to new chunks, and to those that have waited for them."""
+        waiting = yield from self._rows.waiting()
+        earlier = sorted(set(waiting).difference(new))
+        count = len(new) + len(earlier)
         has_tree = any((yield from self._rows.roots()).values())
-        if not has_tree or (new and clusters_again(len(new), (yield from self.terms.count()))):
+        if not has_tree or (count and clusters_again(count, (yield from self.terms.count()))):
             yield from self._cluster(change)
-            return
-        joining = yield from self._joining(new, vectors)
+        else:
+            joining = yield from self._joining(new, vectors, earlier)
+            yield from self._join(joining, [*new, *earlier], change)
+        yield from self._rows.delete_waiting(waiting)
+
+    def _join(self, joining: Mapping[str, Sequence[str]], new: Sequence[str], change: Change | None) -> Steps[None]:
+        """Put new chunks into the tree as it is."""
         if self.config.summaries == "on_request":
             tree = StoredTree(self.storage, self._rows, change)
             yield from tree.read_around(joining, new)
@@ -116,15 +131,29 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
             touched = [*joining, *(yield from self._rows.unwritten())]
             yield from self._write_around(touched, joining, new, change)
 
-    def _joining(self, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[Mapping[str, Sequence[str]]]:
-        """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`."""
+    def _joining(
+        self, new: Sequence[str], vectors: NDArray[np.float32], earlier: Sequence[str] = ()
+    ) -> Steps[Mapping[str, Sequence[str]]]:
+        """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`.
+
+        Parameters
+        ----------
+        vectors : of `new`, shape (len(new), d)
+        earlier : other chunks without a parent, whose vectors are in the store
+        """
         joining: dict[str, list[str]] = {}
-        for start in range(0, len(new), _AT_ONCE):
-            some = slice(start, start + _AT_ONCE)
-            near, parents = yield from self._near_in_tree(vectors[some], len(new))
+
+        def join(some: Sequence[str], rows: NDArray[np.float32]) -> Steps[None]:
+            near, parents = yield from self._near_in_tree(rows, len(new) + len(earlier))
             if parents:
-                for parent, joined in nearest_parents(parents, near, new[some], vectors[some]).items():
+                for parent, joined in nearest_parents(parents, near, some, rows).items():
                     joining.setdefault(parent, []).extend(joined)
+
+        for start in range(0, len(new), _AT_ONCE):
+            yield from join(new[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
+        for start in range(0, len(earlier), _AT_ONCE):
+            rows = yield from self.chunks.space.fetch(earlier[start : start + _AT_ONCE])
+            yield from join(rows.ids, rows.matrix)
         return joining
 
     def _near_in_tree(
@@ -178,6 +207,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
 
     def write_missing(self, state: RaptorState) -> Steps[RaptorState]:
         """Write the missing summaries, and rewrite those above them, which were written without them."""
+        yield from self.derive_waiting(state)
         unwritten = yield from self._rows.unwritten()
         tree = StoredTree(self.storage, self._rows)
         yield from tree.read_around(unwritten, max_layers=self.config.max_layers)
@@ -189,6 +219,13 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
     def rebuild(self, state: RaptorState) -> Steps[RaptorState]:
         """Cluster all chunks again; summaries of unchanged clusters are kept."""
         yield from self._cluster()
+        yield from self._rows.delete_waiting((yield from self._rows.waiting()))
+        return state
+
+    def derive_waiting(self, state: RaptorState) -> Steps[RaptorState]:
+        """Give parents to the chunks that wait for others."""
+        if (yield from self._rows.waiting()):
+            yield from self._place([], np.zeros((0, 0), np.float32))
         return state
 
     def retry(self, state: RaptorState) -> Steps[RaptorState]:

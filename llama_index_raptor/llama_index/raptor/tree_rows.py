@@ -13,13 +13,15 @@ Rows = dict[str, Record]
 
 _ROOTS = "tree_roots"
 _UNWRITTEN = "tree_unwritten"
+_WAITING = "tree_waiting"
 
 
 class TreeRows:
     """The nodes of the tree by id, chunks and summaries.
 
     The row of a node holds its level, its children, its parents, and how many chunks are below it (a chunk below two
-    children counts twice). Two more collections have the nodes without a parent, and the summaries without a text.
+    children counts twice). More collections have the nodes without a parent, the summaries without a text, and the
+    chunks that wait for others to be given a parent.
     A write reads and writes the rows of the summaries that it changes and of their children.
 
     Parameters
@@ -89,6 +91,10 @@ class TreeRows:
         """The summaries that have no text yet, sorted."""
         return sorted((yield from self._records.get_all(_UNWRITTEN)))
 
+    def waiting(self) -> Steps[list[str]]:
+        """The chunks that wait for others to be given a parent, sorted."""
+        return sorted((yield from self._records.get_all(_WAITING)))
+
     def texts(self, summaries: Iterable[str]) -> Steps[Rows]:
         """The records of those summaries that have a text."""
         return (yield from self._records.get_many(SUMMARIES, summaries))
@@ -117,6 +123,14 @@ class TreeRows:
         yield from self._records.put(TREE, list(rows.items()))
         yield from self._put_roots(rows)
 
+    def put_waiting(self, chunks: Iterable[str]) -> Steps[None]:
+        """Note that chunks wait for others to be given a parent."""
+        yield from self._records.put(_WAITING, [(chunk, {}) for chunk in chunks])
+
+    def delete_waiting(self, chunks: Collection[str]) -> Steps[None]:
+        """Note that chunks wait no longer."""
+        yield from self._records.delete(_WAITING, chunks)
+
     def delete(self, summaries: Mapping[str, Summary]) -> Steps[None]:
         """Delete summaries, and that their children are below them."""
         children = {child for summary in summaries.values() for child in summary.children} - summaries.keys()
@@ -132,6 +146,7 @@ class TreeRows:
         """Delete the rows of nodes that nothing is below or above of any more."""
         yield from self._records.delete(TREE, nodes)
         yield from self._records.delete(_ROOTS, nodes)
+        yield from self.delete_waiting(nodes)
 
     def put_texts(self, records: Mapping[str, Record]) -> Steps[None]:
         """Store the texts of summaries."""

@@ -26,6 +26,7 @@ class Change:
     before : a snapshot that has these rows, and perhaps others
     repeated : ids of `added` that did not change: an earlier, incomplete write may have derived something from them
         already
+    more : whether other nodes that were given together with these follow in writes of their own
     """
 
     added: Sequence[BaseNode] = ()
@@ -34,3 +35,4 @@ class Change:
     removed: Sequence[str] = ()
     before: Snapshot = field(default_factory=Snapshot.empty)
     repeated: Collection[str] = ()
+    more: bool = False

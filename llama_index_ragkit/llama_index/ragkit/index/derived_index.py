@@ -378,8 +378,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         yield from self._insert_nodes(nodes)
 
     def _insert_nodes(self, nodes: Sequence[BaseNode]) -> Steps[None]:
-        for some in self._parts(nodes):
-            yield from self._writer.write(some)
+        for some, more in self._parts(nodes):
+            yield from self._writer.write(some, more=more)
 
     def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         return self.build_index_from_nodes(nodes, **build_kwargs)
@@ -441,15 +441,16 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return with_stable_ids(nodes)
 
     def _insert_documents(self, documents: Sequence[Document], **kwargs: Any) -> Steps[None]:
-        for some in self._parts(documents):
-            yield from self._writer.write((yield from self._transform(some, **kwargs)), some)
+        for some, more in self._parts(documents):
+            yield from self._writer.write((yield from self._transform(some, **kwargs)), some, more=more)
 
-    def _parts(self, documents: Sequence[T]) -> Iterator[Sequence[T]]:
-        """What is written at once: all, or, where the index is served from stores, little enough for readers to see."""
-        stored = self._stored_builder_cls
-        size = max(1, len(documents)) if stored is None or stored.writes_all_at_once else _AT_ONCE
+    def _parts(self, documents: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
+        """What is written at once, and whether more follows: all, or, where the index is served from stores, little
+        enough for readers to see.
+        """
+        size = max(1, len(documents)) if self._stored_builder_cls is None else _AT_ONCE
         for start in range(0, len(documents) or 1, size):
-            yield documents[start : start + size]
+            yield documents[start : start + size], start + size < len(documents)
 
     def insert(self, document: Document, **insert_kwargs: Any) -> None:
         """Insert a document; keywords go to the transformations."""
@@ -515,9 +516,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     # -- updating -------------------------------------------------------------------------------------------
 
     def _update_documents(self, documents: Sequence[Document], **kwargs: Any) -> Steps[None]:
-        for some in self._parts(documents):
+        for some, more in self._parts(documents):
             nodes = yield from self._transform(some, **kwargs.get("insert_kwargs", {}))
-            yield from self._writer.write(nodes, some, replace=True)
+            yield from self._writer.write(nodes, some, replace=True, more=more)
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
         refuse_unstorable(documents)

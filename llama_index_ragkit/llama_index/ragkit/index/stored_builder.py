@@ -38,12 +38,13 @@ class StoredBuilder(Builder[Config, State]):
     Attributes
     ----------
     spaces : the vector spaces that are kept in stores
-    writes_all_at_once : whether documents, or nodes, that are given together are one write, and not one for each
-        thousand: for a method whose result depends on what is given together
+    waits_for_all : whether what is derived depends on which nodes are given together. These are written in parts; the
+        builder leaves it to the last of them (:attr:`~llama_index.ragkit.Change.more`), and to :meth:`derive_waiting`
+        if that never comes
     """
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS,)
-    writes_all_at_once: ClassVar[bool] = False
+    waits_for_all: ClassVar[bool] = False
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
         super().__init__(storage, resources, config)
@@ -86,6 +87,11 @@ class StoredBuilder(Builder[Config, State]):
         near : the chunks near to the question
         """
         return (yield from self.state_of(near, selection)), near
+
+    def derive_waiting(self, state: State) -> Steps[State]:
+        """Derive what writes after which more was to follow have left, and return the new state."""
+        return state
+        yield
 
     @abstractmethod
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:

@@ -72,6 +72,8 @@ class IndexWriter(Generic[State]):
     Attributes
     ----------
     checks : what is refused before a write or a search
+    more_follows : whether what is given to one write after the other belongs together, and more of it follows: what
+        depends on all of it is left to a later write
     last_query : the last query of a retriever; dropped when nodes are removed, since its page would show them
     """
 
@@ -92,6 +94,7 @@ class IndexWriter(Generic[State]):
         self._terms = builder.chunk_terms
         self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
+        self.more_follows = False
         self.last_query: LastQuery | None = None
 
     # -- the state --------------------------------------------------------------------------------------
@@ -180,6 +183,7 @@ class IndexWriter(Generic[State]):
         *,
         replace: bool = False,
         again: Collection[str] = (),
+        more: bool = False,
     ) -> Steps[None]:
         """Store nodes.
 
@@ -188,6 +192,7 @@ class IndexWriter(Generic[State]):
         documents : the documents of which the nodes are a complete set; their hashes are stored at the end
         replace : whether other nodes of `documents` are removed
         again : ids to process again although they did not change
+        more : whether other nodes that were given together with these follow
         """
         with (yield from self._lock.acquire()):
             refuse_unstorable(nodes)
@@ -196,7 +201,9 @@ class IndexWriter(Generic[State]):
             with self._resources.claims(self._storage.cache_user("")) as claims:
                 yield from claims.begin()
                 ready = _Ready()
-                attempt = partial(self._write_once, nodes, given, documents, ready, replace=replace, again=again)
+                attempt = partial(
+                    self._write_once, nodes, given, documents, ready, replace=replace, again=again, more=more
+                )
                 is_build = yield from self._repeated(attempt)
                 yield from claims.keep()
             if is_build:
@@ -232,6 +239,7 @@ class IndexWriter(Generic[State]):
         *,
         replace: bool,
         again: Collection[str],
+        more: bool,
     ) -> Steps[bool]:
         """Plan a write and carry it out; returns whether it was, or ended, a build.
 
@@ -262,7 +270,7 @@ class IndexWriter(Generic[State]):
         unread = [node_of[i] for i in plan.read if i not in ready.extracted]
         ready.extracted.update((yield from self._preparation.extract(unread, given, nodes, again)))
         entries = {**{i: ready.extracted[i] for i in plan.read}, **plan.reused}
-        yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors))
+        yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors, more))
         return is_build
 
     def _store(
@@ -272,6 +280,7 @@ class IndexWriter(Generic[State]):
         plan: WritePlan,
         entries: Mapping[str, NodeEntry],
         vectors: Vectors,
+        more: bool,
     ) -> Steps[None]:
         """Carry out a plan, from begin to commit."""
         storage = self._storage
@@ -286,6 +295,7 @@ class IndexWriter(Generic[State]):
             removed=list(plan.removed),
             before=(yield from self._before(plan.removed)),
             repeated=plan.repeated,
+            more=more or self.more_follows,
         )
         yield from self._builder.prepare(change)
         # Until the old entries of the cache are released, the manifest names them beside the new ones.

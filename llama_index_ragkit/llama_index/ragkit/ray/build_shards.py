@@ -4,6 +4,9 @@ A worker opens the index, reads a shard, splits, extracts and embeds it, and wri
 through the process that calls :func:`build`. Workers extract and embed at the same time, which is where the time goes
 with a real model; their writes take turns, a transaction each.
 
+What a method derives from everything that is given together, such as RAPTOR's tree, waits for the end, when one process
+derives it.
+
 Documents that are stored unchanged are skipped by their hashes, and ids of nodes follow from their content. So a build
 that was killed is resumed by calling it again with the same shards.
 """
@@ -22,6 +25,8 @@ from llama_index.core.schema import Document
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, RagKitError
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.index.derived_index import DerivedIndex
+from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.validation import check_choice, check_count
 
 __all__ = ["BuiltShard", "Shard", "build"]
@@ -104,7 +109,7 @@ def build(
     check_choice("on", on, ("auto", "ray", "here"))
     check_count("documents_at_once", documents_at_once, 1)
     check_count("workers", workers, 1, none_ok=True)
-    _check(open_index())
+    index = _checked(open_index())
     tasks = [(open_index, shard, number, documents_at_once) for number, shard in enumerate(shards)]
     on_ray = on == "ray" or (on == "auto" and find_spec("ray") is not None)
     done = []
@@ -116,15 +121,18 @@ def build(
         done.append(built)
     if done and all(built.error for built in done):
         raise RagKitError(f"No shard could be built. The first: {done[0].error}")
+    if isinstance(index.builder, StoredBuilder) and index.builder.waits_for_all:
+        run_steps(index.writer.revise(index.builder.derive_waiting))
     return sorted(done, key=lambda built: built.number)
 
 
-def _check(index: BaseIndex[Any]) -> None:
+def _checked(index: BaseIndex[Any]) -> DerivedIndex[Any, Any]:
     if not isinstance(index, DerivedIndex) or not index.storage.stored:
         raise ConfigurationError(
             f"Workers write to an index that is served from stores, and this {type(index).__name__} is not: make it "
             'with serve_from="stores" and a storage context that all of them can open.'
         )
+    return index
 
 
 def _on_ray(tasks: Sequence[tuple[Any, ...]], workers: int | None) -> Iterator[BuiltShard]:
@@ -155,7 +163,8 @@ def _build_shard(open_index: Callable[[], BaseIndex[Any]], shard: Shard, number:
     start, seen, written = time.monotonic(), 0, 0
     error = ""
     try:
-        index = open_index()
+        index = _checked(open_index())
+        index.writer.more_follows = True
         documents = iter(shard())
         while some := list(islice(documents, at_once)):
             written += sum(_write(index, some))
