@@ -39,7 +39,7 @@ class StoredBuilder(Builder[Config, State]):
     ----------
     spaces : the vector spaces that are kept in stores
     waits_for_all : whether what is derived depends on which nodes are given together. These are written in parts; the
-        builder leaves it to the last of them (:attr:`~llama_index.ragkit.Change.more`), and to :meth:`derive_waiting`
+        builder leaves it to the last of them (`Change.more`), and to :meth:`derive_waiting`
         if that never comes
     """
 
