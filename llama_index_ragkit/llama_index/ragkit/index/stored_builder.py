@@ -39,8 +39,7 @@ class StoredBuilder(Builder[Config, State]):
     ----------
     spaces : the vector spaces that are kept in stores
     waits_for_all : whether what is derived depends on which nodes are given together. These are written in parts; the
-        builder leaves it to the last of them (`Change.more`), and to :meth:`derive_waiting`
-        if that never comes
+        builder derives it with the last of them (`Change.more`), or by :meth:`derive_waiting` if that never comes
     """
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS,)
@@ -89,7 +88,7 @@ class StoredBuilder(Builder[Config, State]):
         return (yield from self.state_of(near, selection)), near
 
     def derive_waiting(self, state: State) -> Steps[State]:
-        """Derive what writes after which more was to follow have left, and return the new state."""
+        """Derive what waits for a last part that has not come, and return the new state."""
         return state
         yield
 
