@@ -192,17 +192,23 @@ def build(method: str, kind: str, place: str, total: int) -> dict[str, Any]:
         last = min(total, first + AT_ONCE)
         index.writer.more_follows = last < total  # RAPTOR's tree waits for the last passage
         times.run(partial(_insert, index, total, first, last))
-        if kind == "postgresql" and not first:  # the adapter finds rows by this column, and makes no index of it
+        if kind == "postgresql" and not first:
             for space in _written(index, place):
-                _run(f"CREATE INDEX ON {place}.data_{space} (node_id)")
+                _index_rows(place, space)
                 if space not in _SEARCHED.get(method, ()):
                     _run(f"DROP INDEX {place}.data_{space}_embedding_idx")
     indexing = Times()
-    if kind == "postgresql":  # at once, which takes less than row by row
+    if kind == "postgresql":
         for space in _written(index, place):
-            indexing.run(partial(_index_vectors, place, space))
+            _index_rows(place, space)  # RAPTOR's summaries come with the last write
+            indexing.run(partial(_index_vectors, place, space))  # at once, which takes less than row by row
     return {"build_s": round(sum(times.wall_s), 1), "build_ms_a_passage": round(sum(times.wall_s) / total * 1000, 2),
             "index_of_vectors_s": round(sum(indexing.wall_s), 1), "build_peak_mb": round(peak_mb())}  # fmt: skip
+
+
+def _index_rows(schema: str, space: str) -> None:
+    """Make an index of the column by which the adapter finds rows, and of which it makes none."""
+    _run(f"CREATE INDEX IF NOT EXISTS data_{space}_node_id ON {schema}.data_{space} (node_id)")
 
 
 def _index_vectors(schema: str, space: str) -> None:

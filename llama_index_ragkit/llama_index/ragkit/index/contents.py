@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import State
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Steps, gather
+from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
@@ -109,15 +110,19 @@ class ViewContents(Generic[State]):
         further = list(dict.fromkeys(text for text in texts if text != self.question))
         if self.selection.only is not None:  # all that count are there
             return replace(self, texts=further)
-        found: dict[str, Record] = {}
-        for text in further:
-            found |= yield from self.stored.records_by_words(text, wanted, self.selection)
-        by_method = yield from self.find_further(vectors, wanted, self.selection)
-        if by_method is not None:
-            found |= by_method
-        else:
-            others = [vector for text, vector in zip(texts, vectors, strict=True) if text != self.question]
-            for records in (yield from self.stored.space.records_near_each(others, wanted, self.selection)):
-                found |= records
+        by_words = [partial(self.stored.records_by_words, text, wanted, self.selection) for text in further]
+        outcomes = yield from gather([partial(self._by_vectors, texts, vectors, wanted), *by_words], AT_ONCE)
+        found = {key: record for outcome in outcomes for key, record in outcome.unwrap().items()}
         near = yield from self.stored.joined(self.near, self.question, found, self.selection)
         return replace(self, state=(yield from self.make_state(near, self.selection)), near=near, texts=further)
+
+    def _by_vectors(
+        self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int
+    ) -> Steps[Mapping[str, Record]]:
+        """The records of the chunks near to further texts by their vectors, or as the method finds them."""
+        by_method = yield from self.find_further(vectors, wanted, self.selection)
+        if by_method is not None:
+            return by_method
+        others = [vector for text, vector in zip(texts, vectors, strict=True) if text != self.question]
+        found = yield from self.stored.space.records_near_each(others, wanted, self.selection)
+        return {key: record for records in found for key, record in records.items()}

@@ -64,9 +64,7 @@ class SQLLexicalIndex:
             with reading(self._engine, single=True) as connection:
                 connection.execute(text(f"ANALYZE {', '.join(LEXICAL_COLUMNS)}"))
 
-    def scores(
-        self, question: str, limit: int, only: Sequence[str] | None = None, also: Sequence[str] = ()
-    ) -> dict[str, float]:
+    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
         Of texts with the last of these scores, at least the thousand that were written first are considered.
@@ -76,7 +74,6 @@ class SQLLexicalIndex:
         limit : how many at most
         only : ids of the texts that count; the others do not change the scores of these. None for all. All words of
             these texts are read
-        also : ids of texts whose scores are wanted in any case, beyond the limit
 
         Returns
         -------
@@ -88,15 +85,14 @@ class SQLLexicalIndex:
             asked = _Asked.of(rows, question)
             if not any(stem.texts for stem in asked.stems):
                 return {}
-            found, size = dict[str, float](), rows.size()
-            if only is None and limit:
+            if only is None:
+                size = rows.size()
                 weights = asked.weights([stem.texts for stem in asked.stems], size.texts)
-                found = best_texts(rows, asked.stems, weights, size, limit)
-            texts = rows.texts([integer_id(name) for name in (also if only is None else only)], "hash")
-            scores = asked.scores(texts, size if only is None else None)
-        best = {*_ordered(scores if only is not None else found)[:limit], *also}
-        every = {name: score for name, score in {**found, **scores}.items() if score and name in best}
-        return {name: every[name] for name in _ordered(every)}
+                found = best_texts(rows, asked.stems, weights, size, limit) if limit else {}
+            else:
+                found = asked.scores(rows.texts([integer_id(name) for name in only], "hash"), None)
+        best = sorted((name for name in found if found[name]), key=lambda name: (-found[name], name))
+        return {name: found[name] for name in best[:limit]}
 
     def scores_of(
         self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
@@ -163,8 +159,3 @@ class _Asked(NamedTuple):
             mean = size.mean
             weights = self.weights([stem.texts for stem in self.stems], size.texts)
         return dict(zip(texts.ids, text_scores(texts.words, times, weights, mean).tolist(), strict=True))
-
-
-def _ordered(scores: Mapping[str, float]) -> list[str]:
-    """The ids of texts, the best first, equal ones by id."""
-    return sorted(scores, key=lambda name: (-scores[name], name))

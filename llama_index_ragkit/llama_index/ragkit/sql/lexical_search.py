@@ -31,7 +31,7 @@ TIED = 1000
 
 _POSTINGS_A_TEXT = 100  # postings that are read in the time that it takes to read a text
 _AT_ONCE = 1 << 15  # postings of stems that are read together
-_FEWEST = 128  # texts that are read at once, then as many as before
+_FEWEST = 256  # texts that are read at once, then twice as many as before
 _ROUNDING = 1e-9  # relative: scores are added up in another order at first
 
 
@@ -183,7 +183,7 @@ def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) ->
         if len(found) >= asked.limit:
             worst = float(np.partition(list(found.values()), -asked.limit)[-asked.limit])
         left = bounds[order[done:]]
-        size = min(int(np.count_nonzero(left >= worst * (1 - _ROUNDING))), max(_FEWEST, asked.limit, done))
+        size = min(int(np.count_nonzero(left >= worst * (1 - _ROUNDING))), max(_FEWEST, asked.limit, 2 * done))
         if left[0] <= worst * (1 + _ROUNDING):  # the others can only have the same score
             size = min(size, asked.limit + TIED - done)
         if size <= 0:

@@ -5,14 +5,15 @@ cosines and the hundred best lexical scores. So a view with all of these gives t
 that a search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.steps import Steps, gather, offload
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
@@ -28,10 +29,8 @@ _MOST = 16_000
 class StoredTerms(Protocol):
     """A lexical index in a store, such as :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
 
-    def scores(
-        self, question: str, limit: int, only: Sequence[str] | None = None, also: Sequence[str] = ()
-    ) -> dict[str, float]:
-        """BM25 scores by id: of the best texts, best first, and of those in `also`."""
+    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
+        """BM25 scores of the best texts by id, best first."""
 
     def scores_of(
         self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
@@ -88,15 +87,26 @@ class StoredChunks:
             If a store fails; if a filter cannot be compared with the value of a chunk.
         """
         count = max(wanted, NEAREST)
-        records = yield from self.space.records_near(vector, count, selection)
+        near = partial(self.space.records_near, vector, count, selection)
         scores: Mapping[str, float] = {}
-        if self.terms is not None:
+        if self.terms is None:
+            records = yield from near()
+        elif selection.only is not None:
+            records = yield from near()
             ids = [record["id"] for record in records.values()]
-            if selection.only is not None:
-                scores = yield from offload(self.terms.scores, question, len(ids), ids)
-            else:
-                others, scores = yield from self._by_words(self.terms, question, ids, count, selection)
-                records = {**records, **others}
+            scores = yield from offload(self.terms.scores, question, len(ids), ids)
+        else:
+            # Beside each other: the one waits for the index of the vectors, the other for postings.
+            searches: list[Callable[[], Steps[Any]]] = [
+                near,
+                partial(self._by_words, self.terms, question, count, selection),
+            ]
+            by_vectors, (by_words, scores) = (found.unwrap() for found in (yield from gather(searches, len(searches))))
+            records = {**by_vectors, **by_words}
+            others = [record["id"] for record in by_vectors.values() if record["id"] not in scores]
+            if len(scores) >= count:  # otherwise no other text has a word of the question
+                (scores_of_others,) = yield from offload(self.terms.scores_of, others, [question])
+                scores = {**scores, **scores_of_others}
         rows = yield from self.space.rows(records)
         return ChunkView(rows, _aligned(scores, rows.ids))
 
@@ -106,7 +116,7 @@ class StoredChunks:
         """The records of the chunks with the best lexical scores for a text."""
         if self.terms is None:
             return {}
-        records, _ = yield from self._by_words(self.terms, text, [], wanted, selection)
+        records, _ = yield from self._by_words(self.terms, text, wanted, selection)
         return records
 
     def lexical_scores(
@@ -118,20 +128,15 @@ class StoredChunks:
         return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, selection.only)]
 
     def _by_words(
-        self, terms: StoredTerms, question: str, near: Sequence[str], count: int, selection: Selection
+        self, terms: StoredTerms, question: str, count: int, selection: Selection
     ) -> Steps[tuple[Mapping[str, Record], Mapping[str, float]]]:
-        """The records of the chunks with the best lexical scores that are not near by their vectors; the scores of
-        these and of the near ones.
-        """
-        known, limit = set(near), count
+        """The records of the chunks with the best lexical scores, of those that count, and the scores of all found."""
+        limit = count
         while True:
-            scores = yield from offload(terms.scores, question, limit, None, near)
-            best = list(scores)[:limit]
-            others = yield from self.space.records_of([row_id for row_id in scores if row_id not in known], selection)
-            passed = known | {record["id"] for record in others.values()}
-            enough = sum(row_id in passed for row_id in best) >= count
-            if selection.is_whole or enough or len(scores) < limit or limit >= _MOST:
-                return others, scores
+            scores = yield from offload(terms.scores, question, limit)
+            records = yield from self.space.records_of(scores, selection)
+            if selection.is_whole or len(records) >= count or len(scores) < limit or limit >= _MOST:
+                return records, scores
             limit = min(_MORE * limit, _MOST)
 
     def including(
