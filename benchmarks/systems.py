@@ -9,9 +9,12 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore
 from llama_index.retrievers.bm25 import BM25Retriever
+from numpy.typing import NDArray
 
 from benchmarks.data import Corpus
-from llama_index.ragkit import HybridRetriever
+from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.nearness import standardised, with_words
 
 __all__ = [
     "BM25",
@@ -40,14 +43,19 @@ System = Callable[[str], Ranking]
 METHODS = ("gemrag", "graphrag", "hipporag", "mrag", "pgrag", "raptor", "sprag")
 
 
+def _unit_rows(corpus: Corpus, embed_model: BaseEmbedding) -> NDArray[np.float64]:
+    vectors = np.asarray(embed_model.get_text_embedding_batch([node.get_content() for node in corpus.nodes]))
+    rows: NDArray[np.float64] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return rows
+
+
 class Dense:
     """The ranking of a `VectorStoreIndex` on a `SimpleVectorStore`: cosine of question and node, exact."""
 
     def __init__(self, corpus: Corpus, embed_model: BaseEmbedding) -> None:
         self._corpus = corpus
         self._embed_model = embed_model
-        vectors = np.asarray(embed_model.get_text_embedding_batch([node.get_content() for node in corpus.nodes]))
-        self._rows = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        self._rows = _unit_rows(corpus, embed_model)
 
     def __call__(self, question: str) -> Ranking:
         cosines = self._rows @ np.asarray(self._embed_model.get_query_embedding(question))
@@ -70,13 +78,19 @@ class BM25:
 
 
 class HybridZ:
-    """The sum of the standardised cosine and the standardised BM25 score of `HybridRetriever`, weighted alike."""
+    """The sum of the standardised cosine and the standardised BM25 score, weighted alike for every question.
+
+    BM25 is that of these packages, with stems of the language of the question.
+    """
 
     def __init__(self, corpus: Corpus, embed_model: BaseEmbedding) -> None:
         self._corpus = corpus
-        self._retriever = HybridRetriever(
-            corpus.fresh_nodes(), embed_model, lexical_weight=0.5, similarity_top_k=len(corpus.nodes)
-        )
+        self._embed_model = embed_model
+        self._rows = _unit_rows(corpus, embed_model)
+        terms = {node.node_id: lexical_terms(node.get_content()) for node in corpus.nodes}
+        self._lexical = LexicalIndex().changed((), terms)
+        row_of = {node.node_id: row for row, node in enumerate(corpus.nodes)}
+        self._rows_of_blocks = [np.array([row_of[name] for name in ids], np.intp) for ids in self._lexical.ids]
         self._node_ids = lru_cache(maxsize=1)(self._compute)
 
     def __call__(self, question: str) -> Ranking:
@@ -88,7 +102,10 @@ class HybridZ:
         return [node_id for node_id in self._node_ids(question) if node_id in wanted]
 
     def _compute(self, question: str) -> list[str]:
-        return [found.node.node_id for found in self._retriever.retrieve(question)]
+        cosines = self._rows @ np.asarray(self._embed_model.get_query_embedding(question))
+        words = aligned_scores(self._lexical, question, self._rows_of_blocks, len(cosines))
+        scores = with_words(standardised(cosines), words, 0.5)
+        return [self._corpus.nodes[row].node_id for row in np.argsort(-scores, kind="stable")]
 
 
 def node_depth(corpus: Corpus) -> int:

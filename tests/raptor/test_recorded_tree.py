@@ -77,7 +77,7 @@ def test_thematic_questions_get_summaries_and_details_do_not():
         vector = np.array(model.get_query_embedding(question), np.float32)
         words = aligned_scores(lexical, question, rows, len(chunks))
         near = Nearness.of(question_cosines(chunks, vector), words, options.lexical_weight)
-        scores = NodeScores.of(state, vector, near, options.lexical_weight)
+        scores = NodeScores.of(state, vector, near)
         return sum(name in state.summaries for name, _ in search_collapsed_tree(scores, 5, options.summary_margin))
 
     assert np.mean([summaries(question) for question in THEMES]) >= 1.5  # by the paper's rule 2.0

@@ -46,7 +46,7 @@ def cosine(state: RaptorState, node: str, vector) -> float:
 def scores_of(state: RaptorState, vector, allowed=None, lexical=None, weight=0.0) -> NodeScores:
     near = cosines(state.chunks.matrix, vector) if len(state.chunks) else np.zeros(0)
     lexical = np.zeros(len(near)) if lexical is None else lexical
-    return NodeScores.of(state, vector, Nearness.of(near, lexical, weight, allowed), weight, allowed)
+    return NodeScores.of(state, vector, Nearness.of(near, lexical, weight, allowed), allowed)
 
 
 def scaled(state: RaptorState, node: str, vector, mask) -> float:

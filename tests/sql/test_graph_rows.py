@@ -27,6 +27,7 @@ from llama_index.ragkit.sql.graph_records import (
     totals_of,
 )
 from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.graph_statements import statements_for
 
 HUB = 7
 
@@ -232,6 +233,7 @@ import sys, time
 from llama_index.ragkit.sql import make_engine, writing
 from llama_index.ragkit.sql.graph_records import EdgeChange
 from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.graph_statements import statements_for
 engine = make_engine(sys.argv[1])
 graph = GraphRows(engine, "one")
 with writing(engine) as connection:
@@ -266,3 +268,18 @@ def test_a_reader_sees_one_state(graph, url):
     with graph.reader() as reader:
         assert len(reader.fetch(np.array([1, 2])).records) == 0
     other.dispose()
+
+
+def test_sqlite_finds_rows_by_their_nodes(tmp_path):
+    """Whatever it knows of the table: other plans read all rows of the graph, a second for 100,000 passages."""
+    engine = make_engine(f"sqlite:///{tmp_path / 'plans.db'}")
+    GraphRows(engine, "one").create()
+    statements = statements_for(engine)
+    given = {"graph": 1, "nodes": "[7]", "whole": "[7]", "pairs": "[[7, 2]]"}
+    with reading(engine) as connection:
+        for statement in (statements.frontier, statements.lock, statements.sizes, statements.segments):
+            plan = [row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {statement.text}"), given)]
+            searches = [line for line in plan if "graph=?" in line]
+            assert searches, plan
+            assert all("node=?" in line for line in searches), plan
+            assert not any(line.startswith(("SCAN ragkit", "SCAN r ")) for line in plan), plan

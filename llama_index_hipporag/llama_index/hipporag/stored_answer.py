@@ -86,7 +86,7 @@ class StoredAnswer:
             nodes=np.array(list(active), np.int64),
             active=np.array(list(active.values())),
             walked=None if result.trust is None else np.array([result.walked[i] for i in chunks.ids]),
-            near=Nearness(near.cosines[rows], near.lexical[rows], near.scores[rows]),
+            near=Nearness(near.cosines[rows], near.lexical[rows], near.lexical_weight, near.scores[rows]),
             trust=result.trust,
             scores=np.array([scores[node_id] for node_id in chunks.ids]),
         )

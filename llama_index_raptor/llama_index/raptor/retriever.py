@@ -92,8 +92,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     def _search(self, query: Query[RaptorState]) -> Steps[_FoundInTree]:
         state, options = query.state, self.options
         nearness = yield from query.nearness(options.lexical_weight)
-        vector, weight = (yield from query.vector()), options.lexical_weight
-        scores = yield from offload(NodeScores.of, state, vector, nearness, weight, query.allowed)
+        scores = yield from offload(NodeScores.of, state, (yield from query.vector()), nearness, query.allowed)
         fallback = "" if state.has_summaries else "the tree has no summaries"
         ranking: Iterable[ScoredNode]
         if options.mode == "tree_traversal":

@@ -1,6 +1,6 @@
 """The scores of chunks and themes for one prompt, on one scale.
 
-    chunk    (1 - w) * dense + w * z(BM25)
+    chunk    (1 - s) * dense + s * z(BM25)
     theme    min(dense, dense of the chunk with the best score) - margin - lacking, by the means and deviations of
              chunks
     lacking  z(BM25) of the chunk with most words of the prompt, less that of the theme's member with most
@@ -8,11 +8,12 @@
 with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
 a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
 its text and of its questions, as if they had been appended to it (Nogueira et al., Document Expansion by Query
-Prediction, 2019, arXiv 1904.08375). Shifting or stretching all cosines of an embedding model changes no ranking. Themes
-have no BM25 score: an index of words holds the chunks, whose words a theme repeats. In a language that the embedding
-model does not know, themes, texts of another kind, are nearer to every prompt than any chunk, and the chunk that has
-its words is as near as any other. So a theme is no nearer than that chunk, and what its members lack of the words is
-subtracted. With w = 0 the dense score alone decides.
+Prediction, 2019, arXiv 1904.08375). Their weight s is w, and more where the dense scores of the prompt cannot be
+trusted (:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching all cosines of an embedding model
+changes no ranking. Themes have no BM25 score: an index of words holds the chunks, whose words a theme repeats. In a
+language that the embedding model does not know, themes, texts of another kind, are nearer to every prompt than any
+chunk, and the chunk that has its words is as near as any other. So a theme is no nearer than that chunk, and what its
+members lack of the words is subtracted. With w = 0 the dense score alone decides.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.layer import Layer, Match
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.vectors.cosine_trust import lexical_share
 from llama_index.ragkit.vectors.nearness import standardised, with_words
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -74,7 +76,9 @@ class MemoryScores:
         cosines = state.chunk_layer.cosines(vector, rule)
         usual = cosines.only(allowed)
         dense = rule.scores(cosines, usual)
-        chunks = with_words(dense, lexical, lexical_weight, allowed)
+        counted = np.ones(len(dense), np.bool_) if allowed is None else allowed
+        share = lexical_share(dense[counted], lexical[counted], lexical_weight)
+        chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):
             themes = np.minimum(themes, dense[int(chunks.argmax())]) - _lacking(state, lexical, allowed)

@@ -43,8 +43,10 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     The score of a node is ``(1 + n / (1 + |n|)) / 2``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both
     are standardised over the hundred best of the question, so that the scale of the embedding model's cosines does not
-    matter. Scores are to be compared within one answer only. Words are stemmed in the language of the question;
-    scripts without spaces are searched by characters. Where no node has a word of the question, cosines decide.
+    matter. w is `lexical_weight`, and more for a question whose cosines cannot be trusted
+    (:mod:`llama_index.ragkit.vectors.cosine_trust`). Scores are to be compared within one answer only. Words are
+    stemmed in the language of the question; scripts without spaces are searched by characters. Where no node has a word
+    of the question, cosines decide.
 
     Nodes can be added and deleted at any time, also while other threads retrieve. It is what every retriever of these
     packages calls nearness, without the structure of a method, and a baseline for them.
@@ -54,7 +56,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
     nodes : what to search; those without text are left out; embeddings that they have are used
     embed_model : as in `VectorStoreIndex` [`Settings.embed_model`]
     similarity_top_k : maximum number of nodes, at least 1 [10]
-    lexical_weight : w, in [0, 1]; 0 for vectors only, 1 for words only [0.5]
+    lexical_weight : in [0, 1]; 0 for vectors only, 1 for words only [0.5]
     filters, node_ids, doc_ids : restrict the nodes [None]
     show_progress : whether to show the progress of embedding [False]
     callback_manager, object_map, verbose : as in every LlamaIndex retriever

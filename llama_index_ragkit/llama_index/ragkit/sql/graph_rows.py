@@ -290,14 +290,7 @@ class _Write:
     def _segments(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Records]:
         if not keys:
             return {}
-        found = self._connection.execute(
-            self._statements.segments,
-            {
-                "graph": self._number,
-                "nodes": self._statements.array([node for node, _ in keys]),
-                "segments": self._statements.array([segment for _, segment in keys]),
-            },
-        )
+        found = self._connection.execute(self._statements.segments, self._statements.pairs(self._number, keys))
         return {(node, segment): np.frombuffer(bytes(packed), RECORD) for node, segment, packed in found}
 
     def _flush(self) -> None:

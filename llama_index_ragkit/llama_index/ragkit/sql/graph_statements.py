@@ -30,7 +30,7 @@ class Statements:
     segments : some further rows
     store, remove : rows
     array, texts : integers and texts as a parameter
-    rows, keys : the parameters of `store` and `remove`
+    pairs, rows, keys : the parameters of `segments`, `store` and `remove`
     """
 
     tables: Tables
@@ -44,6 +44,7 @@ class Statements:
     remove: TextClause
     array: Callable[[Any], Any]
     texts: Callable[[Sequence[str]], Any]
+    pairs: Callable[[int, Sequence[tuple[int, int]]], Any]
     rows: Callable[[int, Sequence[tuple[int, int, int, str, bytes]]], Any]
     keys: Callable[[int, Sequence[tuple[int, int]]], Any]
 
@@ -87,10 +88,10 @@ def _as_json(values: Any) -> str:
     return json.dumps([int(value) for value in values])
 
 
-_PAIRS = (
-    f"SELECT r.node, r.segment, r.packed FROM {_TABLE} r JOIN json_each(:nodes) n JOIN json_each(:segments) s "
-    "ON s.key = n.key WHERE r.graph = :graph AND r.node = n.value AND r.segment = s.value"
-)
+def _keys_in_arrays(graph: int, keys: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    nodes, segments = integer_array(node for node, _ in keys), integer_array(segment for _, segment in keys)
+    return {"graph": graph, "nodes": nodes, "segments": segments}
+
 
 _SQLITE = Statements(
     tables=_tables("BLOB", " WITHOUT ROWID"),
@@ -102,13 +103,18 @@ _SQLITE = Statements(
     ),
     locks_itself=True,
     sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_json('nodes')}"),
-    segments=text(_PAIRS),
+    # SQLite takes a cross join in the order in which it is written; otherwise it reads all rows of the graph.
+    segments=text(
+        f"SELECT r.node, r.segment, r.packed FROM json_each(:pairs) given CROSS JOIN {_TABLE} r ON r.graph = :graph "
+        "AND r.node = json_extract(given.value, '$[0]') AND r.segment = json_extract(given.value, '$[1]')"
+    ),
     store=text(
         f"INSERT INTO {_TABLE} ({_STORED}) VALUES (:graph, :node, :segment, :leaves, :label, :packed) {_REPLACED}"
     ),
     remove=text(f"DELETE FROM {_TABLE} WHERE graph = :graph AND node = :node AND segment = :segment"),
     array=_as_json,
     texts=json.dumps,
+    pairs=lambda graph, keys: {"graph": graph, "pairs": json.dumps([(int(node), int(part)) for node, part in keys])},
     rows=lambda graph, rows: [
         dict(zip(("graph", "node", "segment", "leaves", "label", "packed"), (graph, *row), strict=True)) for row in rows
     ],
@@ -144,6 +150,7 @@ _POSTGRESQL = Statements(
     ),
     array=integer_array,
     texts=text_array,
+    pairs=_keys_in_arrays,
     rows=lambda graph, rows: {
         "graph": graph,
         "nodes": integer_array(row[0] for row in rows),
@@ -152,9 +159,5 @@ _POSTGRESQL = Statements(
         "labels": text_array(row[3] for row in rows),
         "packed": bytes_array(row[4] for row in rows),
     },
-    keys=lambda graph, keys: {
-        "graph": graph,
-        "nodes": integer_array(node for node, _ in keys),
-        "segments": integer_array(segment for _, segment in keys),
-    },
+    keys=_keys_in_arrays,
 )

@@ -240,8 +240,13 @@ class LexicalRows:
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
-        statement = "SELECT stem, word, languages FROM ragkit_lexical_stems WHERE space = :space AND "
-        return _table(_rows(self._for(words, statement + self._among("word"))))
+        # SQLite takes a cross join in the order in which it is written; otherwise it may read all stems.
+        keys = rows_as_table(self.connection, "keys", _KEYS)
+        statement = (
+            f"SELECT s.stem, s.word, s.languages FROM {keys} CROSS JOIN ragkit_lexical_stems s "
+            "WHERE s.space = :space AND s.word = keys.id"
+        )
+        return _table(_rows(self._for(words, statement)))
 
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
         """Count the texts with words and with several words of a stem; what no text has any more is removed."""

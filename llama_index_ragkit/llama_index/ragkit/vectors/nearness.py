@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.validation import check_number
+from llama_index.ragkit.vectors.cosine_trust import lexical_share
 
 __all__ = ["LEXICAL_WEIGHT", "NEAREST", "Nearness", "hybrid_nearness", "standardised", "with_words"]
 
 LEXICAL_WEIGHT = 0.5
-"""The default weight of the lexical part, of all methods."""
+"""The default weight of the lexical part, of all methods, for questions whose cosines can be trusted."""
 
 NEAREST = 100
 """The best scores of each part, by whose mean and deviation it is standardised."""
@@ -24,11 +25,14 @@ class Nearness:
     ----------
     cosines : shape (n,), of question and chunk
     lexical : shape (n,), BM25 scores
+    lexical_weight : weight of the lexical part for this question, in [0, 1], see
+        :func:`~llama_index.ragkit.vectors.cosine_trust.lexical_share`
     scores : shape (n,), both together, see :func:`hybrid_nearness`
     """
 
     cosines: NDArray[np.float64]
     lexical: NDArray[np.float64]
+    lexical_weight: float
     scores: NDArray[np.float64]
 
     @classmethod
@@ -39,8 +43,13 @@ class Nearness:
         lexical_weight: float,
         allowed: NDArray[np.bool_] | None = None,
     ) -> "Nearness":
-        """The nearness of chunks from its two parts."""
-        return cls(cosines, lexical, hybrid_nearness(cosines, lexical, lexical_weight, allowed))
+        """The nearness of chunks from its two parts; the parameters are those of :func:`hybrid_nearness`."""
+        check_number("lexical_weight", lexical_weight, 0, 1)
+        counted = np.ones(len(cosines), np.bool_) if allowed is None else allowed
+        dense = np.zeros(len(cosines))
+        dense[counted] = standardised(cosines[counted])
+        share = lexical_share(cosines[counted], lexical[counted], lexical_weight)
+        return cls(cosines, lexical, share, with_words(dense, lexical, share, allowed))
 
 
 def hybrid_nearness(
@@ -49,25 +58,24 @@ def hybrid_nearness(
     lexical_weight: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """``(1 - w) z(cosine) + w z(BM25)``, each standardised over its hundred best of this question.
+    """``(1 - s) z(cosine) + s z(BM25)``, each standardised over its hundred best of this question.
 
+    s is `lexical_weight`, and more where the cosines of the question cannot be trusted
+    (:mod:`llama_index.ragkit.vectors.cosine_trust`).
     Shifting or stretching all cosines changes no ranking, so that it does not depend on the habits of an embedding
     model. Without a word of the question in any chunk, the cosines alone decide.
 
     Parameters
     ----------
     cosines, lexical : shape (n,)
-    lexical_weight : w, in [0, 1]
+    lexical_weight : in [0, 1]; 0 and 1 are the weight of every question
     allowed : shape (n,), the chunks that count; None for all
 
     Returns
     -------
     Nearness, shape (n,); -inf where a chunk is not allowed.
     """
-    dense = np.zeros(len(cosines))
-    counted = np.ones(len(cosines), np.bool_) if allowed is None else allowed
-    dense[counted] = standardised(cosines[counted])
-    return with_words(dense, lexical, lexical_weight, allowed)
+    return Nearness.of(cosines, lexical, lexical_weight, allowed).scores
 
 
 def with_words(
@@ -88,7 +96,6 @@ def with_words(
     -------
     Nearness, shape (n,); -inf where a chunk is not allowed.
     """
-    check_number("lexical_weight", lexical_weight, 0, 1)
     counted = np.ones(len(dense), np.bool_) if allowed is None else allowed
     nearness = np.full(len(dense), -np.inf)
     if counted.any():

@@ -2,7 +2,7 @@
 
     chunk      (1 - w) * z(cosine) + w * z(BM25)
     summary    (1 - w) * min(z(cosine), z of the best chunk) + w * mean of the scores of its two best chunks,
-               z by the cosines of chunks
+               z by the cosines of chunks, and w the weight of words for this question
 
 The cosine of a summary counts up to that of the chunk with the best score. For a question in a language that the
 embedding model does not know, all cosines say little, and those of summaries, which are texts of another kind, are
@@ -43,7 +43,6 @@ class NodeScores:
     vector : of the question, shape (d,)
     nearness : of the chunks, with scores of -inf for those that do not pass
     summary_cosines : shape (number of summaries,), of the question and each written summary
-    lexical_weight : w, in [0, 1]
     allowed : shape (number of chunks,), the chunks that pass; a summary passes if all its leaves do; None for all
     """
 
@@ -51,7 +50,6 @@ class NodeScores:
     vector: NDArray[np.float32]
     nearness: Nearness
     summary_cosines: Doubles
-    lexical_weight: float
     allowed: Mask | None = None
 
     @classmethod
@@ -60,12 +58,11 @@ class NodeScores:
         state: RaptorState,
         vector: NDArray[np.float32],
         nearness: Nearness,
-        lexical_weight: float,
         allowed: Mask | None = None,
     ) -> "NodeScores":
         """The scores for a question with this vector, shape (d,)."""
         cosines = question_cosines(state.summaries, vector)
-        return cls(state, vector, nearness, cosines, lexical_weight, allowed)
+        return cls(state, vector, nearness, cosines, allowed)
 
     @cached_property
     def _chunk_cosines(self) -> Doubles:
@@ -98,7 +95,7 @@ class NodeScores:
         """
         lexical, allowed = self.nearness.lexical, self.allowed
         counted = lexical if allowed is None else lexical[allowed]
-        if not self.lexical_weight or not counted.any():
+        if not self.nearness.lexical_weight or not counted.any():
             return np.zeros(len(lexical))
         scores = standardised(lexical, counted)
         return scores if allowed is None else np.where(allowed, scores, -np.inf)
@@ -139,13 +136,14 @@ class NodeScores:
         if node in state.chunks:
             return float(self.nearness.scores[state.chunks.row_of(node)])
         score = float(self.standard_cosines[state.summaries.row_of(node)]) if node in state.summaries else -np.inf
-        if score == -np.inf or not self.lexical_weight:
+        weight = self.nearness.lexical_weight
+        if score == -np.inf or not weight:
             return score
         below = np.sort(self.nearness.scores[state.leaf_rows[node]])[-SPEAKERS:]
         # Of a tree in stores, chunks that are not there are no nearer than those that are.
         speaking = [*below.tolist(), *[self._least] * (SPEAKERS - len(below))]
         dense = min(score, self.best_chunk)
-        return (1 - self.lexical_weight) * dense + self.lexical_weight * float(np.mean(speaking))
+        return (1 - weight) * dense + weight * float(np.mean(speaking))
 
 
 def as_results(ranking: list[ScoredNode]) -> list[ScoredNode]:

@@ -1,0 +1,67 @@
+"""How far the cosines of a question can be trusted, seen from the chunks that have its words.
+
+An embedding model that does not know the language of a text gives cosines that say little, and their size does not show
+it. But chunks that have most words of the question are then no nearer to it than chunks that have one of them. So the
+three best chunks by BM25 are compared with the others of the hundred best:
+
+    D = P(cosine of one of the three > that of one of the others) - P(it is less)        trust = min(1, 0.4 + max(0, D))
+
+D is Somers' D (Somers 1962, "A New Asymmetric Measure of Association for Ordinal Variables", American Sociological
+Review 27(6)), 2 AUC - 1: 1 where all of the three are nearer than all others, 0 by chance. It depends on the order of
+cosines and scores alone, so neither on the habits of an embedding model nor on the size of the corpus. The least trust
+is not 0, since a single question may have its words in the wrong chunks.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["cosine_trust", "lexical_share"]
+
+Doubles = NDArray[np.float64]
+
+LEAST = 0.4
+_FIRST = 3  # chunks with most of the words
+_SEEN = 100  # best chunks by words
+_FEWEST = 10  # others that D is measured by; fewer show nothing
+
+
+def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
+    """The trust in the cosines of a question, in [0.4, 1]; 1 where too few chunks have its words.
+
+    Chunks that tie for the third place are among the first ones, those that tie for the last of the hundred are left
+    out: the order of rows has no influence.
+
+    Parameters
+    ----------
+    cosines, lexical : shape (n,), of the chunks that count: any dense scores, and BM25 scores
+
+    >>> cosine_trust(np.arange(20.0), np.arange(20.0)), cosine_trust(-np.arange(20.0), np.arange(20.0))
+    (1.0, 0.4)
+    """
+    with_words = np.flatnonzero(lexical > 0)
+    scores = lexical[with_words]
+    if len(scores) < _FIRST + _FEWEST:
+        return 1.0
+    last, third = np.partition(scores, [-min(_SEEN, len(scores)), -_FIRST])[[-min(_SEEN, len(scores)), -_FIRST]]
+    is_first = scores >= third
+    is_other = ~is_first & ((scores > last) if len(scores) > _SEEN else True)
+    others = np.sort(cosines[with_words[is_other]])
+    if len(others) < _FEWEST:
+        return 1.0
+    first = cosines[with_words[is_first]]
+    below, not_above = np.searchsorted(others, first, "left"), np.searchsorted(others, first, "right")
+    somers_d = float((below + not_above).mean()) / len(others) - 1
+    return min(1.0, LEAST + max(0.0, somers_d))
+
+
+def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float) -> float:
+    """The weight of BM25 for a question whose cosines are trusted so far: ``w / (w + (1 - w) trust)``.
+
+    Parameters
+    ----------
+    cosines, lexical : see :func:`cosine_trust`
+    lexical_weight : w, in [0, 1]; 0 and 1 stay what they are
+    """
+    if not lexical_weight:
+        return 0.0
+    return lexical_weight / (lexical_weight + (1 - lexical_weight) * cosine_trust(cosines, lexical))

@@ -1,0 +1,81 @@
+"""How far the cosines of a question can be trusted."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from llama_index.ragkit.vectors.cosine_trust import cosine_trust, lexical_share
+from llama_index.ragkit.vectors.nearness import Nearness, hybrid_nearness
+
+ROWS = st.integers(1, 140)
+SCORES = st.integers(0, 40).map(float)
+
+
+def by_pairs(cosines, lexical):
+    """Compares every pair."""
+    worded = sorted((s for s in lexical if s > 0), reverse=True)
+    if len(worded) < 13:
+        return 1.0
+    first = [c for c, s in zip(cosines, lexical, strict=True) if s >= worded[2]]
+    beyond = worded[99] if len(worded) > 100 else 0.0
+    others = [c for c, s in zip(cosines, lexical, strict=True) if beyond < s < worded[2]]
+    if len(others) < 10:
+        return 1.0
+    d = sum(int(a > b) - int(a < b) for a in first for b in others) / (len(first) * len(others))
+    return min(1.0, 0.4 + max(0.0, d))
+
+
+@given(st.data(), ROWS)
+def test_all_pairs_are_compared(data, n):
+    cosines = data.draw(hnp.arrays(np.float64, n, elements=st.integers(-9, 9).map(float)))
+    lexical = data.draw(hnp.arrays(np.float64, n, elements=SCORES))
+    trust = cosine_trust(cosines, lexical)
+    assert trust == pytest.approx(by_pairs(cosines, lexical))
+    order = np.random.default_rng(n).permutation(n)
+    assert cosine_trust(cosines[order], lexical[order]) == trust
+    assert cosine_trust(np.exp(cosines / 3), lexical**2) == trust
+
+
+def test_what_is_beyond_the_hundred_best_by_words_has_no_influence():
+    random = np.random.default_rng(0)
+    cosines, lexical = random.random(400), random.random(400)
+    kept = np.argsort(-lexical)[:100]
+    near = np.union1d(kept, np.argsort(-cosines)[:100])  # what an index that is served from stores reads
+    assert cosine_trust(cosines[near], lexical[near]) == cosine_trust(cosines, lexical)
+    cosines[np.setdiff1d(np.arange(400), kept)] = 5.0
+    assert cosine_trust(cosines, lexical) == pytest.approx(by_pairs(cosines, lexical))
+
+
+def test_words_have_more_weight_where_the_model_does_not_know_the_language():
+    random = np.random.default_rng(1)
+    lexical = random.gamma(0.5, size=300)
+    noise = random.random(300)
+    known = noise + 3 * (lexical >= np.sort(lexical)[-20])
+    assert cosine_trust(known, lexical) == 1
+    assert lexical_share(known, lexical, 0.5) == 0.5
+    noise[lexical >= np.sort(lexical)[-3]] = -1.0  # the three best by words are the farthest of all
+    assert cosine_trust(noise, lexical) == 0.4
+    assert lexical_share(noise, lexical, 0.5) == pytest.approx(0.5 / 0.7)
+    # So that the words find what cosines would hide.
+    odd = noise.copy()
+    odd[int(lexical.argmin())] = 9.0
+    assert int(np.argmax(hybrid_nearness(odd, lexical, 0.5))) == int(lexical.argmax())
+
+
+@given(hnp.arrays(np.float64, 30, elements=SCORES), st.floats(0, 1))
+def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
+    cosines = np.random.default_rng(2).random(30)
+    share = lexical_share(cosines, lexical, weight)
+    assert weight - 1e-12 <= share <= 1
+    assert (lexical_share(cosines, lexical, 0), lexical_share(cosines, lexical, 1)) == (0, 1)
+    assert Nearness.of(cosines, lexical, weight).lexical_weight == share
+
+
+def test_few_chunks_with_words_show_nothing():
+    cosines, lexical = -np.arange(12.0), np.arange(1.0, 13.0)
+    assert cosine_trust(cosines, lexical) == 1
+    assert cosine_trust(np.append(cosines, 0.5), np.append(lexical, 0.5)) == 0.4
+    assert cosine_trust(np.zeros(0), np.zeros(0)) == 1
+    assert cosine_trust(np.arange(50.0), np.ones(50)) == 1  # all tie for the first place
