@@ -240,12 +240,10 @@ class LexicalRows:
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
-        # SQLite takes a cross join in the order in which it is written; otherwise it may read all stems.
-        keys = rows_as_table(self.connection, "keys", _KEYS)
-        statement = (
-            f"SELECT s.stem, s.word, s.languages FROM {keys} CROSS JOIN ragkit_lexical_stems s "
-            "WHERE s.space = :space AND s.word = keys.id"
-        )
+        # Without statistics SQLite takes the primary key for better than the index of words, and reads all stems.
+        index = "INDEXED BY ragkit_lexical_of_word" if self.connection.dialect.name == "sqlite" else ""
+        statement = f"SELECT stem, word, languages FROM ragkit_lexical_stems {index} WHERE space = :space AND "
+        statement += self._among("word")
         return _table(_rows(self._for(words, statement)))
 
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
