@@ -42,7 +42,8 @@ def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
     scores = lexical[with_words]
     if len(scores) < _FIRST + _FEWEST:
         return 1.0
-    last, third = np.partition(scores, [-min(_SEEN, len(scores)), -_FIRST])[[-min(_SEEN, len(scores)), -_FIRST]]
+    seen = min(_SEEN, len(scores))
+    last, third = np.partition(scores, [-seen, -_FIRST])[[-seen, -_FIRST]]
     is_first = scores >= third
     is_other = ~is_first & ((scores > last) if len(scores) > _SEEN else True)
     others = np.sort(cosines[with_words[is_other]])
