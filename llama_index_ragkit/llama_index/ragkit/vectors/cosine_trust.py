@@ -22,7 +22,7 @@ Doubles = NDArray[np.float64]
 LEAST = 0.4
 _FIRST = 3  # chunks with most of the words
 _SEEN = 100  # best chunks by words
-_FEWEST = 10  # others that D is measured by; fewer show nothing
+_FEWEST = 30  # others that D is measured by; fewer show nothing
 
 
 def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
@@ -35,7 +35,7 @@ def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
     ----------
     cosines, lexical : shape (n,), of the chunks that count: any dense scores, and BM25 scores
 
-    >>> cosine_trust(np.arange(20.0), np.arange(20.0)), cosine_trust(-np.arange(20.0), np.arange(20.0))
+    >>> cosine_trust(np.arange(50.0), np.arange(50.0)), cosine_trust(-np.arange(50.0), np.arange(50.0))
     (1.0, 0.4)
     """
     with_words = np.flatnonzero(lexical > 0)
