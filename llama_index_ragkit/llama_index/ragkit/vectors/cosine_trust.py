@@ -9,7 +9,7 @@ three best chunks by BM25 are compared with the others of the hundred best:
 D is Somers' D (Somers 1962, "A New Asymmetric Measure of Association for Ordinal Variables", American Sociological
 Review 27(6)), 2 AUC - 1: 1 where all of the three are nearer than all others, 0 by chance. It depends on the order of
 cosines and scores alone, so neither on the habits of an embedding model nor on the size of the corpus. The least trust
-is not 0, since a single question may have its words in the wrong chunks.
+is not 0, since a single question may have its words in the wrong chunks; it is 1 where there are fewer than 30 others.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ _FEWEST = 30  # others that D is measured by; fewer show nothing
 def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
     """The trust in the cosines of a question, in [0.4, 1]; 1 where too few chunks have its words.
 
-    Chunks that tie for the third place are among the first ones, those that tie for the last of the hundred are left
-    out: the order of rows has no influence.
+    Chunks that tie for the third place are among the first ones, the last of the hundred and those that tie with it are
+    left out: the order of rows has no influence.
 
     Parameters
     ----------
@@ -42,14 +42,13 @@ def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
     scores = lexical[with_words]
     if len(scores) < _FIRST + _FEWEST:
         return 1.0
-    seen = min(_SEEN, len(scores))
-    last, third = np.partition(scores, [-seen, -_FIRST])[[-seen, -_FIRST]]
-    is_first = scores >= third
-    is_other = ~is_first & ((scores > last) if len(scores) > _SEEN else True)
-    others = np.sort(cosines[with_words[is_other]])
+    third = np.partition(scores, -_FIRST)[-_FIRST]
+    # The last one of a hundred is left out even if there are no more: an index that is served from stores cannot tell.
+    last = np.partition(scores, -_SEEN)[-_SEEN] if len(scores) >= _SEEN else 0.0
+    others = np.sort(cosines[with_words[(scores > last) & (scores < third)]])
     if len(others) < _FEWEST:
         return 1.0
-    first = cosines[with_words[is_first]]
+    first = cosines[with_words[scores >= third]]
     below, not_above = np.searchsorted(others, first, "left"), np.searchsorted(others, first, "right")
     somers_d = float((below + not_above).mean()) / len(others) - 1
     return min(1.0, LEAST + max(0.0, somers_d))
