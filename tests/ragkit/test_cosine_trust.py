@@ -16,12 +16,12 @@ SCORES = st.integers(0, 40).map(float)
 def by_pairs(cosines, lexical):
     """Compares every pair."""
     worded = sorted((s for s in lexical if s > 0), reverse=True)
-    if len(worded) < 33:
+    if len(worded) < 23:
         return 1.0
     first = [c for c, s in zip(cosines, lexical, strict=True) if s >= worded[2]]
     last = worded[99] if len(worded) >= 100 else 0.0
     others = [c for c, s in zip(cosines, lexical, strict=True) if last < s < worded[2]]
-    if len(others) < 30:
+    if len(others) < 20:
         return 1.0
     d = sum(int(a > b) - int(a < b) for a in first for b in others) / (len(first) * len(others))
     return min(1.0, 0.4 + max(0.0, d))
@@ -78,7 +78,7 @@ def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
 
 
 def test_few_chunks_with_words_show_nothing():
-    cosines, lexical = -np.arange(32.0), np.arange(1.0, 33.0)
+    cosines, lexical = -np.arange(22.0), np.arange(1.0, 23.0)
     assert cosine_trust(cosines, lexical) == 1
     assert cosine_trust(np.append(cosines, 0.5), np.append(lexical, 0.5)) == 0.4
     assert cosine_trust(np.zeros(0), np.zeros(0)) == 1

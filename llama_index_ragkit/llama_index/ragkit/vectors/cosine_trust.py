@@ -9,7 +9,7 @@ three best chunks by BM25 are compared with the others of the hundred best:
 D is Somers' D (Somers 1962, "A New Asymmetric Measure of Association for Ordinal Variables", American Sociological
 Review 27(6)), 2 AUC - 1: 1 where all of the three are nearer than all others, 0 by chance. It depends on the order of
 cosines and scores alone, so neither on the habits of an embedding model nor on the size of the corpus. The least trust
-is not 0, since a single question may have its words in the wrong chunks; it is 1 where there are fewer than 30 others.
+is not 0, since a single question may have its words in the wrong chunks; it is 1 where there are fewer than 20 others.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ Doubles = NDArray[np.float64]
 LEAST = 0.4
 _FIRST = 3  # chunks with most of the words
 _SEEN = 100  # best chunks by words
-_FEWEST = 30  # others that D is measured by; fewer show nothing
+_FEWEST = 20  # others that D is measured by; fewer show nothing
 
 
 def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
