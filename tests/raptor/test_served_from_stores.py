@@ -1,6 +1,7 @@
 """A tree that is served from stores: its rows are the tree of the index in memory, and a write reads a part of them."""
 
 import asyncio
+import hashlib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,20 @@ from llama_index.raptor.tree_rows import TreeRows, tree_of
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
 
 
+class DistinctEmbedding(HashEmbedding):
+    """No two texts are equally near a third: which of equally near chunks a new one is put beside, the store chooses."""
+
+    def vector(self, text: str) -> list[float]:
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        noise = np.random.default_rng(seed).normal(scale=1e-3, size=self.dim)
+        return [float(x) for x in super().vector(text) + noise]
+
+
 class TreeTwins(Twins):
     cls = RaptorIndex
 
     def components(self) -> dict[str, Any]:
-        return {"summarizer": FirstWords(), "embed_model": HashEmbedding(), **self.options}
+        return {"summarizer": FirstWords(), "embed_model": DistinctEmbedding(), **self.options}
 
     def check(self) -> None:
         """The rows are the tree in memory, and so are roots, texts and vectors."""
