@@ -50,6 +50,18 @@ def test_rows_are_read_from_the_table_as_they_were_written(store: Any, monkeypat
     assert run_steps(ExternalVectorStore(store).fetch_vectors([])) == {}
 
 
+@pytest.mark.parametrize(("top_k", "candidates"), [(12, 100), (50, 400), (125, 800), (2_000, 800)])
+def test_few_rows_are_searched_for_among_fewer_candidates(top_k: int, candidates: int, tmp_path: Path):
+    made = served(tmp_path, hnsw_kwargs={"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 800})
+    told: list[str] = []
+    event.listen(made.client, "before_cursor_execute", lambda _, __, *statement: told.append(str(statement[:2])))
+    found = PostgresVectors(made).search(VECTORS[3:4], top_k)
+    assert found is not None
+    assert found[0][0] == IDS[3]
+    (setting,) = (each for each in told if "hnsw.ef_search" in each)
+    assert f"'{candidates}'" in setting
+
+
 @pytest.mark.parametrize("hnsw", [None, {"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 70}])
 def test_the_nearest_rows_are_those_of_the_adapter(hnsw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     given = hnsw and {**hnsw, "hnsw_dist_method": "vector_cosine_ops"}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 __all__ = ["PostgresVectors"]
 
+_FEW = 100  # rows; a search for fewer keeps fewer candidates
 _HEADER = 4  # bytes before the numbers in pgvector's binary form
 _ADAPTER = "llama_index.vector_stores.postgres.base"
 
@@ -54,7 +55,10 @@ class PostgresVectors:
         store = self._connected()
         if store is None or getattr(store, "_customize_query_fn", None):
             return None
-        settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str((store.hnsw_kwargs or {}).get("hnsw_ef_search"))}
+        settings: dict[str, str] = {}
+        if store.hnsw_kwargs:
+            candidates = _candidates(store.hnsw_kwargs["hnsw_ef_search"], top_k)
+            settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str(candidates)}
         # Many vectors travel together: a build of PG-RAG looks for the neighbours of thousands.
         statement = (
             "SELECT number, node_id FROM unnest(CAST(:vectors AS text[])) WITH ORDINALITY AS given (vector, number) "
@@ -62,7 +66,7 @@ class PostgresVectors:
             f"ORDER BY embedding <=> CAST(given.vector AS {_kind(store)}) LIMIT :top_k) AS near"
         )
         values = {"vectors": [str(vector) for vector in vectors.tolist()], "top_k": top_k}
-        rows = self._rows(store, statement, values, settings if store.hnsw_kwargs else {})
+        rows = self._rows(store, statement, values, settings)
         if rows is None:
             return None
         found: list[list[str]] = [[] for _ in vectors]
@@ -134,6 +138,15 @@ class PostgresVectors:
             )  # the table has another form; else the server fails now
             return None
         return found
+
+
+def _candidates(ef_search: int, top_k: int) -> int:
+    """How many candidates the search of an HNSW index keeps for so many rows.
+
+    `ef_search` was chosen for the hundred rows of a question. A write looks for the few neighbours of a new row, where
+    as many candidates would take most of its time.
+    """
+    return min(ef_search, max(_FEW, ef_search * top_k // _FEW))
 
 
 def _kind(store: Any) -> str:
