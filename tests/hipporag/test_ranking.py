@@ -60,6 +60,35 @@ def test_a_diffuse_walk_is_trusted_less():
     assert trust(np.ones(1), np.ones(1)) == 1
 
 
+def agreement_by_definition(nearness, walked):
+    best = sorted(range(len(nearness)), key=lambda i: -nearness[i])[:100]
+    r = np.corrcoef([nearness[i] for i in best], [np.log((walked[i] + FLOOR) / (1 + FLOOR)) for i in best])[0, 1]
+    return min(1.0, max(0.0, (r - 0.4) / 0.2))
+
+
+@given(st.integers(20, 150), st.floats(0, 2), st.integers(0, 10_000), st.floats(0.1, 5), st.floats(-3, 3))
+def test_a_walk_that_disagrees_with_nearness_is_trusted_less(count, noise, seed, stretch, shift):
+    random = np.random.default_rng(seed)
+    nearness = random.normal(size=count)
+    walked = np.exp(nearness + noise * random.normal(size=count))
+    walked /= walked.max()
+    others = np.sort(walked)[-6:-1].mean()
+    without = np.exp(-3.5 * others) * walked[nearness.argmax()] ** 0.45
+    wanted = without * agreement_by_definition(nearness, walked)
+    assert trust(nearness, walked) == pytest.approx(wanted, abs=1e-9)
+    order = random.permutation(count)
+    assert trust(stretch * nearness[order] + shift, walked[order]) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_where_either_says_nothing_there_is_no_disagreement():
+    walked = np.array([1.0, *[0.01] * 30])
+    assert trust(np.zeros(31), walked) == pytest.approx(np.exp(-0.035))
+    assert trust(np.arange(31.0), np.ones(31)) == pytest.approx(np.exp(-3.5))
+    opposed = np.arange(40.0)
+    assert trust(opposed, np.exp(-opposed)) == 0
+    assert trust(opposed[:19], np.exp(-opposed[:19])) > 0
+
+
 def test_the_formula():
     found = combine(np.array([0.6, 0.2]), np.array([1.0, 0.1]), weight=0.5)
     np.testing.assert_allclose(found, [0.6, 0.2 + 0.5 * np.log((0.1 + FLOOR) / (1 + FLOOR))])

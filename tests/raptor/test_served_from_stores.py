@@ -27,7 +27,7 @@ SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
 
 
 class DistinctEmbedding(HashEmbedding):
-    """No two texts are equally near a third: which of equally near chunks a new one is put beside, the store chooses."""
+    """No two texts are equally near a third: of equally near chunks, the store would choose any."""
 
     def vector(self, text: str) -> list[float]:
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

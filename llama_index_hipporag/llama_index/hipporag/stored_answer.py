@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
+from llama_index.hipporag.search.ranking import UNTRUSTED
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.hipporag.stored_state import StoredGraphState
@@ -48,7 +49,7 @@ class StoredAnswer:
     def fallback(self) -> str:
         """Why nearness alone decided, without the walk; empty otherwise."""
         if self.result.trust == 0:
-            return "the walk does not reach the passage that is nearest to the question"
+            return UNTRUSTED
         return _NOTHING if self.result.trust is None else ""
 
     @property

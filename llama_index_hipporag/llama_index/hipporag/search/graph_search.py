@@ -19,7 +19,7 @@ from llama_index.hipporag.search.passage_scores import (
     share_of_best,
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
-from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, gain, passage_seeds, trust
+from llama_index.hipporag.search.ranking import UNTRUSTED, WALK_WEIGHT, combine, gain, passage_seeds, trust
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
@@ -68,7 +68,7 @@ class GraphSearchResult:
     def fallback(self) -> str:
         """Why nearness alone decided, without the walk; empty otherwise."""
         if self.trust == 0:
-            return "the walk does not reach the passage that is nearest to the question"
+            return UNTRUSTED
         return self.seeds.reason
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:

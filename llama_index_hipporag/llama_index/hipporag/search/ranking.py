@@ -10,6 +10,7 @@
 
 from llama_index.ragkit.vectors.walk_trust import FLOOR, PASSAGE_SEEDS, combine, gain, passage_seeds, trust
 
-__all__ = ["FLOOR", "PASSAGE_SEEDS", "WALK_WEIGHT", "combine", "gain", "passage_seeds", "trust"]
+__all__ = ["FLOOR", "PASSAGE_SEEDS", "UNTRUSTED", "WALK_WEIGHT", "combine", "gain", "passage_seeds", "trust"]
 
 WALK_WEIGHT = 7.0  # of a walk that is trusted fully
+UNTRUSTED = "the walk does not reach the passage that is nearest to the question, or leads elsewhere than its words"

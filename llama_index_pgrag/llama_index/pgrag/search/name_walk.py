@@ -84,7 +84,7 @@ def walked(named: Sequence[str], nearness: Floats, shares: Floats, allowed: Mask
         return NameWalk((), shares, 0.0, "the question names nothing that a mind map has")
     shown = slice(None) if allowed is None else allowed
     trusted = trust(nearness[shown], shares[shown])
-    reason = "" if trusted else "the names in the question do not lead to the node that is nearest to it"
+    reason = "" if trusted else "the names in the question lead elsewhere than its other words"
     return NameWalk(named, shares, trusted, reason)
 
 

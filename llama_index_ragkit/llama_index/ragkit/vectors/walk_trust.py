@@ -4,10 +4,10 @@ A walk starts from what the question names and from the passages nearest to it (
 passage is its nearness plus the logarithm of its share of the walk, which counts as far as the walk can be trusted
 (:func:`trust`, :func:`combine`).
 
-A walk is trusted if it reaches the passage that is nearest to the question, and if it is concentrated. Where the names
-of a question lead elsewhere than its other words, or to everything alike, as in a report in which the same names stand
-on every page, nearness alone knows better; in a chain of facts, the walk finds passages that no word of the question
-is in.
+A walk is trusted if it reaches the passage that is nearest to the question, if it is concentrated, and if it agrees
+with nearness about the passages near to the question. Where the names of a question lead elsewhere than its other
+words, or to everything alike, as in a report in which the same names stand on every page, nearness alone knows better;
+in a chain of facts, the walk finds passages that no word of the question is in.
 """
 
 import math
@@ -23,7 +23,10 @@ PASSAGE_SEEDS = 100  # passages that a walk starts from
 _SEED_POWER = 4
 _CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it is
 _DIFFUSE = 3.5
-_AGREEMENT = 0.45
+_NEAREST_POWER = 0.45
+_SEEN = 100  # passages nearest to the question that show whether the walk agrees with nearness
+_FEWEST = 20  # passages; fewer show nothing
+_NO_AGREEMENT, _AGREEMENT = 0.4, 0.6  # correlations
 _EQUAL = 1e-9  # nearness within the error of rounding
 
 
@@ -63,10 +66,12 @@ def passage_seeds(
 
 
 def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
-    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-3.5 m) * s ** 0.45``.
+    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-3.5 m) * s ** 0.45 * a``.
 
     m is the mean share of the passages that the walk ranks second to sixth: near 1, it does not tell passages apart.
     s is the share of the passage that is nearest to the question: 0, the two have nothing to do with each other.
+    a is 0 where nearness and the logarithm of the share have a correlation of 0.4 or less over the hundred nearest
+    passages, 1 from 0.6 on, and in proportion between; 1 for fewer than 20 passages, or if one of them is constant.
 
     Parameters
     ----------
@@ -84,7 +89,23 @@ def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
     best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]
     others = float(best[1:].mean()) if first > 1 else 0.0
     nearest = walked[nearness >= nearness.max() - _EQUAL]
-    return math.exp(-_DIFFUSE * others) * math.pow(float(nearest.max()), _AGREEMENT)
+    reached = math.pow(float(nearest.max()), _NEAREST_POWER)
+    return math.exp(-_DIFFUSE * others) * reached * _agreement(nearness, walked)
+
+
+def _agreement(nearness: np.ndarray, walked: np.ndarray) -> float:
+    """How far a walk agrees with nearness about the hundred nearest passages, and those that tie with the last one."""
+    if len(nearness) < _FEWEST:
+        return 1.0
+    seen = min(_SEEN, len(nearness))
+    rows = nearness >= np.partition(nearness, len(nearness) - seen)[len(nearness) - seen]
+    near, shares = nearness[rows], _log_share(walked[rows])
+    near, shares = near - near.mean(), shares - shares.mean()
+    spread = math.sqrt(float(near @ near) * float(shares @ shares))
+    if spread <= _EQUAL:  # one of them is the same for all
+        return 1.0
+    correlation = float(near @ shares) / spread
+    return min(1.0, max(0.0, (correlation - _NO_AGREEMENT) / (_AGREEMENT - _NO_AGREEMENT)))
 
 
 def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarray:
@@ -110,8 +131,13 @@ def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarr
     """
     if not 0 <= weight < np.inf:
         raise ConfigurationError(f"The weight of the walk must be finite and not negative, not {weight}.")
-    scores: np.ndarray = nearness + weight * np.log((walked + FLOOR) / (1.0 + FLOOR)) if weight else nearness
+    scores: np.ndarray = nearness + weight * _log_share(walked) if weight else nearness
     return scores
+
+
+def _log_share(walked: np.ndarray) -> np.ndarray:
+    shares: np.ndarray = np.log((walked + FLOOR) / (1.0 + FLOOR))
+    return shares
 
 
 def gain(walked: np.ndarray, weight: float) -> np.ndarray:
