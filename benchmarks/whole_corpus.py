@@ -154,7 +154,8 @@ def _assessor(task: Task, kind: str, queries: Sequence[Any], index: Any) -> None
             values = []
             for query in queries:
                 cosine = cosines(chunks.matrix, np.asarray(model.get_query_embedding(query.question), np.float32))
-                nearness = hybrid_nearness(cosine, contents.lexical_scores(query.question), weight)[rows]
+                words, full_score = contents.lexical_scores(query.question), contents.full_score(query.question)
+                nearness = hybrid_nearness(cosine, words, weight, full_score=full_score)[rows]
                 search, found = RelevanceSearch(nearness, tests, feedback), set()
                 while (place := search.next()) is not None:
                     (passage,) = task.corpus.passages([ordered[place]])

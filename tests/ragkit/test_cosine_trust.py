@@ -77,6 +77,15 @@ def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
     assert Nearness.of(cosines, lexical, weight).lexical_weight == share
 
 
+@pytest.mark.parametrize(("held", "trust"), [(0.05, 1.0), (0.1, 1.0), (0.2, 0.7), (0.3, 0.4), (1.5, 0.4)])
+def test_words_of_which_the_best_chunk_has_few_show_nothing(held, trust):
+    lexical = np.arange(1.0, 61.0)
+    assert cosine_trust(-lexical, lexical, 60 / held) == pytest.approx(trust)
+    assert lexical_share(-lexical, lexical, 0.5, 60 / held) == pytest.approx(0.5 / (0.5 + 0.5 * trust))
+    near = Nearness.of(-lexical, lexical, 0.5, full_score=60 / held)
+    assert near.lexical_weight == pytest.approx(0.5 / (0.5 + 0.5 * trust))
+
+
 def test_few_chunks_with_words_show_nothing():
     cosines, lexical = -np.arange(22.0), np.arange(1.0, 23.0)
     assert cosine_trust(cosines, lexical) == 1

@@ -135,6 +135,18 @@ def test_an_index_without_texts_scores_nothing():
     assert [scores.tolist() for scores in empty.scores("loom")] == [[0.0]]
 
 
+def test_the_full_score_is_that_of_a_text_of_mean_length_with_each_word_once():
+    index = at_once({"a": "loom lyon", "b": "silk card", "c": "loom silk"})
+    assert scores_by_id(index, "a loom in Lyon")["a"] == pytest.approx(index.full_score("a loom in Lyon"))
+    with_unknown = index.full_score("a loom in Lyon, Xylocopa")
+    assert with_unknown == pytest.approx(index.full_score("a loom in Lyon") + math.log(1 + 3.5 / 0.5))
+    assert index.full_score("loom loom") == pytest.approx(2 * index.full_score("loom"))
+    (ids,) = index.ids
+    alone = at_once({"a": "loom lyon", "b": "silk card"})
+    assert index.full_score("loom", [np.array([name != "c" for name in ids])]) == alone.full_score("loom")
+    assert LexicalIndex().full_score("loom") == 0
+
+
 def test_rows_that_do_not_count_change_no_score():
     texts = {"a": "looms of Lyon", "b": "looms and looms", "c": "silk of Lyon, and more silk", "d": "cards"}
     index = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in texts.items()})

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.embedding import minilm
 
 from llama_index.ragkit import MatrixVectorStore
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
+from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_full_score, aligned_scores
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
@@ -76,7 +76,8 @@ def test_thematic_questions_get_summaries_and_details_do_not():
     def summaries(question: str) -> int:
         vector = np.array(model.get_query_embedding(question), np.float32)
         words = aligned_scores(lexical, question, rows, len(chunks))
-        near = Nearness.of(question_cosines(chunks, vector), words, options.lexical_weight)
+        full_score = aligned_full_score(lexical, question, rows)
+        near = Nearness.of(question_cosines(chunks, vector), words, options.lexical_weight, full_score=full_score)
         scores = NodeScores.of(state, vector, near)
         return sum(name in state.summaries for name, _ in search_collapsed_tree(scores, 5, options.summary_margin))
 

@@ -89,6 +89,7 @@ def test_scores_are_those_of_the_index_in_memory_to_the_last_bit(engine: Engine)
         for question in QUESTIONS:
             expected = texts.expected(question)
             assert list(texts.stored.scores(question, 1000).items()) == list(expected.items())
+            assert texts.stored.full_score(question) == texts.memory.full_score(question)
             few = texts.stored.scores(question, 5)
             assert list(few.items()) == list(expected.items())[:5]
     assert len(texts.stored) == len(texts.texts) == len(texts.memory)
@@ -123,6 +124,8 @@ def test_texts_that_do_not_count_change_nothing(engine: Engine) -> None:
     some = {f"t{i}" for i in range(0, 40, 3)}
     for question in QUESTIONS:
         assert texts.stored.scores(question, 100, sorted(some)) == texts.expected(question, some)
+        masks = [np.array([name in some for name in block]) for block in texts.memory.ids]
+        assert texts.stored.full_score(question, sorted(some)) == texts.memory.full_score(question, masks)
     assert texts.stored.scores("net income", 100, []) == {}
     assert texts.stored.scores("net income", 100, ["nowhere"]) == {}
 

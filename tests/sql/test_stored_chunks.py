@@ -11,11 +11,11 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from llama_index.ragkit import MatrixVectorStore, Records, Snapshot, SpaceRows, arun_steps, run_steps
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, arun_steps, run_steps
 from llama_index.ragkit.sql import SQLLexicalIndex, storage_context
 from llama_index.ragkit.sql.lexical_rows import LexicalRows, StoredTexts
 from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.storage.stored_chunks import StoredChunks
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.text.lexical_index import LexicalIndex
@@ -59,11 +59,12 @@ class Both:
         (ids,), (scores,) = self.memory.ids, self.memory.scores(question)
         lexical = dict(zip(ids, scores.tolist(), strict=True))
         words = np.array([lexical[name] for name in self.snapshot.ids])
-        return ranked(self.snapshot, words, vector, k)
+        return ranked(ChunkView(self.snapshot, words, self.memory.full_score(question)), vector, k)
 
 
-def ranked(rows: Snapshot, words: NDArray[np.float64], vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
-    near = Nearness.of(question_cosines(rows, vector), words, 0.6).scores
+def ranked(view: ChunkView, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
+    rows = view.rows
+    near = Nearness.of(question_cosines(rows, vector), view.lexical, 0.6, full_score=view.full_score).scores
     return [(rows.ids[row], float(near[row])) for row in best_rows(near, k, rows)]
 
 
@@ -78,7 +79,7 @@ def test_nearness_over_a_view_is_that_over_all_chunks(engine: Engine) -> None:
     for question, vector in questions():
         view = run_steps(both.stored.view(question, vector, 10))
         assert 100 <= len(view.rows) < 500
-        found = ranked(view.rows, view.lexical, vector, 10)
+        found = ranked(view, vector, 10)
         wanted = both.expected(question, vector, 10)
         assert [name for name, _ in found] == [name for name, _ in wanted]
         assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-9)

@@ -105,7 +105,10 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
                 query = Query(query_bundle, contents, allowed, self.top_n, index.resources)
                 words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(state.chunks))
                 vector = yield from query.vector()
-                found = yield from offload(MemoryScores.of, state, vector, Rule(), words, self.lexical_weight, allowed)
+                found = yield from offload(
+                    MemoryScores.of, state, vector, Rule(), words, self.lexical_weight, allowed,
+                    full_score=(yield from query.full_score()),
+                )  # fmt: skip
                 scores = found.all_nodes
             themes = self._themes(state, matched, traversal) if self.add_themes else []
             themes = themes[: self.top_n - len(results)]

@@ -137,13 +137,13 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         An index that is served from stores has read the questions near to the prompt so far, and scores of chunks with
         others are the most that they can be.
         """
-        state = query.state
+        state, full_score = query.state, (yield from query.full_score())
         if self.rule.blend is not None:  # the text decides which question of a chunk is the nearest
             state = yield from state.with_questions_of(state.chunk_layer.unread)
         while True:
             scores = yield from offload(
                 MemoryScores.of, state, vector, self.rule, words, self.lexical_weight, query.allowed,
-                self.summary_margin,
+                self.summary_margin, full_score,
             )  # fmt: skip
             unread = state.chunk_layer.unread
             best = best_rows(scores.chunks, query.wanted, state.chunks) if unread else []

@@ -128,7 +128,7 @@ class _Near:
     def _take(self, view: ChunkView) -> None:
         self.view = view
         cosines = question_cosines(view.rows, self._vector)
-        self.nearness = Nearness.of(cosines, view.lexical, self._weight)
+        self.nearness = Nearness.of(cosines, view.lexical, self._weight, full_score=view.full_score)
 
     def nearest(self, count: int) -> tuple[Sequence[str], Floats]:
         """The passages with the largest cosines, and these."""

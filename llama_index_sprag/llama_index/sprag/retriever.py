@@ -188,7 +188,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             # An index that is served from stores has read the chunks near to the question itself so far.
             query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
-        words = query.contents.lexical_scores if self._index.storage.stored else state.lexical_scores
+        words = query.contents if self._index.storage.stored else state
         nearness = []
         for text, vector in zip(texts, vectors, strict=True):
             nearness.append((yield from offload(nearness_of, state, words, text, vector, self.options, allowed)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
+from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_full_score, aligned_scores
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
@@ -96,6 +96,10 @@ class SpRAGState:
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
         return aligned_scores(self.lexical, question, self._lexical_rows, len(self.chunks), allowed)
+
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
+        """The BM25 score of a chunk of mean length that has each word of the question once."""
+        return aligned_full_score(self.lexical, question, self._lexical_rows, allowed)
 
     def shown(self, allowed: Mask | None) -> Callable[[str], bool] | None:
         """Whether a chunk of the documents may be shown; None for all.

@@ -63,6 +63,7 @@ class MemoryScores:
         lexical_weight: float,
         allowed: Mask | None = None,
         margin: float = 0.0,
+        full_score: float = 0.0,
     ) -> "MemoryScores":
         """The scores for a prompt.
 
@@ -72,12 +73,13 @@ class MemoryScores:
         lexical_weight : w, in [0, 1]
         allowed : shape (n,), mask of the chunks that pass the filter; a theme passes if all its members do
         margin : subtracted from the scores of themes, in standard deviations
+        full_score : see :func:`~llama_index.ragkit.vectors.nearness.hybrid_nearness`
         """
         cosines = state.chunk_layer.cosines(vector, rule)
         usual = cosines.only(allowed)
         dense = rule.scores(cosines, usual)
         counted = np.ones(len(dense), np.bool_) if allowed is None else allowed
-        share = lexical_share(dense[counted], lexical[counted], lexical_weight)
+        share = lexical_share(dense[counted], lexical[counted], lexical_weight, full_score)
         chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):

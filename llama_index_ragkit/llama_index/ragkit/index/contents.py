@@ -14,7 +14,7 @@ from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
+from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_full_score, aligned_scores
 
 __all__ = ["IndexContents", "ViewContents"]
 
@@ -45,6 +45,15 @@ class IndexContents(Generic[State]):
         allowed : shape (n,), the chunks that count: others score 0, and these as if there were no others; None for all
         """
         return aligned_scores(self.lexical, question, self._rows, len(self.state.chunks), allowed)
+
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
+        """The BM25 score of a chunk of mean length that has each word of the question once.
+
+        Parameters
+        ----------
+        allowed : see :meth:`lexical_scores`
+        """
+        return aligned_full_score(self.lexical, question, self._rows, allowed)
 
     def including(
         self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int
@@ -91,6 +100,10 @@ class ViewContents(Generic[State]):
         """
         scores = self.near.lexical if question == self.question else self._lexical_of_texts[question]
         return scores if allowed is None else np.where(allowed, scores, 0.0)
+
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
+        """As :meth:`IndexContents.full_score`; how rare a word is, is counted over all chunks of the index."""
+        return self.near.full_score if question == self.question else self.stored.full_score(question, self.selection)
 
     def including(
         self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int

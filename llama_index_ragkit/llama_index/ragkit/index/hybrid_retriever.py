@@ -164,8 +164,11 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         if self.filters is not None or self.node_ids is not None or self.doc_ids is not None:
             allowed = select(chunks, self.filters, self.node_ids, self.doc_ids)
         cosines = question_cosines(chunks, vector)
-        lexical = contents.lexical_scores(question, allowed) if self.lexical_weight else np.zeros(len(chunks))
-        nearness = hybrid_nearness(cosines, lexical, self.lexical_weight, allowed)
+        lexical, full_score = np.zeros(len(chunks)), 0.0
+        if self.lexical_weight:
+            lexical = contents.lexical_scores(question, allowed)
+            full_score = contents.full_score(question, allowed)
+        nearness = hybrid_nearness(cosines, lexical, self.lexical_weight, allowed, full_score)
         best = best_rows(nearness, self.similarity_top_k, chunks)
         found = zip(best, squashed(nearness[best]).tolist(), strict=True)
         return [fresh(nodes[chunks.ids[row]], score) for row, score in found if chunks.ids[row] in nodes]

@@ -136,6 +136,10 @@ class Query(Generic[State]):
             self._lexical = yield from offload(self.contents.lexical_scores, self.text, self.allowed)
         return self._lexical
 
+    def full_score(self) -> Steps[float]:
+        """The BM25 score of a chunk of mean length that has each word of the question once."""
+        return (yield from offload(self.contents.full_score, self.text, self.allowed))
+
     def nearness(self, lexical_weight: float, vector: NDArray[np.float32] | None = None) -> Steps[Nearness]:
         """How near all chunks are to the question.
 
@@ -146,5 +150,7 @@ class Query(Generic[State]):
         """
         question = (yield from self.vector()) if vector is None else vector
         near = yield from offload(question_cosines, self.state.chunks, question)
-        words = (yield from self.lexical_scores()) if lexical_weight else np.zeros(len(near))
-        return Nearness.of(near, words, lexical_weight, self.allowed)
+        if not lexical_weight:
+            return Nearness.of(near, np.zeros(len(near)), lexical_weight, self.allowed)
+        words, full_score = (yield from self.lexical_scores()), (yield from self.full_score())
+        return Nearness.of(near, words, lexical_weight, self.allowed, full_score)

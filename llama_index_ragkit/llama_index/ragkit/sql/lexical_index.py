@@ -11,7 +11,7 @@ from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
 from llama_index.ragkit.sql.lexical_search import best_texts, text_scores
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
-from llama_index.ragkit.text.lexical_index import question_stems, stem_weight
+from llama_index.ragkit.text.lexical_index import full_score, question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
@@ -115,6 +115,23 @@ class SQLLexicalIndex:
             found = [_Asked.of(rows, question).scores(texts, size) for question in questions]
         wanted = set(ids)
         return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
+
+    def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
+        """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
+
+        Parameters
+        ----------
+        only : see :meth:`scores`
+        """
+        lexical_tables(self._engine).make(self._engine)
+        with reading(self._engine) as connection:
+            rows = LexicalRows(connection, self._name)
+            asked = _Asked.of(rows, question)
+            if only is None:
+                return full_score(asked.times, [stem.texts for stem in asked.stems], rows.size().texts)
+            texts = rows.texts([integer_id(name) for name in only], "hash")
+            having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
+            return full_score(asked.times, having, len(texts.ids))
 
     def drop(self) -> None:
         """Delete the index."""

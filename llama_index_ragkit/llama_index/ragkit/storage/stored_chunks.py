@@ -6,7 +6,7 @@ that a search over all chunks gives. A chunk is left out only if it is beyond th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -37,6 +37,9 @@ class StoredTerms(Protocol):
     ) -> list[dict[str, float]]:
         """BM25 scores of some texts by id, for each of several questions."""
 
+    def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
+        """The score of a text of mean length that has each word of the question once."""
+
 
 @dataclass(frozen=True)
 class ChunkView:
@@ -46,10 +49,12 @@ class ChunkView:
     ----------
     rows : their vectors and metadata, in unspecified order
     lexical : shape (n,), their BM25 scores
+    full_score : that of a chunk of mean length that has each word of the question once
     """
 
     rows: Snapshot
     lexical: NDArray[np.float64]
+    full_score: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class StoredChunks:
                 (scores_of_others,) = yield from offload(self.terms.scores_of, others, [question])
                 scores = {**scores, **scores_of_others}
         rows = yield from self.space.rows(records)
-        return ChunkView(rows, _aligned(scores, rows.ids))
+        return ChunkView(rows, _aligned(scores, rows.ids), (yield from offload(self.full_score, question, selection)))
 
     def records_by_words(
         self, text: str, wanted: int, selection: Selection = EVERYTHING
@@ -126,6 +131,10 @@ class StoredChunks:
         if self.terms is None or not texts:
             return [np.zeros(len(ids)) for _ in texts]
         return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, selection.only)]
+
+    def full_score(self, text: str, selection: Selection = EVERYTHING) -> float:
+        """The lexical score of a chunk of mean length that has each word of a text once; 0 without a lexical index."""
+        return 0.0 if self.terms is None else self.terms.full_score(text, selection.only)
 
     def _by_words(
         self, terms: StoredTerms, question: str, count: int, selection: Selection
@@ -155,7 +164,7 @@ class StoredChunks:
         if not len(others):
             return view
         (words,) = yield from offload(self.lexical_scores, others.ids, [question], selection)
-        return ChunkView(view.rows.joined(others), np.concatenate([view.lexical, words]))
+        return replace(view, rows=view.rows.joined(others), lexical=np.concatenate([view.lexical, words]))
 
 
 def _aligned(scores: Mapping[str, float], ids: Sequence[str]) -> NDArray[np.float64]:

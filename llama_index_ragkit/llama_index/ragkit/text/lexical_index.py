@@ -17,7 +17,7 @@ row of a posting.
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -33,7 +33,9 @@ __all__ = [
     "BM25_K1",
     "MOST_COUNTED",
     "LexicalIndex",
+    "aligned_full_score",
     "aligned_scores",
+    "full_score",
     "length_norms",
     "question_stems",
     "stem_scores",
@@ -279,9 +281,7 @@ class LexicalIndex:
         ----------
         allowed : for each block which rows count; the others score 0, and do not change the scores of these
         """
-        blocks = self._blocks
-        if allowed is not None:
-            blocks = tuple(block.within(mask) for block, mask in zip(blocks, allowed, strict=True))
+        blocks = self._counted(allowed)
         found = [np.zeros(len(block.ids)) for block in blocks]
         n = sum(block.size for block in blocks)
         if not n:
@@ -299,6 +299,25 @@ class LexicalIndex:
                 score[rows] += stem_scores(weight, counts, norm[rows])
         return found
 
+    def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> float:
+        """The score of a text of mean length that has each word of the question once: the sum of the weights of its
+        stems, with those that no text has.
+
+        Parameters
+        ----------
+        allowed : see :meth:`scores`
+        """
+        blocks = self._counted(allowed)
+        n = sum(block.size for block in blocks)
+        times_of, language = question_stems(question)
+        having = (sum(len(block.postings(stem, language)[0]) for block in blocks) for stem in times_of)
+        return full_score(times_of.values(), having, n)
+
+    def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[_Block]:
+        if allowed is None:
+            return self._blocks
+        return [block.within(mask) for block, mask in zip(self._blocks, allowed, strict=True)]
+
 
 def question_stems(question: str) -> tuple[dict[str, int], str]:
     """The stems of a question, how often it has each, and its language."""
@@ -312,6 +331,16 @@ def question_stems(question: str) -> tuple[dict[str, int], str]:
 def stem_weight(times: int, having: int, n: int) -> float:
     """The weight of a stem that a question has `times` times and `having` of n texts have: its idf, times that."""
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
+
+
+def full_score(times: Iterable[int], having: Iterable[int], n: int) -> float:
+    """The sum of the weights of stems, see :meth:`LexicalIndex.full_score`; 0 if there are no texts.
+
+    Parameters
+    ----------
+    times, having : of each stem, see :func:`stem_weight`
+    """
+    return sum(stem_weight(often, some, n) for often, some in zip(times, having, strict=True)) if n else 0.0
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
@@ -352,7 +381,7 @@ def aligned_scores(
     rows_of : for each block of `lexical` the chunk of each of its rows, -1 for none
     allowed : shape (count,), the chunks that count; None for all
     """
-    masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]
+    masks = _masks(rows_of, allowed)
     found = np.zeros(count)
     for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
         if mask.all():
@@ -360,3 +389,17 @@ def aligned_scores(
         else:
             found[rows[mask]] = scores[mask]
     return found
+
+
+def aligned_full_score(
+    lexical: LexicalIndex,
+    question: str,
+    rows_of: Sequence[NDArray[np.intp]],
+    allowed: NDArray[np.bool_] | None = None,
+) -> float:
+    """:meth:`LexicalIndex.full_score` of the chunks that :func:`aligned_scores` gives a score."""
+    return lexical.full_score(question, _masks(rows_of, allowed))
+
+
+def _masks(rows_of: Sequence[NDArray[np.intp]], allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
+    return [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]

@@ -4,12 +4,17 @@ An embedding model that does not know the language of a text gives cosines that 
 it. But chunks that have most words of the question are then no nearer to it than chunks that have one of them. So the
 three best chunks by BM25 are compared with the others of the hundred best:
 
-    D = P(cosine of one of the three > that of one of the others) - P(it is less)        trust = min(1, 0.4 + max(0, D))
+    D = P(cosine of one of the three > that of one of the others) - P(it is less)
+    trust = 1 - c (1 - min(1, 0.4 + max(0, D)))
 
 D is Somers' D (Somers 1962, "A New Asymmetric Measure of Association for Ordinal Variables", American Sociological
 Review 27(6)), 2 AUC - 1: 1 where all of the three are nearer than all others, 0 by chance. It depends on the order of
 cosines and scores alone, so neither on the habits of an embedding model nor on the size of the corpus. The least trust
 is not 0, since a single question may have its words in the wrong chunks; it is 1 where there are fewer than 20 others.
+
+The words show nothing where no chunk has much of the question, as where it asks for a theme in words of its own. c, in
+[0, 1], is how much of it the best chunk has, by the weight of words in BM25: its score divided by that of a chunk of
+mean length that has each word of the question once, less 0.1, times 5.
 """
 
 import numpy as np
@@ -22,10 +27,11 @@ Doubles = NDArray[np.float64]
 LEAST = 0.4
 _FIRST = 3  # chunks with most of the words
 _SEEN = 100  # best chunks by words
+_NOTHING, _ENOUGH = 0.1, 0.3  # of the full score
 _FEWEST = 20  # others that D is measured by; fewer show nothing
 
 
-def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
+def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) -> float:
     """The trust in the cosines of a question, in [0.4, 1]; 1 where too few chunks have its words.
 
     Chunks that tie for the third place are among the first ones, the last of the hundred and those that tie with it are
@@ -34,6 +40,7 @@ def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
     Parameters
     ----------
     cosines, lexical : shape (n,), of the chunks that count: any dense scores, and BM25 scores
+    full_score : the BM25 score of a chunk of mean length that has each word of the question once; 0 for c = 1
 
     >>> cosine_trust(np.arange(50.0), np.arange(50.0)), cosine_trust(-np.arange(50.0), np.arange(50.0))
     (1.0, 0.4)
@@ -51,17 +58,19 @@ def cosine_trust(cosines: Doubles, lexical: Doubles) -> float:
     first = cosines[with_words[scores >= third]]
     below, not_above = np.searchsorted(others, first, "left"), np.searchsorted(others, first, "right")
     somers_d = float((below + not_above).mean()) / len(others) - 1
-    return min(1.0, LEAST + max(0.0, somers_d))
+    held = float(scores.max()) / full_score if full_score else 1.0
+    covered = min(1.0, max(0.0, (held - _NOTHING) / (_ENOUGH - _NOTHING)))
+    return 1 - covered * (1 - min(1.0, LEAST + max(0.0, somers_d)))
 
 
-def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float) -> float:
+def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float, full_score: float = 0.0) -> float:
     """The weight of BM25 for a question whose cosines are trusted so far: ``w / (w + (1 - w) trust)``.
 
     Parameters
     ----------
-    cosines, lexical : see :func:`cosine_trust`
+    cosines, lexical, full_score : see :func:`cosine_trust`
     lexical_weight : w, in [0, 1]; 0 and 1 stay what they are
     """
     if not lexical_weight:
         return 0.0
-    return lexical_weight / (lexical_weight + (1 - lexical_weight) * cosine_trust(cosines, lexical))
+    return lexical_weight / (lexical_weight + (1 - lexical_weight) * cosine_trust(cosines, lexical, full_score))

@@ -42,13 +42,14 @@ class Nearness:
         lexical: NDArray[np.float64],
         lexical_weight: float,
         allowed: NDArray[np.bool_] | None = None,
+        full_score: float = 0.0,
     ) -> "Nearness":
         """The nearness of chunks from its two parts; the parameters are those of :func:`hybrid_nearness`."""
         check_number("lexical_weight", lexical_weight, 0, 1)
         counted = np.ones(len(cosines), np.bool_) if allowed is None else allowed
         dense = np.zeros(len(cosines))
         dense[counted] = standardised(cosines[counted])
-        share = lexical_share(cosines[counted], lexical[counted], lexical_weight)
+        share = lexical_share(cosines[counted], lexical[counted], lexical_weight, full_score)
         return cls(cosines, lexical, share, with_words(dense, lexical, share, allowed))
 
 
@@ -57,6 +58,7 @@ def hybrid_nearness(
     lexical: NDArray[np.float64],
     lexical_weight: float,
     allowed: NDArray[np.bool_] | None = None,
+    full_score: float = 0.0,
 ) -> NDArray[np.float64]:
     """``(1 - s) z(cosine) + s z(BM25)``, each standardised over its hundred best of this question.
 
@@ -70,12 +72,14 @@ def hybrid_nearness(
     cosines, lexical : shape (n,)
     lexical_weight : in [0, 1]; 0 and 1 are the weight of every question
     allowed : shape (n,), the chunks that count; None for all
+    full_score : the BM25 score of a chunk of mean length that has each word of the question once, by which it is seen
+        how much of the question the best chunk has; 0 where that is not known
 
     Returns
     -------
     Nearness, shape (n,); -inf where a chunk is not allowed.
     """
-    return Nearness.of(cosines, lexical, lexical_weight, allowed).scores
+    return Nearness.of(cosines, lexical, lexical_weight, allowed, full_score).scores
 
 
 def with_words(

@@ -1,6 +1,7 @@
 """The chunks nearest to a question."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,19 @@ from llama_index.sprag.state import SpRAGState
 __all__ = ["best_chunks", "nearness_of"]
 
 
+class QuestionWords(Protocol):
+    """What has the words of chunks."""
+
+    def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The BM25 score of every chunk, of those that count."""
+
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
+        """The score of a chunk of mean length that has each word of the question once."""
+
+
 def nearness_of(
     state: SpRAGState,
-    lexical_scores: Callable[[str, NDArray[np.bool_] | None], NDArray[np.float64]],
+    words: QuestionWords,
     question: str,
     vector: NDArray[np.float32],
     options: SearchConfig,
@@ -24,11 +35,13 @@ def nearness_of(
 
     Parameters
     ----------
-    lexical_scores : a question, and the chunks that count -> the BM25 score of every chunk
+    words : the state, or what was read of an index that is served from stores
     """
     cosines = state.cosines(vector, options.context_weight)
-    lexical = lexical_scores(question, allowed) if options.lexical_weight else np.zeros(len(cosines))
-    return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed)
+    if not options.lexical_weight:
+        return hybrid_nearness(cosines, np.zeros(len(cosines)), 0.0, allowed)
+    lexical, full_score = words.lexical_scores(question, allowed), words.full_score(question, allowed)
+    return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed, full_score)
 
 
 def best_chunks(state: SpRAGState, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
