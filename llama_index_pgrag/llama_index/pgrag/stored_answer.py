@@ -1,7 +1,8 @@
 """What a question to an index that is served from stores reads before it is answered as one in memory is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from llama_index.pgrag.stored_graph.node_names import chunk_number
 from llama_index.pgrag.stored_graph.stored_walk import Mass
 from llama_index.pgrag.stored_state import MapReader
 from llama_index.ragkit import Query, Snapshot, Steps, offload
+from llama_index.ragkit.steps import gather as beside_each_other
 from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import passage_seeds
@@ -66,14 +68,15 @@ def gather(
     has_facts = reader.storage.struct.counters.get("facts", 0) > 0
     follows = config.follows_names and has_facts
     few = reader.selection.only is not None
-    named: list[str] = []
-    further: list[str] = []
-    mass = Mass.of([], [])
+    jobs: list[Callable[[], Steps[Any]]] = [
+        partial(reader.near_cells, question, points, config, query.wanted, contents.near.rows.ids)
+    ]
     if follows and not few:
-        named, mass = yield from reader.walk(asked, (yield from offload(_near_nodes, contents.near.rows, question)))
-        best = np.argsort(-mass.shares, kind="stable")[: max(_WALKED, query.wanted)]
-        further = list((yield from reader.rows.node_ids(mass.rows[best].tolist())).values())
-    cells = yield from reader.near_cells(question, points, config, query.wanted, contents.near.rows.ids)
+        seeds = yield from offload(_near_nodes, contents.near.rows, question)
+        jobs.append(partial(_walked_to, reader, asked, seeds, max(_WALKED, query.wanted)))
+    # The one waits for the indexes of vectors, the other reads the rows of the graph.
+    cells, *others = [outcome.unwrap() for outcome in (yield from beside_each_other(jobs, len(jobs)))]
+    named, mass, further = others[0] if others else ([], Mass.of([], []), [])
     ids = [] if few else list(dict.fromkeys([*further, *cells.nodes]))
     near = yield from contents.stored.including(contents.near, query.text, ids, contents.selection)
     graph, rows = yield from reader.graph(near.rows, cells)
@@ -86,6 +89,15 @@ def gather(
     elif follows:
         names = walked(named, nearness.scores, _shares(near.rows, mass))
     return Gathered(query, nearness, cells.candidates, names)
+
+
+def _walked_to(
+    reader: MapReader, texts: Sequence[str], seeds: Mass, count: int
+) -> Steps[tuple[list[str], Mass, list[str]]]:
+    """The names that a walk started from, what it reached, and the nodes that it reached best."""
+    named, mass = yield from reader.walk(texts, seeds)
+    best = np.argsort(-mass.shares, kind="stable")[:count]
+    return named, mass, list((yield from reader.rows.node_ids(mass.rows[best].tolist())).values())
 
 
 def _near_nodes(chunks: Snapshot, question: Vector) -> Mass:

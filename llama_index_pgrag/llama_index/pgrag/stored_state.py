@@ -217,10 +217,9 @@ class MapReader:
         spaces = self.storage.stored
         known = {fact.id: fact for own in of_node.values() for fact in own}
         vectors = yield from spaces["facts"].vectors_of(known)
-        described = [
-            RowRecord(i, known[i].document, known[i].key, json.dumps({"node": known[i].node_id, "topic": map_of[i]}))
-            for i in vectors
-        ]
+        places = {(known[i].node_id, map_of[i]) for i in vectors}
+        metas = {place: json.dumps(dict(zip(("node", "topic"), place, strict=True))) for place in places}
+        described = [RowRecord(i, known[i].document, known[i].key, metas[known[i].node_id, map_of[i]]) for i in vectors]
         whole = replace(
             graph,
             chunks=chunks,
