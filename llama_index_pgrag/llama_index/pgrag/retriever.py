@@ -158,7 +158,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         graph = query.state
         facts = score_facts(graph, points, found.candidates, options, Allowed.of(graph, query.allowed))
         fallback = fallback or ("" if names is None else names.reason)
-        nodes = node_scores(graph, near.scores, near.cosines, facts, names, options)
+        nodes = node_scores(graph, near, facts, names, options)
         paths = path_scores(graph, facts, nodes, options)
         if not np.isfinite(paths).any():
             nothing = options.ranking == "support" and len(graph.facts)

@@ -5,9 +5,11 @@ F(p) has the score
 
     s(p) = nearness(p) + fact_weight * z(max_{f in F(p), k} cos(k, f)) + bridge_weight * t * log share(p)
 
-over the key points k: its nearness (:mod:`llama_index.ragkit.vectors.nearness`), its nearest fact, and its share of the
-walk over names (:mod:`~llama_index.pgrag.search.name_walk`), which counts as far as the walk can be trusted for this
-question, t in [0, 1]. A fact path f with the aggregate score w(f) of the walk over the candidate maps has the score
+over the key points k: its nearness (:mod:`llama_index.ragkit.vectors.nearness`), its nearest fact, which counts less
+where the cosines of the question cannot be trusted (:mod:`~llama_index.ragkit.vectors.cosine_trust`), and its share of
+the walk over names (:mod:`~llama_index.pgrag.search.name_walk`), which counts as far as the walk can be trusted for
+this question, t in [0, 1]. A fact path f with the aggregate score w(f) of the walk over the candidate maps has the
+score
 
     s(f) = z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
 
@@ -31,7 +33,7 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
 from llama_index.pgrag.search.template import Template, make_template
 from llama_index.pgrag.state import FactPath, PseudoGraph
-from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.nearness import Nearness, standardised
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import combine
 
@@ -99,8 +101,7 @@ def score_facts(
 
 def node_scores(
     graph: PseudoGraph,
-    nearness: Floats,
-    cosines: Floats,
+    near: Nearness,
     facts: FactScores,
     names: NameWalk | None,
     config: SearchConfig,
@@ -109,9 +110,10 @@ def node_scores(
 
     Parameters
     ----------
-    nearness, cosines : shape (nodes,), of the question; -inf in `nearness` for nodes that may not be shown
+    near : of the nodes to the question; -inf in its scores for nodes that may not be shown
     names : the walk over names, None without one
     """
+    nearness, cosines = near.scores, near.cosines
     shown = np.isfinite(nearness)
     scores = np.full(len(nearness), -np.inf)
     if config.ranking == "support":
@@ -125,7 +127,10 @@ def node_scores(
         np.maximum.at(best, graph.node_rows, facts.cosines.max(axis=0))
     scores[shown] = nearness[shown]
     if config.fact_weight:
-        scores[shown] += config.fact_weight * standardised(best[shown])
+        # Facts are dense scores too, and count as far as those of the question can be trusted.
+        usual = 1 - config.lexical_weight
+        trusted = (1 - near.lexical_weight) / usual if usual else 1.0
+        scores[shown] += config.fact_weight * trusted * standardised(best[shown])
     if names is not None and names.trust:
         scores[shown] = combine(scores[shown], names.shares[shown], config.bridge_weight * names.trust)
     return scores
