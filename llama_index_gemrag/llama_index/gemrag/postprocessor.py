@@ -107,7 +107,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
                 vector = yield from query.vector()
                 found = yield from offload(
                     MemoryScores.of, state, vector, Rule(), words, self.lexical_weight, allowed,
-                    full_score=(yield from query.full_score()),
+                    full_score=(yield from query.full_score()) if self.lexical_weight else 0.0,
                 )  # fmt: skip
                 scores = found.all_nodes
             themes = self._themes(state, matched, traversal) if self.add_themes else []

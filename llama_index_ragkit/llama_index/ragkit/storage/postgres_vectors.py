@@ -56,9 +56,8 @@ class PostgresVectors:
         if store is None or getattr(store, "_customize_query_fn", None):
             return None
         settings: dict[str, str] = {}
-        if store.hnsw_kwargs:
-            candidates = _candidates(store.hnsw_kwargs["hnsw_ef_search"], top_k)
-            settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str(candidates)}
+        if (ef_search := (store.hnsw_kwargs or {}).get("hnsw_ef_search")) is not None:
+            settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str(_candidates(int(ef_search), top_k))}
         # Many vectors travel together: a build of PG-RAG looks for the neighbours of thousands.
         statement = (
             "SELECT number, node_id FROM unnest(CAST(:vectors AS text[])) WITH ORDINALITY AS given (vector, number) "
