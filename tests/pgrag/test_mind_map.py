@@ -112,6 +112,22 @@ def test_chinese_sentences_and_phrases():
     assert "机器人产业" in key_phrases(text, 1)[0]
 
 
+def test_vowel_signs_belong_to_the_words_of_a_phrase():
+    text = "पैंथर्स की रक्षा ने केवल 308 अंक दिए। पैंथर्स की रक्षा में चार चयन थे। पैंथर्स ने 24 इंटरसेप्शन किए।"
+    assert key_phrases(text, 1) == ["पैंथर्स"]
+    assert [path[:-1] for path in outline(text)[1]] == [("पैंथर्स",)] * 3
+
+
+def test_facts_keep_their_code_and_lose_their_bullets():
+    text = (
+        "## Lamps\n\n- Call `lamp.light(oil=1)` first.\n- The lamp_set_oil() function [follows][f].\n\n[f]: guide.md#f"
+    )
+    assert outline(text)[1] == [
+        ("Lamps", "Call lamp.light(oil=1) first."),
+        ("Lamps", "The lamp_set_oil() function follows."),
+    ]
+
+
 def test_long_and_odd_texts_end_soon():
     for text in ("a" * 50_000, "漢" * 50_000, "Word Word " * 9_000, "\x00\ud800 x"):
         outline(text)

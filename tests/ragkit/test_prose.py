@@ -1,11 +1,14 @@
 """Where names are looked for: not in code, nor across the cells of a table."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.names import names
 from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
+from llama_index.ragkit.text.statements import sentences_of_prose
 from llama_index.ragkit.text.unwrapping import unwrap
 
 CODE = """
@@ -110,6 +113,34 @@ def test_inline_code_links_and_emphasis():
     assert prose("Set LAMP_DSN and lamp_oil=3.").replace(" ", "") == "Set,and,"
     assert prose("Otto<br>Clara <b>Ashdown</b>") == "Otto; Clara Ashdown"
     assert prose("The area is a * b and c * d.") == "The area is a * b and c * d."
+
+
+def test_sentences_that_are_shown_keep_their_code():
+    text = "A `'?'` is no [`Error`][] of [`url.parse()`][u], **`--lamp`** takes `<oil>` at https://lamp.example/a_b."
+    assert (
+        prose(text, keep_code=True)
+        == "A '?' is no Error of url.parse(), --lamp takes <oil> at https://lamp.example/a_b."
+    )
+    assert (
+        prose("The lamp_set_oil(3) function\n\n```\nlamp.light()\n```", keep_code=True)
+        == "The lamp_set_oil(3) function"
+    )
+    assert prose("Rows [1][2] of a[i][j] are `x`", keep_code=True) == "Rows [1][2] of a[i][j] are x"
+    assert prose("An icon \x00 and `code`", keep_code=True) == "An icon   and code"
+    assert sentences_of_prose("Call `light(oil=1)` of `OilLamp`. It burns.") == [
+        "Call light(oil=1) of OilLamp.",
+        "It burns.",
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a lamp", "**b", "c**", "[d](e)", "<b>"]), st.text("xy_(*<[]>)", min_size=1)))
+)
+def test_code_is_kept_whatever_is_around_it(pieces):
+    shown = prose(" ".join(f"{words} `{code}`" for words, code in pieces), keep_code=True)
+    position = 0
+    for _, code in pieces:
+        position = shown.index(code, position) + len(code)
 
 
 @pytest.mark.parametrize(

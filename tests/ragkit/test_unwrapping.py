@@ -33,6 +33,14 @@ def test_wrapped_prose_is_restored(width):
         ("a well-known\nglassblower", ["a well-known glassblower"]),
         ("glass blows, a glass-\nblower and a glassblower", ["glass blows, a glassblower and a glassblower"]),
         ("of the Anglo-\nAmerican bank", ["of the Anglo-American bank"]),
+        (
+            "same  filename.   It  also provides a further way for man to select\nthe correct page.",
+            ["same  filename.   It  also provides a further way for man to select the correct page."],
+        ),  # justified: three blanks end a sentence, and make no columns
+        (
+            "[^4]: Lamps should work\n    without oil.\n[^5]: Or not.",
+            ["[^4]: Lamps should work without oil.", "[^5]: Or not."],
+        ),
         ("soft\u00adly\r\nand", ["softly and"]),
         (
             "鲁迅出生于浙江绍兴的一个破落士大\n夫家庭，他的祖父曾经在京城做官。",

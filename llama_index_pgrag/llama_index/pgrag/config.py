@@ -169,7 +169,12 @@ class SearchConfig:
     @property
     def follows_names(self) -> bool:
         """Whether names are followed from map to map."""
-        return self.walks and self.ranking == "trust" and self.bridge_weight > 0
+        return self.ranks_texts and self.bridge_weight > 0
+
+    @property
+    def ranks_texts(self) -> bool:
+        """Whether paths are ranked by their words and nodes too; not as published."""
+        return self.walks and self.ranking == "trust"
 
 
 PAPER_INDEX: Mapping[str, Any] = MappingProxyType(

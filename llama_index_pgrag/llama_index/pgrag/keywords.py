@@ -42,3 +42,4 @@ class PGRAGPostprocessorKeywords(PostprocessorKeywords, total=False):
 
     max_paths: int
     scope: Literal["documents", "nodes"]
+    lexical_weight: float

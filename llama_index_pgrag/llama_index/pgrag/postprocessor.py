@@ -14,6 +14,7 @@ from llama_index.pgrag.path_nodes import outline_node
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.context import ContextPath, context_text
+from llama_index.pgrag.search.path_ranking import rank_paths
 from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.pgrag.stored_builder import StoredMapBuilder
@@ -28,8 +29,9 @@ from llama_index.ragkit import (
     match_nodes,
     offload,
 )
-from llama_index.ragkit.validation import choice, count
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.validation import choice, count, number
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import squashed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -51,6 +53,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     index : the :class:`PGRAGIndex` whose mind maps are used
     max_paths : largest number of fact paths, at least 1 [20]
     scope : "documents" takes all facts of a chunk's document, "nodes" those of the chunk alone ["documents"]
+    lexical_weight : weight of BM25 in the nearness of a path, in [0, 1]; its cosine has the rest [0.5]
     filters : metadata filters; facts of nodes that do not match are not used [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`; an outline is one
         node
@@ -67,6 +70,9 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     max_paths: Annotated[int, count(1)] = Field(default=20, description="Largest number of fact paths.")
     scope: Annotated[Literal["documents", "nodes"], choice(("documents", "nodes"))] = Field(
         default="documents", description="Scope of the facts used."
+    )
+    lexical_weight: Annotated[float, number(0, 1)] = Field(
+        default=LEXICAL_WEIGHT, description="Weight of BM25 in the nearness of a path."
     )
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
@@ -154,7 +160,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
             return MergedPath.of([(fact, 0.0) for fact in facts])[: self.max_paths]
         if points is None:
             points = yield from self._points(bundle, graph.facts.dim)
-        return (yield from offload(self._best_paths, graph, points, candidates, allowed))
+        return (yield from offload(self._best_paths, graph, points, candidates, allowed, bundle.query_str))
 
     def _points(self, bundle: QueryBundle, dimension: int | None) -> Steps[list[Vector]]:
         """The vectors of the key points of a question."""
@@ -167,14 +173,19 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         return points
 
     def _best_paths(
-        self, graph: PseudoGraph, points: list[Vector], candidates: list[Candidate], allowed: Allowed
+        self,
+        graph: PseudoGraph,
+        points: list[Vector],
+        candidates: list[Candidate],
+        allowed: Allowed,
+        question: str,
     ) -> list[MergedPath]:
         config = SearchConfig()
         facts = score_facts(graph, points, candidates, config, allowed)
-        scores = path_scores(graph, facts, None, config)
-        rows = best_rows(scores, len(scores), graph.facts)
-        shown = squashed(scores)
-        ranking = [(graph.fact(graph.facts.ids[row]), float(shown[row])) for row in rows]
+        scores = path_scores(graph, facts, None, self.lexical_weight, config)
+        ranked = rank_paths(graph, scores, len(scores), question, self.lexical_weight, 0.0)
+        shown = squashed(np.array([score for _, score in ranked])).tolist()
+        ranking = [(graph.fact(graph.facts.ids[row]), score) for (row, _), score in zip(ranked, shown, strict=True)]
         return MergedPath.of(ranking)[: self.max_paths]
 
     def _outlines(self, results: list[MergedPath]) -> Steps[list[NodeWithScore]]:

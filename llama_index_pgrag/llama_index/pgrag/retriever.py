@@ -52,9 +52,10 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts,
     and by a walk from the names in the question over the maps that share names, which counts as far as it can be
-    trusted for this question (:mod:`llama_index.pgrag.search.ranking`). Scores are (1 + s / (1 + abs(s))) / 2, in
-    [0, 1], s being a sum in standard deviations of the hundred best; with `ranking="support"` they are shares of the
-    best support. They are comparable within one question, higher is better.
+    trusted for this question (:mod:`llama_index.pgrag.search.ranking`). Where the walk counts, the paths of an answer
+    are spread over the nodes that it leads to (:mod:`llama_index.pgrag.search.path_ranking`). Scores are
+    (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a sum in standard deviations of the hundred best; with
+    `ranking="support"` they are shares of the best support. They are comparable within one question, higher is better.
 
     Fact paths are returned as text nodes: the text is the path, the metadata hold its cells (`pgrag_path`) and
     documents (`pgrag_documents`) beside what the metadata of its source nodes share (file name, page). The source nodes
@@ -82,7 +83,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     fact_weight : weight of its nearest fact in the score of a node, at least 0 [0.3]
     walk_weight : weight of the walk over the candidate maps in the score of a path, at least 0 [0.3]
     bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has none [3]
-    lexical_weight : weight of BM25 in the nearness of a node, in [0, 1]; its cosine has the rest [0.5; paper: 0]
+    lexical_weight : weight of BM25 in the nearness of nodes and paths, in [0, 1]; their cosines have the rest [0.5;
+        paper: 0]
     llm, prompts, retry : for generating key points; the prompt "key_points" has the variables `question` and
         `max_points`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
@@ -159,7 +161,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         facts = score_facts(graph, points, found.candidates, options, Allowed.of(graph, query.allowed))
         fallback = fallback or ("" if names is None else names.reason)
         nodes = node_scores(graph, near, facts, names, options)
-        paths = path_scores(graph, facts, nodes, options)
+        paths = path_scores(graph, facts, nodes, near.lexical_weight, options)
         if not np.isfinite(paths).any():
             nothing = options.ranking == "support" and len(graph.facts)
             fallback = "no path has support" if nothing else "the mind maps have no facts"
@@ -167,7 +169,10 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             nodes = np.where(shown, squashed(near.scores), -np.inf) if options.ranking == "support" else near.scores
         asked_whole = len(points) == 1 and points[0] is question
         cosines = [near.cosines] if asked_whole else [question_cosines(graph.chunks, point) for point in points]
-        return Answer(graph, options, texts, np.stack(cosines), facts, names, nodes, paths, query.wanted, fallback)
+        stacked = np.stack(cosines)
+        return Answer(
+            graph, options, texts, stacked, near.lexical_weight, facts, names, nodes, paths, query.wanted, fallback
+        )
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
         if self.options.return_source or not np.isfinite(found.paths).any():

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from llama_index.ragkit.text.function_words import function_words, written_language
-from llama_index.ragkit.text.scripts import HANGUL, UNSPACED
+from llama_index.ragkit.text.scripts import HANGUL, MARKS, UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided"]
@@ -26,7 +26,7 @@ _CUTS = re.compile(
 )
 # In scripts without spaces a word is about two characters; so, with Hangul, is one of Korean.
 _WIDE = re.compile(f"[{UNSPACED}{HANGUL}]")
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_WORD = re.compile(rf"[\w{MARKS}]+(?:['’]\w+)*")
 _BRACKET = re.compile(r"[(\[（]")
 _PUNCTUATION = " \t\n.?!:;…。？！؟"
 _LEAST_ITEMS, _MOST_ITEM_WORDS = 3, 3  # of an enumeration

@@ -1,9 +1,9 @@
 """Key phrases of a text in any script, without a model: names and repeated phrases.
 
 Candidates are runs of up to four words, or of up to eight characters in scripts without spaces, that do not begin or
-end with a function word: one of at most three lower-case letters, or one of a short English list. A run counts if it
-occurs twice, or is capitalised like a name. Of nested runs that occur equally often the longest is kept. The weight is
-the number of occurrences times the logarithm of the length.
+end with a function word: one of at most three lower-case letters, one of the language of the text, or one of a short
+English list. A run counts if it occurs twice, or is capitalised like a name. Of nested runs that occur equally often
+the longest is kept. The weight is the number of occurrences times the logarithm of the length.
 
 Implemented here because the maintained libraries have a copyleft licence, download word lists, or do not support
 Chinese.
@@ -11,18 +11,20 @@ Chinese.
 
 import re
 from collections import Counter
+from collections.abc import Set
 from math import log
 
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
 __all__ = ["key_phrases"]
 
 # Function characters of Chinese and Japanese; a phrase does not extend across them.
 _JOINING = "的了在是和与及对为将从被把也都就而或其这那有等于以并中上下不个一二三年月日时の、はがをにでともへや"
 _WIDE_RUN = re.compile(f"[{UNSPACED}]+")
-_SEGMENT = re.compile(
-    f"[^\\W{UNSPACED}]+(?:['’.-][^\\W{UNSPACED}]+)*(?: [^\\W{UNSPACED}]+(?:['’.-][^\\W{UNSPACED}]+)*)*"
-)
+_LETTERS = f"(?:[^\\W{UNSPACED}]|[{MARKS}])+"
+_WORD = f"{_LETTERS}(?:['’.-]{_LETTERS})*"
+_SEGMENT = re.compile(f"{_WORD}(?: {_WORD})*")
 _MOST_WORDS, _MOST_CHARACTERS, _LONGEST = 4, 8, 20_000
 _MOST_CANDIDATES = 300  # candidates that are compared pairwise: the only quadratic step
 _ENGLISH = """
@@ -55,13 +57,14 @@ def key_phrases(text: str, count: int) -> list[str]:
     written: dict[str, str] = {}
     named: set[str] = set()
     text = text[:_LONGEST]
+    small = _FUNCTION_WORDS | function_words(written_language(text))
     for segment in _SEGMENT.finditer(text):
         words = segment.group().split(" ")
         begins = _begins_sentence(text, segment.start())
         for i in range(len(words)):
             for j in range(i + 1, min(i + _MOST_WORDS, len(words)) + 1):
                 run = words[i:j]
-                if not (_has_content(run[0]) and _has_content(run[-1])):
+                if not (_has_content(run[0], small) and _has_content(run[-1], small)):
                     continue
                 key = " ".join(run).casefold()
                 seen[key] += 1
@@ -95,9 +98,9 @@ def key_phrases(text: str, count: int) -> list[str]:
     return [written[key] for key in chosen]
 
 
-def _has_content(word: str) -> bool:
+def _has_content(word: str, small: Set[str]) -> bool:
     """Whether a word can begin or end a phrase."""
-    return word.casefold() not in _FUNCTION_WORDS and (len(word) > 3 or word[0].isupper() or word[0].isdigit())
+    return word.casefold() not in small and (len(word) > 3 or word[0].isupper() or word[0].isdigit())
 
 
 def _begins_sentence(text: str, start: int) -> bool:

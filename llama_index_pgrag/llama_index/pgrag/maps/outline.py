@@ -2,8 +2,8 @@
 
 The topic is the title of the passage, given or its heading, else its key phrases. The facts are its sentences, each
 under the headings above it and under the key phrase that it shares with another sentence of its section, so that
-sentences on one subject form a branch. Code, the cells of tables, page numbers and other lines that say nothing by
-themselves are no facts, unless the passage has nothing else.
+sentences on one subject form a branch. Lines of code, the cells of tables, page numbers and other lines that say
+nothing by themselves are no facts, unless the passage has nothing else.
 """
 
 import re
@@ -14,7 +14,7 @@ from llama_index.pgrag.maps.mind_map import Path
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.sentences import split_sentences
-from llama_index.ragkit.text.statements import is_statement
+from llama_index.ragkit.text.statements import is_statement, without_marker
 
 __all__ = ["outline"]
 
@@ -38,8 +38,9 @@ def outline(passage: PassageText, language: str | None = None) -> tuple[str, lis
     ('The lamp', [('The lamp', 'It burned oil.'), ('The lamp', 'Ada lit it.')])
     """
     title, text = passage
-    text = prose(text) or text
-    facts = [(routes, sentence) for routes, body in _sections(text) for sentence in _facts(body, language)]
+    sections = _sections(prose(text, keep_code=True) or text)
+    text = prose(text) or text  # no phrase is made of code
+    facts = [(routes, sentence) for routes, body in sections for sentence in _facts(body, language)]
     facts = [fact for fact in facts if is_statement(fact[1])] or facts
     if not facts and any(character.isalnum() for character in title):
         facts = [((), title)]
@@ -65,7 +66,7 @@ def _sections(text: str) -> list[tuple[Path, str]]:
     for line in text.splitlines():
         marked = _MARKDOWN.fullmatch(line)
         if marked is None:
-            lines.append(line)
+            lines.append(without_marker(line))
             continue
         close()
         depth, name = len(marked[1]), " ".join(marked[2].rstrip("# \t").split())

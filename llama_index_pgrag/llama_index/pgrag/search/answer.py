@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.search.name_walk import NameWalk
+from llama_index.pgrag.search.path_ranking import REPEATED, rank_paths
 from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
@@ -30,10 +31,11 @@ class Answer:
     config : the options
     key_points : the key points
     cosines : shape (key points, nodes)
+    lexical_weight : weight of words for this question, in [0, 1]
     facts : the facts, and the walk over the candidate maps
     names : the walk over names; None without one
     nodes : shape (nodes,), their scores; -inf for nodes that are no results
-    paths : shape (facts,), the scores of fact paths, likewise
+    paths : shape (facts,), the scores of fact paths without their words, likewise
     wanted : how many results are asked for
     fallback : which part of the method was not used, and why; empty otherwise
     """
@@ -42,6 +44,7 @@ class Answer:
     config: SearchConfig
     key_points: list[str]
     cosines: Floats
+    lexical_weight: float
     facts: FactScores
     names: NameWalk | None
     nodes: Floats
@@ -63,9 +66,18 @@ class Answer:
     @cached_property
     def results(self) -> list[MergedPath]:
         """The paths, best first; paths with the same text are merged."""
-        facts, scores = self.graph.facts, self._shown(self.paths)
-        rows = best_rows(self.paths, max(_PATHS, 20 * self.wanted), facts)
-        return MergedPath.of([(self.graph.fact(facts.ids[row]), float(scores[row])) for row in rows])
+        facts, count = self.graph.facts, max(_PATHS, 20 * self.wanted)
+        if self.config.ranks_texts:
+            walked = 0.0 if self.names is None else self.config.bridge_weight * self.names.trust
+            ranked = rank_paths(
+                self.graph, self.paths, count, "\n".join(self.key_points), self.lexical_weight, REPEATED * walked
+            )
+        else:
+            ranked = [(row, float(self.paths[row])) for row in best_rows(self.paths, count, facts)]
+        scores = self._shown(np.array([score for _, score in ranked])).tolist()
+        return MergedPath.of(
+            [(self.graph.fact(facts.ids[row]), score) for (row, _), score in zip(ranked, scores, strict=True)]
+        )
 
     @cached_property
     def row_of(self) -> dict[str, int]:

@@ -11,7 +11,10 @@ the walk over names (:mod:`~llama_index.pgrag.search.name_walk`), which counts a
 this question, t in [0, 1]. A fact path f with the aggregate score w(f) of the walk over the candidate maps has the
 score
 
-    s(f) = z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
+    s(f) = (1 - l) z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
+
+where l is the weight of BM25 in the nearness of nodes for this question; the best paths are then ranked by their words
+too (:mod:`~llama_index.pgrag.search.path_ranking`).
 
 Shifting or stretching all cosines changes no ranking. Nodes are long and cover several subjects, facts are short and
 lack context: together they rank better than either.
@@ -136,19 +139,24 @@ def node_scores(
     return scores
 
 
-def path_scores(graph: PseudoGraph, facts: FactScores, nodes: Floats | None, config: SearchConfig) -> Floats:
-    """The scores of all fact paths, shape (facts,); -inf for those that are no results.
+def path_scores(
+    graph: PseudoGraph, facts: FactScores, nodes: Floats | None, lexical_weight: float, config: SearchConfig
+) -> Floats:
+    """The scores of all fact paths, shape (facts,), without those of their words; -inf for those that are no results.
 
     Parameters
     ----------
     nodes : result of :func:`node_scores`; None for paths alone
+    lexical_weight : weight of their words for this question, in [0, 1]; the cosines have the rest
     """
     if config.ranking == "support":
         return np.where(facts.support > 0, facts.support, -np.inf)
     if not config.walks:
         return facts.nearness
     own = 0.0 if nodes is None else nodes[graph.node_rows]
-    scores: Floats = facts.nearness + config.walk_weight * facts.support + own
+    counted = np.isfinite(facts.nearness)
+    scores: Floats = np.where(counted, (1 - lexical_weight) * np.where(counted, facts.nearness, 0.0), -np.inf)
+    scores += config.walk_weight * facts.support + own
     return scores
 
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from llama_index.ragkit.text.scripts import LETTER
 from llama_index.ragkit.text.sentences import language_of
 
 __all__ = ["FUNCTION_WORDS", "function_words", "language_votes", "written_language"]
@@ -156,7 +157,7 @@ _BY_SCRIPT = {
     "ru": ("ru", "uk"),
     "ar": ("ar", "fa"),
 }
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(f"{LETTER}+")
 _CHARACTERS_READ = 2_000  # enough to identify the language of a text
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.scripts import LETTER, UNSPACED
 from llama_index.ragkit.text.sentence_ends import LINE_END
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.unwrapping import LIST_ITEM, is_table_row
@@ -37,7 +37,7 @@ _EMPHASIS = re.compile(r"[*_`]+")
 _OPEN_END = re.compile(r"[.,;:。，；：、…/&–—-][\"'”’»)\]]*$|[(\[{（【]$")
 _QUALIFIER = re.compile(r"(?<=[\w\"'”’»?!])\s*[(\[（【][^()\[\]（）【】]+[)\]）】]$")
 _ABBREVIATED = re.compile(r"(?:^|[\s.])(?:[^\W\d_]|Jr|Sr|Inc|Co|Corp|Ltd|Bros|St|No|Vol|Nr)\.$")
-_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_WORD = re.compile(f"(?:{LETTER}|\\d)+(?:['’.-](?:{LETTER}|\\d)+)*")
 _OPENING = re.compile(r"[\"'`“„«「『《(\[（¿¡.… ]*(.)")
 _NUMERAL = re.compile(r"[(\[]?(?:[\divxlcIVXLC]+|[a-zA-Z])[)\].]?")
 _SPEAKER = re.compile(r"\s*(?:\[?\d{1,2}:\d{2}\S*\s+)?(?=[^\W\d_])[^:.!?]{1,31}:(?:\s|$)")  # "Ada: ...", "Subject: ..."

@@ -1,10 +1,11 @@
 """The sentences of a text and the words of its tables: where names and terms are looked for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from llama_index.ragkit.text.code_lines import code_lines
-from llama_index.ragkit.text.unwrapping import NUMBER, is_table_row
+from llama_index.ragkit.text.unwrapping import LINK_DEFINITION, NUMBER, is_table_row
 
 __all__ = ["prose"]
 
@@ -15,12 +16,16 @@ _IDENTIFIER = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|t[dhr]|h[1-6])\b[^<>]{0,300}>", re.IGNORECASE)
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s\"[^\"]*\")?\)")
-_ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+|<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
+_HELD = "\x00"  # stands for a piece of inline code while markup is removed
+_REFERENCE = re.compile(r"(?<![\w\])])\[([^\[\]]*(?:[^\W\d_]|[,\x00])[^\[\]]*)\]\[[^\[\]]{0,200}\]")
+_ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+")
+_TAG = re.compile(r"<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
 _SNAKE_CASE = re.compile(r"\b\w*(?:[a-z0-9]_[a-z0-9]|[A-Z]{2}_[A-Z])[\w.=-]*")
+_SIGNS = "`_*[<:"  # a line without any has no markup
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^\s*](?:[^*]{0,200}[^\s*])?)\1(?![\w*])")
 
 
-def prose(text: str) -> str:
+def prose(text: str, *, keep_code: bool = False) -> str:
     """A text without lines of code, inline code that is no identifier, addresses, markup, and numbers of tables.
 
     The cells of a table are paragraphs, so that no phrase goes from one to the next; those without a word are left out.
@@ -28,28 +33,34 @@ def prose(text: str) -> str:
     Parameters
     ----------
     text : without hard line breaks; see :func:`~llama_index.ragkit.text.unwrapping.unwrap`
+    keep_code : whether inline code, identifiers and addresses stay as they are written, for sentences that are shown
+        rather than searched for names
 
     >>> prose("| set | R@5 |\\n|---|---|\\n| Lake Tovel | 0.770 | **0.870** |").split("\\n\\n")
     ['set', 'Lake Tovel']
-    >>> prose("Call `light(oil=1)` of `OilLamp` at https://lamp.example.\\n\\n```\\nOilLamp.light()\\n```")
+    >>> text = "Call `light(oil=1)` of `OilLamp` at https://lamp.example.\\n\\n```\\nOilLamp.light()\\n```"
+    >>> prose(text)
     'Call , of “OilLamp” at'
+    >>> prose(text, keep_code=True)
+    'Call light(oil=1) of OilLamp at https://lamp.example.'
     """
+    plain = _with_code if keep_code else _without_code
     lines = text.split("\n")
     pieces: list[str] = []
     for line, is_code in zip(lines, code_lines(lines), strict=True):
-        if is_code:
+        if is_code or LINK_DEFINITION.fullmatch(line):
             pieces.append("")
         elif line.count("|") >= 2:
-            pieces += _cells(line.split("|"))
+            pieces += _cells(map(plain, line.split("|")))
         elif is_table_row(line):
-            pieces += _cells(_COLUMNS.split(line))
+            pieces += _cells(map(plain, _COLUMNS.split(line)))
         else:
-            pieces.append(_plain(line))
+            pieces.append(plain(line))
     return "\n".join(pieces).strip()
 
 
-def _cells(cells: list[str]) -> Iterator[str]:
-    for cell in map(_plain, cells):
+def _cells(cells: Iterable[str]) -> Iterator[str]:
+    for cell in cells:
         words = cell.split()
         for end in (0, -1):  # a single number may belong to a name
             if len(words) > 1 and NUMBER.fullmatch(words[end]) and NUMBER.fullmatch(words[1 if end == 0 else -2]):
@@ -61,12 +72,29 @@ def _cells(cells: list[str]) -> Iterator[str]:
             yield ""
 
 
-def _plain(line: str) -> str:
-    if not any(sign in line for sign in "`_*[<:"):
+def _without_code(line: str) -> str:
+    if not any(sign in line for sign in _SIGNS):
         return line
-    line = _LINK.sub(r"\1", _INLINE_CODE.sub(_inline_code, line))
-    line = _ADDRESS.sub("", _BLOCK_TAG.sub("; ", line))
-    return _EMPHASIS.sub(r"\2", _SNAKE_CASE.sub(",", line)).rstrip()
+    line = _without_markup(_INLINE_CODE.sub(_inline_code, line))
+    return _without_emphasis(_SNAKE_CASE.sub(",", _ADDRESS.sub("", line)))
+
+
+def _with_code(line: str) -> str:
+    if not any(sign in line for sign in _SIGNS):
+        return line
+    line = line.replace(_HELD, " ")
+    pieces = [match[2].strip() for match in _INLINE_CODE.finditer(line)]
+    line = _without_emphasis(_without_markup(_INLINE_CODE.sub(_HELD, line)))
+    return "".join(text + code for text, code in zip_longest(line.split(_HELD), pieces, fillvalue=""))
+
+
+def _without_markup(line: str) -> str:
+    """A line with the texts of its links in their place, and without tags."""
+    return _TAG.sub("", _BLOCK_TAG.sub("; ", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", line))))
+
+
+def _without_emphasis(line: str) -> str:
+    return _EMPHASIS.sub(r"\2", line).rstrip()
 
 
 def _inline_code(match: re.Match[str]) -> str:

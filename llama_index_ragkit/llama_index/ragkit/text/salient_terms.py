@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
 __all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term_counts"]
 
 # A year; or letters, marks and digits with a letter among them, so that "3M" is a word and "10" is none.
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_WORD = re.compile(rf"[^\W_{UNSPACED}]+|[{UNSPACED}]+")
+_WORD = re.compile(rf"(?:[^\W_{UNSPACED}]|[{MARKS}])+|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _LEAST = 3  # times that a document must have a term: a word that comes once or twice is chance
 

@@ -9,7 +9,18 @@ Word splitting must treat them separately: a run of their characters is not one 
 
 import unicodedata
 
-__all__ = ["CASELESS", "HAN", "HANGUL", "HIRAGANA", "KANA", "KATAKANA", "MARKS", "SOUTHEAST_ASIAN", "UNSPACED"]
+__all__ = [
+    "CASELESS",
+    "HAN",
+    "HANGUL",
+    "HIRAGANA",
+    "KANA",
+    "KATAKANA",
+    "LETTER",
+    "MARKS",
+    "SOUTHEAST_ASIAN",
+    "UNSPACED",
+]
 
 # Chinese characters, with radicals (as some PDF files hold them), strokes, and the marks 々 and 〇.
 HAN = "\u2e80-\u2fdf\u3005\u3007\u31c0-\u31ef\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -37,6 +48,8 @@ def _ranges(categories: str, *blocks: range) -> str:
 _JOINERS = "\u200c\u200d"  # zero-width, within words of Persian and of Indic scripts
 MARKS = _ranges("M", range(0x0300, 0x1B00)) + _JOINERS
 """Vowel signs, points and accents: `\\w` does not match them, but they belong to the word of the letter before them."""
+LETTER = f"(?:[^\\W\\d_]|[{MARKS}])"
+"""A letter with its marks, and no digit, as a regular expression."""
 CASELESS = (
     _ranges("LM", range(0x0590, 0x0E00), range(0x10D0, 0x1100), range(0x1200, 0x1380), range(0xFB1D, 0xFE00))
     + _ranges("LM", range(0xFE70, 0xFF00))

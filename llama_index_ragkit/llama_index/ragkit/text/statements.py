@@ -7,14 +7,14 @@ from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.scripts import LETTER, UNSPACED
 from llama_index.ragkit.text.sentence_ends import LINE_END, SENTENCE_END
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.unwrapping import LIST_ITEM
 
-__all__ = ["is_statement", "sentences_of_prose"]
+__all__ = ["is_statement", "sentences_of_prose", "without_marker"]
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
+_WORD = re.compile(f"{LETTER}+(?:['’.-]{LETTER}+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[# \t]*")
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
@@ -36,8 +36,19 @@ def is_statement(text: str) -> bool:
     return len(words) >= _LEAST_WORDS and any(word not in FUNCTION_WORDS for word in small)
 
 
+def without_marker(line: str) -> str:
+    """A line without what marks it as a quotation or a list item.
+
+    >>> without_marker("> - The lamp burned."), without_marker("2. It was dear.")
+    ('The lamp burned.', 'It was dear.')
+    """
+    plain = _QUOTATION.sub("", line.strip(), count=1)
+    item = LIST_ITEM.match(plain)
+    return plain[item.end() :] if item else plain
+
+
 def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
-    """The sentences of a text, each on one line, without marks of Markdown, code and numbers of tables.
+    """The sentences of a text, each on one line, without marks of Markdown, lines of code and numbers of tables.
 
     A heading stands before the first sentence below it, unless that begins with the same words.
 
@@ -53,14 +64,12 @@ def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
 
 def _sentences(text: str, language: str | None) -> Iterator[str]:
     heading, body = read_passage(text)
-    for line in prose(body).split("\n"):
+    for line in prose(body, keep_code=True).split("\n"):
         marked = _HEADING.fullmatch(line)
         if marked:
             heading = marked[1]
             continue
-        plain = _QUOTATION.sub("", line.strip(), count=1)
-        item = LIST_ITEM.match(plain)
-        for sentence in split_sentences(plain[item.end() :] if item else plain, language):
+        for sentence in split_sentences(without_marker(line), language):
             words = " ".join(sentence.split())
             if any(map(str.isalnum, words)):
                 yield _headed(heading, words)

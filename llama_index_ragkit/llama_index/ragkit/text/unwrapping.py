@@ -2,8 +2,8 @@
 
 Blank lines separate paragraphs. A single line break is a *wrap* if the text continues after it, decided in this order:
 
-1. Markup is never joined: a Markdown heading, table row, quotation or rule, a list item, a line that is indented more
-   than the one before.
+1. Markup is never joined: a Markdown heading, table row, quotation, rule or link definition, a list item, a line that
+   is indented more than the one before.
 2. Rows of a table (columns, mostly numbers) and lines of code are never joined.
 3. A second line that begins with a lower-case letter is a continuation, and so is one after a comma, a function word,
    an opening bracket or a hyphen.
@@ -23,13 +23,20 @@ from llama_index.ragkit.text.function_words import function_words, written_langu
 from llama_index.ragkit.text.scripts import UNSPACED
 from llama_index.ragkit.text.sentence_ends import LINE_END
 
-__all__ = ["LIST_ITEM", "NUMBER", "is_table_row", "unwrap"]
+__all__ = ["LINK_DEFINITION", "LIST_ITEM", "NUMBER", "is_table_row", "unwrap"]
 
-LIST_ITEM = re.compile(r"\s*(?:[-*+•·▪◦‣–]\s|(?:\d{1,3}|[a-z]|[ivx]{1,5})[.)]\s|[A-Z]\)\s|\([0-9a-zA-Z]{1,4}\)\s)")
-"""The start of a list item: a bullet, "1.", "a)", "(iv)"."""
+LIST_ITEM = re.compile(
+    r"\s*(?:[-*+•·▪◦‣–]\s|(?:\d{1,3}|[a-z]|[ivx]{1,5})[.)]\s|[A-Z]\)\s|\([0-9a-zA-Z]{1,4}\)\s"
+    r"|\[\^[^\]\s]{1,30}\]:\s)"
+)
+"""The start of a list item: a bullet, "1.", "a)", "(iv)"; or of a footnote in Markdown, "[^1]:"."""
+
+LINK_DEFINITION = re.compile(r" {0,3}\[(?!\^)[^\[\]]{1,200}\]:\s+(?:#\S+|\S+[/#]\S*|\S+\.\w{2,5})(?:\s+[\"'(].*)?\s*")
+"""Where a link of Markdown leads: ``[the guide]: guide.md#lamps``."""
 
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
-_COLUMNS = re.compile(r"\S(?:\t| {3,})\S|\.{4,}|(?: \.){3,}")
+_COLUMNS = re.compile(r"\S(?:\t| {4,})\S|[^\s.!?:] {3}\S|\.{4,}|(?: \.){3,}")
+# Three blanks after a sentence are those of a justified line.
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
@@ -124,6 +131,8 @@ def _among_labels(block: Sequence[str]) -> list[bool]:
 
 def _is_markup(a: str, b: str) -> bool:
     if _MARKUP.match(a) or _MARKUP.match(b) or LIST_ITEM.match(b):
+        return True
+    if LINK_DEFINITION.fullmatch(a) or LINK_DEFINITION.fullmatch(b):
         return True
     return _indent(b) > _indent(a) + 1 and not LIST_ITEM.match(a)
 

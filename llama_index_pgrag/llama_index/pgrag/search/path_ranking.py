@@ -1,0 +1,70 @@
+"""The order of the fact paths that answer a question.
+
+Of the paths that are best by their vectors and nodes, two things are compared that need their texts, or the others:
+
+- *Words.* A path is as near as its BM25 score among these paths, beside its cosine: with the weight of BM25 in the
+  nearness of nodes, which is larger where the cosines of the question cannot be trusted.
+- *Repetition.* Where a walk over names is trusted, the facts of an answer are spread over the nodes that it leads to,
+  of which the best alone may have more facts than are asked for. The second, third, ... fact of a node therefore counts
+  less, as far as the walk counts.
+
+Neither is in the paper.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.state import PseudoGraph
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import best_rows
+
+__all__ = ["REPEATED", "rank_paths"]
+
+Floats = NDArray[np.float64]
+
+REPEATED = 2.0
+"""What each earlier fact of the same node takes from the score of a path, in weights of the walk over names."""
+
+_WORDS = 200  # paths whose words are compared: some 10 ms
+
+
+def rank_paths(
+    graph: PseudoGraph, scores: Floats, count: int, question: str, lexical_weight: float, repeated: float
+) -> list[tuple[int, float]]:
+    """The best paths with their scores, best first, of equal ones the first in canonical order.
+
+    Parameters
+    ----------
+    scores : shape (facts,), without their words; -inf for those that are no results
+    count : how many paths are ranked
+    question : the texts that facts are compared with
+    lexical_weight : weight of BM25 for this question, in [0, 1]; the scores have the cosines with the rest
+    repeated : what each earlier fact of the same node takes from a score, at least 0
+    """
+    rows = best_rows(scores, count, graph.facts)
+    ranked = np.full(len(scores), -np.inf)
+    ranked[rows] = scores[rows]
+    if lexical_weight and rows:
+        *words, none = _words(graph, rows[:_WORDS], question)
+        ranked[rows[:_WORDS]] += lexical_weight * np.array(words)
+        ranked[rows[_WORDS:]] += lexical_weight * none
+    if repeated:
+        taken: Counter[int] = Counter()
+        for row in best_rows(ranked, len(rows), graph.facts):
+            node = int(graph.node_rows[row])
+            ranked[row] -= repeated * taken[node]
+            taken[node] += 1
+    return [(row, float(ranked[row])) for row in best_rows(ranked, len(rows), graph.facts)]
+
+
+def _words(graph: PseudoGraph, rows: Sequence[int], question: str) -> Floats:
+    """The BM25 scores of some paths among each other, in standard deviations of the hundred best, and after them that
+    of a path without a word of the question; zeros if no path has one."""
+    texts = {fact_id: lexical_terms(graph.fact(fact_id).text) for fact_id in (graph.facts.ids[row] for row in rows)}
+    (found,) = LexicalIndex().changed((), texts).scores(question)
+    return standardised(np.append(found, 0.0), by=found) if found.any() else np.zeros(len(rows) + 1)
