@@ -24,7 +24,8 @@ def by_pairs(cosines, lexical):
     if len(others) < 20:
         return 1.0
     d = sum(int(a > b) - int(a < b) for a in first for b in others) / (len(first) * len(others))
-    return min(1.0, 0.4 + max(0.0, d))
+    stands_out = min(1.0, max(0.0, 5 * (1 - worded[9] / worded[0] - 0.1)))
+    return 1 - stands_out * (1 - min(1.0, 0.4 + max(0.0, d)))
 
 
 @settings(deadline=None)
@@ -36,7 +37,7 @@ def test_all_pairs_are_compared(data, n):
     assert trust == pytest.approx(by_pairs(cosines, lexical))
     order = np.random.default_rng(n).permutation(n)
     assert cosine_trust(cosines[order], lexical[order]) == trust
-    assert cosine_trust(np.exp(cosines / 3), lexical**2) == trust
+    assert cosine_trust(np.exp(cosines / 3), 7 * lexical) == pytest.approx(trust)
 
 
 def test_what_is_beyond_the_hundred_best_by_words_has_no_influence():
@@ -67,7 +68,7 @@ def test_words_have_more_weight_where_the_model_does_not_know_the_language():
 
 
 @settings(deadline=None)
-@given(st.permutations(np.arange(60.0)).map(np.array), st.floats(0, 1))
+@given(st.permutations(2.0 ** np.arange(60.0)).map(np.array), st.floats(0, 1))
 def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
     cosines = -lexical
     assert cosine_trust(cosines, lexical) == 0.4
@@ -79,15 +80,21 @@ def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
 
 @pytest.mark.parametrize(("held", "trust"), [(0.05, 1.0), (0.1, 1.0), (0.2, 0.7), (0.3, 0.4), (1.5, 0.4)])
 def test_words_of_which_the_best_chunk_has_few_show_nothing(held, trust):
-    lexical = np.arange(1.0, 61.0)
+    lexical = np.append(np.arange(1.0, 40.0), 60.0)
     assert cosine_trust(-lexical, lexical, 60 / held) == pytest.approx(trust)
     assert lexical_share(-lexical, lexical, 0.5, 60 / held) == pytest.approx(0.5 / (0.5 + 0.5 * trust))
     near = Nearness.of(-lexical, lexical, 0.5, full_score=60 / held)
     assert near.lexical_weight == pytest.approx(0.5 / (0.5 + 0.5 * trust))
 
 
+@pytest.mark.parametrize(("tenth", "trust"), [(10.0, 0.4), (42.0, 0.4), (48.0, 0.7), (54.0, 1.0), (59.0, 1.0)])
+def test_words_that_many_chunks_have_as_much_of_show_nothing(tenth, trust):
+    lexical = np.concatenate([np.linspace(1, 9, 30), np.full(7, tenth), [60.0] * 3])
+    assert cosine_trust(-lexical, lexical) == pytest.approx(trust)
+
+
 def test_few_chunks_with_words_show_nothing():
-    cosines, lexical = -np.arange(22.0), np.arange(1.0, 23.0)
+    cosines, lexical = -np.arange(22.0), np.arange(1.0, 23.0) ** 2
     assert cosine_trust(cosines, lexical) == 1
     assert cosine_trust(np.append(cosines, 0.5), np.append(lexical, 0.5)) == 0.4
     assert cosine_trust(np.zeros(0), np.zeros(0)) == 1

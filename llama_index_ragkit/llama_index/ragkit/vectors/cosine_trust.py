@@ -12,9 +12,13 @@ Review 27(6)), 2 AUC - 1: 1 where all of the three are nearer than all others, 0
 cosines and scores alone, so neither on the habits of an embedding model nor on the size of the corpus. The least trust
 is not 0, since a single question may have its words in the wrong chunks; it is 1 where there are fewer than 20 others.
 
-The words show nothing where no chunk has much of the question, as where it asks for a theme in words of its own. c, in
-[0, 1], is how much of it the best chunk has, by the weight of words in BM25: its score divided by that of a chunk of
-mean length that has each word of the question once, less 0.1, times 5.
+The words show nothing where no chunk has much of the question, as where it asks for a theme in words of its own, or
+where many have as much of it as the best one, as where filings repeat the same headings. c, in [0, 1], is the product
+of two parts:
+
+- how much of the question the best chunk has, by the weight of words in BM25: its score divided by that of a chunk of
+  mean length that has each word of the question once, less 0.1, times 5;
+- how far it stands out: one less the share of its score that the tenth best has, less 0.1, times 5.
 """
 
 import numpy as np
@@ -27,7 +31,8 @@ Doubles = NDArray[np.float64]
 LEAST = 0.4
 _FIRST = 3  # chunks with most of the words
 _SEEN = 100  # best chunks by words
-_NOTHING, _ENOUGH = 0.1, 0.3  # of the full score
+_STANDS_OUT = 10  # the chunk by words that the best one is compared with
+_NOTHING, _ENOUGH = 0.1, 0.3  # of the full score, and of the best one
 _FEWEST = 20  # others that D is measured by; fewer show nothing
 
 
@@ -40,9 +45,10 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     Parameters
     ----------
     cosines, lexical : shape (n,), of the chunks that count: any dense scores, and BM25 scores
-    full_score : the BM25 score of a chunk of mean length that has each word of the question once; 0 for c = 1
+    full_score : the BM25 score of a chunk of mean length that has each word of the question once; 0 if unknown
 
-    >>> cosine_trust(np.arange(50.0), np.arange(50.0)), cosine_trust(-np.arange(50.0), np.arange(50.0))
+    >>> lexical = np.arange(50.0) ** 2
+    >>> cosine_trust(lexical, lexical), cosine_trust(-lexical, lexical)
     (1.0, 0.4)
     """
     with_words = np.flatnonzero(lexical > 0)
@@ -58,9 +64,13 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     first = cosines[with_words[scores >= third]]
     below, not_above = np.searchsorted(others, first, "left"), np.searchsorted(others, first, "right")
     somers_d = float((below + not_above).mean()) / len(others) - 1
-    held = float(scores.max()) / full_score if full_score else 1.0
-    covered = min(1.0, max(0.0, (held - _NOTHING) / (_ENOUGH - _NOTHING)))
-    return 1 - covered * (1 - min(1.0, LEAST + max(0.0, somers_d)))
+    best, tenth = float(scores.max()), float(np.partition(scores, -_STANDS_OUT)[-_STANDS_OUT])
+    shown = _part(best / full_score if full_score else 1.0) * _part(1 - tenth / best)
+    return 1 - shown * (1 - min(1.0, LEAST + max(0.0, somers_d)))
+
+
+def _part(share: float) -> float:
+    return min(1.0, max(0.0, (share - _NOTHING) / (_ENOUGH - _NOTHING)))
 
 
 def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float, full_score: float = 0.0) -> float:
