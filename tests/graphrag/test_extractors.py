@@ -228,3 +228,20 @@ def test_the_recorded_run_is_read_as_it_was_written() -> None:
     extractor = RecordedExtractor.from_published(run())
     found = run_steps(extractor.extract(published_nodes(run())))
     assert all(each.error is None for each in found)
+
+
+def test_a_statement_has_no_marks_and_a_heading_that_is_a_name_is_none():
+    text = "## Marl Head\n\n- Ada Hale kept Tern Rock.\n\n### Otto Lindqvist rowed\n"
+
+    def spans(text):
+        found = ("Marl Head", "Ada Hale", "Tern Rock", "Otto Lindqvist")
+        return [(name, text.index(name), text.index(name) + len(name)) for name in found]
+
+    entities, relations = cooccurrences(text, spans)
+    assert {(entity.name, entity.description) for entity in entities} == {
+        ("Marl Head", ""),
+        ("Ada Hale", ""),
+        ("Tern Rock", ""),
+        ("Otto Lindqvist", "Otto Lindqvist rowed"),
+    }
+    assert [relation.description for relation in relations] == ["Ada Hale kept Tern Rock."]

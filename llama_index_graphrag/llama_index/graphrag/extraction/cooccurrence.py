@@ -13,6 +13,7 @@ from itertools import combinations
 from llama_index.graphrag.graph.statement import EntityStatement, RelationStatement
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.statements import without_marker
 
 __all__ = ["MOST_NAMES", "NameReader", "cooccurrences"]
 
@@ -43,13 +44,13 @@ def cooccurrences(
     together: dict[tuple[str, str, str], None] = {}
     found = _outermost(names(text))
     for start, end in sentence_spans(text):
-        sentence = _COMMAS.sub(",", " ".join(text[start:end].split()))
+        sentence = _COMMAS.sub(",", " ".join(without_marker(text[start:end]).split()))
         here = {normalise(name): name for name, first, last in found if start <= first and last <= end}
         here.pop("", None)
         for key, name in here.items():
             spelling.setdefault(key, name)
         keys = list(here) if len(here) > 1 else list(dict.fromkeys([*about, *here])) if here else []
-        if len(keys) == 1:
+        if len(keys) == 1 and normalise(sentence) != keys[0]:  # a heading that is a name says nothing about it
             alone[keys[0], sentence] = None
         for i, j in combinations(range(len(keys)), 2):
             if j - i <= MOST_NAMES:

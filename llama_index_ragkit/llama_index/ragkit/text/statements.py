@@ -37,11 +37,14 @@ def is_statement(text: str) -> bool:
 
 
 def without_marker(line: str) -> str:
-    """A line without what marks it as a quotation or a list item.
+    """A line without what marks it as a heading, a quotation or a list item.
 
-    >>> without_marker("> - The lamp burned."), without_marker("2. It was dear.")
-    ('The lamp burned.', 'It was dear.')
+    >>> without_marker("> - The lamp burned."), without_marker("2. It was dear."), without_marker("## Lamps")
+    ('The lamp burned.', 'It was dear.', 'Lamps')
     """
+    marked = _HEADING.fullmatch(line)
+    if marked:
+        return marked[1]
     plain = _QUOTATION.sub("", line.strip(), count=1)
     item = LIST_ITEM.match(plain)
     return plain[item.end() :] if item else plain
