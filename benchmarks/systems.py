@@ -12,7 +12,8 @@ from llama_index.retrievers.bm25 import BM25Retriever
 from numpy.typing import NDArray
 
 from benchmarks.data import Corpus
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_scores
+from llama_index.ragkit.text.aligned_words import AlignedWords
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import standardised, with_words
 
@@ -88,9 +89,10 @@ class HybridZ:
         self._embed_model = embed_model
         self._rows = _unit_rows(corpus, embed_model)
         terms = {node.node_id: lexical_terms(node.get_content()) for node in corpus.nodes}
-        self._lexical = LexicalIndex().changed((), terms)
         row_of = {node.node_id: row for row, node in enumerate(corpus.nodes)}
-        self._rows_of_blocks = [np.array([row_of[name] for name in ids], np.intp) for ids in self._lexical.ids]
+        self._words = AlignedWords(
+            LexicalIndex().changed((), terms), lambda ids: np.array([row_of[i] for i in ids], np.intp), len(row_of)
+        )
         self._node_ids = lru_cache(maxsize=1)(self._compute)
 
     def __call__(self, question: str) -> Ranking:
@@ -103,7 +105,7 @@ class HybridZ:
 
     def _compute(self, question: str) -> list[str]:
         cosines = self._rows @ np.asarray(self._embed_model.get_query_embedding(question))
-        words = aligned_scores(self._lexical, question, self._rows_of_blocks, len(cosines))
+        words = self._words.scores(question)
         scores = with_words(standardised(cosines), words, 0.5)
         return [self._corpus.nodes[row].node_id for row in np.argsort(-scores, kind="stable")]
 

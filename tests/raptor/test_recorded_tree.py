@@ -9,7 +9,8 @@ import pytest
 from benchmarks.embedding import minilm
 
 from llama_index.ragkit import MatrixVectorStore
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_full_score, aligned_scores
+from llama_index.ragkit.text.aligned_words import AlignedWords
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
@@ -70,14 +71,17 @@ def test_thematic_questions_get_summaries_and_details_do_not():
     chunks = snapshot(texts, model.get_text_embedding_batch(list(texts.values())))
     state = RaptorState(chunks, snapshot(names, model.get_text_embedding_batch([n["text"] for n in upper])), tree)
     lexical = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in texts.items()})
-    rows = [chunks.rows_of(ids) for ids in lexical.ids]
+    words = AlignedWords(lexical, chunks.rows_of, len(chunks))
     options = TreeSearchConfig()
 
     def summaries(question: str) -> int:
         vector = np.array(model.get_query_embedding(question), np.float32)
-        words = aligned_scores(lexical, question, rows, len(chunks))
-        full_score = aligned_full_score(lexical, question, rows)
-        near = Nearness.of(question_cosines(chunks, vector), words, options.lexical_weight, full_score=full_score)
+        near = Nearness.of(
+            question_cosines(chunks, vector),
+            words.scores(question),
+            options.lexical_weight,
+            full_score=words.full_score(question),
+        )
         scores = NodeScores.of(state, vector, near)
         return sum(name in state.summaries for name, _ in search_collapsed_tree(scores, 5, options.summary_margin))
 

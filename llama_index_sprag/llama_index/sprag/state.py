@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_full_score, aligned_scores
+from llama_index.ragkit.text.aligned_words import AlignedWords
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
@@ -73,9 +74,8 @@ class SpRAGState:
         return [self.chunks.ids[row] for row in np.flatnonzero(missing)]
 
     @cached_property
-    def _lexical_rows(self) -> list[NDArray[np.intp]]:
-        """For each block of `lexical` the row of the chunk of each of its rows, -1 for one that is gone."""
-        return [self.chunks.rows_of(ids) for ids in self.lexical.ids]
+    def _words(self) -> AlignedWords:
+        return AlignedWords(self.lexical, self.chunks.rows_of, len(self.chunks))
 
     def cosines(self, vector: NDArray[np.float32], context_weight: float) -> NDArray[np.float64]:
         """Cosine of a question with each chunk, shape (n,).
@@ -95,11 +95,11 @@ class SpRAGState:
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
-        return aligned_scores(self.lexical, question, self._lexical_rows, len(self.chunks), allowed)
+        return self._words.scores(question, allowed)
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
         """The BM25 score of a chunk of mean length that has each word of the question once."""
-        return aligned_full_score(self.lexical, question, self._lexical_rows, allowed)
+        return self._words.full_score(question, allowed)
 
     def shown(self, allowed: Mask | None) -> Callable[[str], bool] | None:
         """Whether a chunk of the documents may be shown; None for all.

@@ -14,7 +14,8 @@ from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
-from llama_index.ragkit.text.lexical_index import LexicalIndex, aligned_full_score, aligned_scores
+from llama_index.ragkit.text.aligned_words import AlignedWords
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["IndexContents", "ViewContents"]
 
@@ -33,9 +34,9 @@ class IndexContents(Generic[State]):
     lexical: LexicalIndex
 
     @cached_property
-    def _rows(self) -> list[NDArray[np.intp]]:
-        """For each block of `lexical` the row of the chunk of each of its rows, -1 for one that is gone."""
-        return [self.state.chunks.rows_of(ids) for ids in self.lexical.ids]
+    def _words(self) -> AlignedWords:
+        chunks = self.state.chunks
+        return AlignedWords(self.lexical, chunks.rows_of, len(chunks))
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """The BM25 score of each chunk, shape (n,); 0 without a word of the question.
@@ -44,7 +45,7 @@ class IndexContents(Generic[State]):
         ----------
         allowed : shape (n,), the chunks that count: others score 0, and these as if there were no others; None for all
         """
-        return aligned_scores(self.lexical, question, self._rows, len(self.state.chunks), allowed)
+        return self._words.scores(question, allowed)
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
         """The BM25 score of a chunk of mean length that has each word of the question once.
@@ -53,7 +54,7 @@ class IndexContents(Generic[State]):
         ----------
         allowed : see :meth:`lexical_scores`
         """
-        return aligned_full_score(self.lexical, question, self._rows, allowed)
+        return self._words.full_score(question, allowed)
 
     def including(
         self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int

@@ -33,8 +33,6 @@ __all__ = [
     "BM25_K1",
     "MOST_COUNTED",
     "LexicalIndex",
-    "aligned_full_score",
-    "aligned_scores",
     "full_score",
     "length_norms",
     "question_stems",
@@ -365,41 +363,3 @@ def stem_scores(weight: float, counts: NDArray[np.float64], norms: NDArray[np.fl
     """
     scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norms)
     return scores
-
-
-def aligned_scores(
-    lexical: LexicalIndex,
-    question: str,
-    rows_of: Sequence[NDArray[np.intp]],
-    count: int,
-    allowed: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float64]:
-    """BM25 scores in the order of the chunks, shape (count,).
-
-    Parameters
-    ----------
-    rows_of : for each block of `lexical` the chunk of each of its rows, -1 for none
-    allowed : shape (count,), the chunks that count; None for all
-    """
-    masks = _masks(rows_of, allowed)
-    found = np.zeros(count)
-    for rows, mask, scores in zip(rows_of, masks, lexical.scores(question, masks), strict=True):
-        if mask.all():
-            found[rows] = scores
-        else:
-            found[rows[mask]] = scores[mask]
-    return found
-
-
-def aligned_full_score(
-    lexical: LexicalIndex,
-    question: str,
-    rows_of: Sequence[NDArray[np.intp]],
-    allowed: NDArray[np.bool_] | None = None,
-) -> float:
-    """:meth:`LexicalIndex.full_score` of the chunks that :func:`aligned_scores` gives a score."""
-    return lexical.full_score(question, _masks(rows_of, allowed))
-
-
-def _masks(rows_of: Sequence[NDArray[np.intp]], allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
-    return [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in rows_of]

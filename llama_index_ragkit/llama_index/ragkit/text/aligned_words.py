@@ -1,0 +1,55 @@
+"""The words of texts in the order of some rows, such as those of the chunks of an index."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+
+__all__ = ["AlignedWords"]
+
+
+class AlignedWords:
+    """Scores of a lexical index, in the order of rows.
+
+    Parameters
+    ----------
+    lexical : the words of texts
+    rows_of : ids of texts -> their rows, -1 for those that have none
+    count : how many rows there are; one without a text has no word
+    """
+
+    def __init__(self, lexical: LexicalIndex, rows_of: Callable[[Sequence[str]], NDArray[np.intp]], count: int) -> None:
+        self._lexical = lexical
+        self._rows = [rows_of(ids) for ids in lexical.ids]  # of each row of each block
+        self._count = count
+
+    def scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The BM25 score of each row, shape (count,); 0 without a word of the question.
+
+        Parameters
+        ----------
+        allowed : shape (count,), the rows that count: others score 0, and these as if there were no others; None for
+            all
+        """
+        masks = self._masks(allowed)
+        found = np.zeros(self._count)
+        for rows, mask, scores in zip(self._rows, masks, self._lexical.scores(question, masks), strict=True):
+            if mask.all():
+                found[rows] = scores
+            else:
+                found[rows[mask]] = scores[mask]
+        return found
+
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
+        """The BM25 score of a row of mean length that has each word of the question once.
+
+        Parameters
+        ----------
+        allowed : see :meth:`scores`
+        """
+        return self._lexical.full_score(question, self._masks(allowed))
+
+    def _masks(self, allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
+        return [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in self._rows]
