@@ -21,7 +21,7 @@ from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import standardised
-from llama_index.ragkit.vectors.question_scores import best_rows
+from llama_index.ragkit.vectors.question_scores import best_rows, sorted_rows
 
 __all__ = ["REPEATED", "rank_paths"]
 
@@ -47,19 +47,19 @@ def rank_paths(
     repeated : what each earlier fact of the same node takes from a score, at least 0
     """
     rows = best_rows(scores, count, graph.facts)
-    ranked = np.full(len(scores), -np.inf)
-    ranked[rows] = scores[rows]
+    found = scores[rows]
     if lexical_weight and rows:
         *words, none = _words(graph, rows[:_WORDS], question)
-        ranked[rows[:_WORDS]] += lexical_weight * np.array(words)
-        ranked[rows[_WORDS:]] += lexical_weight * none
+        found[:_WORDS] += lexical_weight * np.array(words)
+        found[_WORDS:] += lexical_weight * none
+    ranked = dict(zip(rows, found.tolist(), strict=True))
     if repeated:
         taken: Counter[int] = Counter()
-        for row in best_rows(ranked, len(rows), graph.facts):
+        for row in sorted_rows(ranked, graph.facts):
             node = int(graph.node_rows[row])
             ranked[row] -= repeated * taken[node]
             taken[node] += 1
-    return [(row, float(ranked[row])) for row in best_rows(ranked, len(rows), graph.facts)]
+    return [(row, ranked[row]) for row in sorted_rows(ranked, graph.facts)]
 
 
 def _words(graph: PseudoGraph, rows: Sequence[int], question: str) -> Floats:

@@ -1,6 +1,6 @@
 """Scores of all rows for one question: their cosines, the best of them, and scores as numbers in [0, 1]."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["best_rows", "question_cosines", "squashed"]
+__all__ = ["best_rows", "question_cosines", "sorted_rows", "squashed"]
 
 _EXACT = 50_000  # rows; their exact cosines take some 25 ms
 _LARGEST = 1e13  # scores beyond have the same squashed value
@@ -38,8 +38,18 @@ def best_rows(scores: NDArray[np.float64], k: int, rows: Snapshot) -> list[int]:
     near = scores.round(_DECIMALS)
     least = np.partition(near, len(near) - count)[len(near) - count]
     found: Sequence[int] = np.flatnonzero(near >= least).tolist()
+    return sorted_rows(dict(zip(found, near[found].tolist(), strict=True)), rows)[:count]
+
+
+def sorted_rows(scores: Mapping[int, float], rows: Snapshot) -> list[int]:
+    """Some rows by their scores, best first, of equal ones the first in canonical order.
+
+    Parameters
+    ----------
+    scores : row -> its score
+    """
     records = rows.records
-    return sorted(found, key=lambda row: (-near[row], records[row].key, records[row].id))[:count]
+    return sorted(scores, key=lambda row: (-round(scores[row], _DECIMALS), records[row].key, records[row].id))
 
 
 def squashed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
