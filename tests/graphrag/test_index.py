@@ -348,3 +348,27 @@ def test_a_click_on_a_community_shows_its_statements_and_its_chunks(tmp_path, wi
         assert "Chunk: Ada Byron kept the lamp of Tern Rock with Bede Orr. It was a wet night" in shown
         assert browser.run("document.documentElement.scrollWidth") == width
         assert browser.problems == []
+
+
+def test_the_graph_is_given_away_with_its_communities(tmp_path: Path) -> None:
+    networkx = pytest.importorskip("networkx")
+    index = offline(corpus())
+    graph, view = index.to_networkx(), index.state.everything
+    kinds = networkx.get_node_attributes(graph, "kind")
+    assert sorted(kinds.values()) == sorted(
+        ["chunk"] * len(index.state.chunks) + ["entity"] * len(view.entities) + ["community"] * len(view.hierarchy)
+    )
+    for (_, one), (_, other) in ((a, b) for a, b, kind in graph.edges(data="kind") if kind == "relation"):
+        assert graph.edges[("entity", one), ("entity", other)]["weight"] == len(view.graph.links[one][other])
+    relations = sum(kind == "relation" for *_, kind in graph.edges(data="kind"))
+    assert 2 * relations == sum(map(len, view.graph.links.values())) > 0
+    for key, where in view.graph.entities.items():
+        around = graph.adj["entity", key]
+        assert {name for name, edge in around.items() if edge["kind"] == "mention"} == set(where)
+        (smallest,) = (name for name, edge in around.items() if edge["kind"] == "member")
+        assert key in view.planner.names(smallest[1])
+    upper = [(a, b) for a, b, kind in graph.edges(data="kind") if kind == "part"]
+    assert len(upper) == len(view.hierarchy) - len(view.hierarchy.roots)
+    assert all(abs(graph.nodes[a]["level"] - graph.nodes[b]["level"]) == 1 for a, b in upper)
+    networkx.write_gexf(networkx.relabel_nodes(graph, str), tmp_path / "graph.gexf")  # Gephi takes no tuples as names
+    assert len(offline([]).to_networkx()) == 0

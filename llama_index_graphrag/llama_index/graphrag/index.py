@@ -13,6 +13,7 @@ from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
+from llama_index.graphrag.export import to_networkx
 from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.found import FINDINGS_KEY
@@ -193,6 +194,23 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def report(self, community: int) -> Report:
         """The report of a community: as written, or its statements."""
         return self.state.report(self.state.everything, community)
+
+    def to_networkx(self) -> Any:
+        """Entities, their relations and communities as a `networkx.Graph`.
+
+        Nodes have `kind` ("chunk", "entity" or "community") and `text`; a chunk has `document` as well, an entity
+        `type`, and a community, whose text is the names of its foremost entities, `level`, 0 at the top. Edges have
+        `kind` and `weight`: "mention" from an entity to a chunk that names it, "relation" between two entities,
+        weighted by the chunks that state it, "member" from an entity to its smallest community, "part" from a community
+        to the one that holds it.
+
+        Raises
+        ------
+        ImportError
+            Without the extra `networkx`.
+        """
+        state = self.state
+        return to_networkx(state.everything, state.chunks, run_steps(texts_of(state.chunks.ids, self.storage.get_node)))
 
     def write_reports(self) -> int:
         """Write the reports that are missing, and delete those of communities that no longer exist.
