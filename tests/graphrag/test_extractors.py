@@ -245,3 +245,18 @@ def test_a_statement_has_no_marks_and_a_heading_that_is_a_name_is_none():
         ("Otto Lindqvist", "Otto Lindqvist rowed"),
     }
     assert [relation.description for relation in relations] == ["Ada Hale kept Tern Rock."]
+
+
+def test_a_statement_keeps_its_code_in_which_no_names_are_looked_for() -> None:
+    text = (
+        "Call `store.open(Path('Otto'))` with Ada Byron. It is by Charles Babbage and Ada Byron, see https://x.example/a_b.\n\n"
+        "| name | see |\n|---|---|\n| Tern Rock burned near Ada Hale | `Lamp.x` 3 4 |\n\n"
+        "The png_set_gray() function is of Marl Head and Gull Reef."
+    )
+    record = run_steps(CooccurrenceExtractor().extract([TextNode(text=text)]))[0].record
+    assert ["Ada Byron", "", "Call store.open(Path('Otto')) with Ada Byron."] in record["entities"]
+    assert [row[:3] for row in record["relations"]] == [
+        ["Ada Byron", "Charles Babbage", "It is by Charles Babbage and Ada Byron, see https://x.example/a_b."],
+        ["Ada Hale", "Tern Rock", "Tern Rock burned near Ada Hale"],
+        ["Gull Reef", "Marl Head", "The png_set_gray() function is of Marl Head and Gull Reef."],
+    ]

@@ -7,7 +7,7 @@ weights are counts of chunks.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 from llama_index.graphrag.graph.statement import EntityStatement, RelationStatement
@@ -25,7 +25,7 @@ MOST_NAMES = 12  # of a sentence that are joined with each other; a longer list 
 
 
 def cooccurrences(
-    text: str, names: NameReader, subject: str = ""
+    text: str, names: NameReader, subject: str = "", shown: Sequence[str] | None = None
 ) -> tuple[tuple[EntityStatement, ...], tuple[RelationStatement, ...]]:
     """Entities and relations of a text.
 
@@ -37,14 +37,17 @@ def cooccurrences(
     ----------
     names : what reads the names
     subject : what the whole text is about, by its title for one; a sentence that names one other entity is about both
+    shown : the lines of the text as statements show them, such as with the code in which no names are looked for; None
+        for the text itself
     """
     spelling: dict[str, str] = {normalise(subject): subject} if normalise(subject) else {}
     about = list(spelling)
     alone: dict[tuple[str, str], None] = {}
     together: dict[tuple[str, str, str], None] = {}
     found = _outermost(names(text))
-    for start, end in sentence_spans(text):
-        sentence = _COMMAS.sub(",", " ".join(without_marker(text[start:end]).split()))
+    spans = sentence_spans(text)
+    for (start, end), statement in zip(spans, _statements(text, spans, shown), strict=True):
+        sentence = " ".join(without_marker(statement).split())
         here = {normalise(name): name for name, first, last in found if start <= first and last <= end}
         here.pop("", None)
         for key, name in here.items():
@@ -62,6 +65,23 @@ def cooccurrences(
         (*bare, *(EntityStatement(spelling[key], "", sentence) for key, sentence in alone)),
         tuple(RelationStatement(spelling[a], spelling[b], sentence) for a, b, sentence in together),
     )
+
+
+def _statements(text: str, spans: Sequence[tuple[int, int]], shown: Sequence[str] | None) -> list[str]:
+    """Each sentence as it is shown: that of its line in the same place, if the line has as many there."""
+    plain = [_COMMAS.sub(",", text[start:end]) for start, end in spans]
+    if shown is None:
+        return plain
+    of_line: dict[int, list[int]] = {}  # line -> its sentences
+    for i, (start, end) in enumerate(spans):
+        if "\n" not in text[start:end]:
+            of_line.setdefault(text.count("\n", 0, start), []).append(i)
+    for line, sentences in of_line.items():
+        written = [shown[line][start:end] for start, end in sentence_spans(shown[line])]
+        if len(written) == len(sentences):
+            for i, sentence in zip(sentences, written, strict=True):
+                plain[i] = sentence
+    return plain
 
 
 def _outermost(names: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:

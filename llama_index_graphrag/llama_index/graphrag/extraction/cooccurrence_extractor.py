@@ -11,7 +11,7 @@ from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatemen
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, offload
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
-from llama_index.ragkit.text.prose import prose
+from llama_index.ragkit.text.prose import prose_lines
 from llama_index.ragkit.text.uncased import uncased_phrases
 
 __all__ = ["CooccurrenceExtractor"]
@@ -48,7 +48,9 @@ class CooccurrenceExtractor(NodeExtractor):
 
 
 def _read(passage: PassageText) -> tuple[tuple[EntityStatement, ...], tuple[RelationStatement, ...]]:
-    return cooccurrences(prose(passage.body), _phrases, passage.title)
+    lines = prose_lines(passage.body)
+    text = "\n".join(plain for plain, _ in lines)
+    return cooccurrences(text, _phrases, passage.title, [shown for _, shown in lines])
 
 
 def _phrases(text: str) -> list[Mention]:

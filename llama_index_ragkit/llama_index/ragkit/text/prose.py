@@ -1,13 +1,13 @@
 """The sentences of a text and the words of its tables: where names and terms are looked for."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.unwrapping import LINK_DEFINITION, NUMBER, is_table_row
 
-__all__ = ["prose"]
+__all__ = ["prose", "prose_lines"]
 
 _COLUMNS = re.compile(r"\t| {3,}|\.{4,}|(?: \.){3,}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -44,32 +44,48 @@ def prose(text: str, *, keep_code: bool = False) -> str:
     >>> prose(text, keep_code=True)
     'Call light(oil=1) of OilLamp at https://lamp.example.'
     """
-    plain = _with_code if keep_code else _without_code
+    return "\n".join(_pieces(text, _with_code if keep_code else _without_code)).strip()
+
+
+def prose_lines(text: str) -> list[tuple[str, str]]:
+    """The lines of :func:`prose`, each without its code and as it is shown.
+
+    >>> prose_lines("Call `light(oil=1)` first.\\nIt burns.")
+    [('Call , first.', 'Call light(oil=1) first.'), ('It burns.', 'It burns.')]
+    """
+    return list(zip(_pieces(text, _without_code), _pieces(text, _with_code), strict=True))
+
+
+def _pieces(text: str, clean: Callable[[str], str]) -> Iterator[str]:
+    """The cleaned lines of a text, and the cells of its tables with an empty line after each."""
     lines = text.split("\n")
-    pieces: list[str] = []
     for line, is_code in zip(lines, code_lines(lines), strict=True):
         if is_code or LINK_DEFINITION.fullmatch(line):
-            pieces.append("")
-        elif line.count("|") >= 2:
-            pieces += _cells(map(plain, line.split("|")))
-        elif is_table_row(line):
-            pieces += _cells(map(plain, _COLUMNS.split(line)))
-        else:
-            pieces.append(plain(line))
-    return "\n".join(pieces).strip()
-
-
-def _cells(cells: Iterable[str]) -> Iterator[str]:
-    for cell in cells:
-        words = cell.split()
-        for end in (0, -1):  # a single number may belong to a name
-            if len(words) > 1 and NUMBER.fullmatch(words[end]) and NUMBER.fullmatch(words[1 if end == 0 else -2]):
-                while words and NUMBER.fullmatch(words[end]):
-                    words.pop(end)
-        text = " ".join(words)
-        if _WORD.search(text) and sum(map(str.isalpha, text)) > sum(map(str.isdigit, text)):
-            yield text
             yield ""
+        elif line.count("|") >= 2:
+            yield from _cells(line.split("|"), clean)
+        elif is_table_row(line):
+            yield from _cells(_COLUMNS.split(line), clean)
+        else:
+            yield clean(line)
+
+
+def _cells(cells: Iterable[str], clean: Callable[[str], str]) -> Iterator[str]:
+    for cell in cells:
+        plain = _without_numbers(_without_code(cell))
+        if _WORD.search(plain) and sum(map(str.isalpha, plain)) > sum(map(str.isdigit, plain)):
+            yield plain if clean is _without_code else _without_numbers(clean(cell))
+            yield ""
+
+
+def _without_numbers(cell: str) -> str:
+    """A cell without the numbers of a row that it begins or ends with; a single one may belong to a name."""
+    words = cell.split()
+    for end in (0, -1):
+        if len(words) > 1 and NUMBER.fullmatch(words[end]) and NUMBER.fullmatch(words[1 if end == 0 else -2]):
+            while words and NUMBER.fullmatch(words[end]):
+                words.pop(end)
+    return " ".join(words)
 
 
 def _without_code(line: str) -> str:
