@@ -1,12 +1,13 @@
 """The order of the fact paths that answer a question.
 
-Of the paths that are best by their vectors and nodes, two things are compared that need their texts, or the others:
+Vectors and nodes give the best paths (:mod:`~llama_index.pgrag.search.ranking`). These are then ranked by what takes
+their texts, or the other paths, to see:
 
-- *Words.* A path is as near as its BM25 score among these paths, beside its cosine: with the weight of BM25 in the
+- *Words.* The BM25 score of a path among the best paths counts beside its cosine, with the weight of BM25 in the
   nearness of nodes, which is larger where the cosines of the question cannot be trusted.
-- *Repetition.* Where a walk over names is trusted, the facts of an answer are spread over the nodes that it leads to,
-  of which the best alone may have more facts than are asked for. The second, third, ... fact of a node therefore counts
-  less, as far as the walk counts.
+- *Repetition.* Where a walk over names is trusted, the facts of an answer lie in several of the nodes that it leads to,
+  but the best of these may alone have more facts than are asked for. Each further fact of a node therefore counts less,
+  as far as the walk counts.
 
 Neither is in the paper.
 """
