@@ -125,12 +125,27 @@ def test_sentences_that_are_shown_keep_their_code():
         prose("The lamp_set_oil(3) function\n\n```\nlamp.light()\n```", keep_code=True)
         == "The lamp_set_oil(3) function"
     )
+    assert prose("Type man <page> or <B>man</B> <a href='x'>-k</a>", keep_code=True) == "Type man <page> or man -k"
     assert prose("Rows [1][2] of a[i][j] are `x`", keep_code=True) == "Rows [1][2] of a[i][j] are x"
     assert prose("An icon \x00 and `code`", keep_code=True) == "An icon   and code"
     assert sentences_of_prose("Call `light(oil=1)` of `OilLamp`. It burns.") == [
         "Call light(oil=1) of OilLamp.",
         "It burns.",
     ]
+
+
+def test_code_that_goes_with_its_markup_takes_no_other_piece_with_it():
+    assert prose("See [x][`y`] or `z`.", keep_code=True) == "See x or z."
+    assert prose("[t](`u`) and `v`", keep_code=True) == "t and v"
+    assert prose("The lamp <!-- `a` --> is `b` of `c`", keep_code=True) == "The lamp  is b of c"
+    assert prose("`a`1`b` and **`c`2**", keep_code=True) == "a1b and c2"
+
+
+def test_where_links_lead_is_no_prose():
+    text = (
+        "See [the guide][g].\n[g]: guide.md#lamps\n[`Oil`]: https://lamp.example/oil 'Oil'\n[Ada]: yes.\n[10:31]: hello"
+    )
+    assert prose(unwrap(text)).split() == ["See", "the", "guide.", "[Ada]:", "yes.", "[10:31]:", "hello"]
 
 
 @given(

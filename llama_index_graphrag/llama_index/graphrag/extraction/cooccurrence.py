@@ -7,6 +7,7 @@ weights are counts of chunks.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
@@ -45,10 +46,12 @@ def cooccurrences(
     alone: dict[tuple[str, str], None] = {}
     together: dict[tuple[str, str, str], None] = {}
     found = _outermost(names(text))
+    begins = [first for _, first, _ in found]
     spans = sentence_spans(text)
     for (start, end), statement in zip(spans, _statements(text, spans, shown), strict=True):
         sentence = " ".join(without_marker(statement).split())
-        here = {normalise(name): name for name, first, last in found if start <= first and last <= end}
+        within = found[bisect_left(begins, start) : bisect_left(begins, end)]
+        here = {normalise(name): name for name, _, last in within if last <= end}
         here.pop("", None)
         for key, name in here.items():
             spelling.setdefault(key, name)
@@ -73,9 +76,10 @@ def _statements(text: str, spans: Sequence[tuple[int, int]], shown: Sequence[str
     if shown is None:
         return plain
     of_line: dict[int, list[int]] = {}  # line -> its sentences
+    breaks = [i for i, character in enumerate(text) if character == "\n"]
     for i, (start, end) in enumerate(spans):
         if "\n" not in text[start:end]:
-            of_line.setdefault(text.count("\n", 0, start), []).append(i)
+            of_line.setdefault(bisect_left(breaks, start), []).append(i)
     for line, sentences in of_line.items():
         written = [shown[line][start:end] for start, end in sentence_spans(shown[line])]
         if len(written) == len(sentences):

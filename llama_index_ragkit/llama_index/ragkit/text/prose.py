@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import zip_longest
 
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.unwrapping import LINK_DEFINITION, NUMBER, is_table_row
@@ -16,10 +15,17 @@ _IDENTIFIER = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|t[dhr]|h[1-6])\b[^<>]{0,300}>", re.IGNORECASE)
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s\"[^\"]*\")?\)")
-_HELD = "\x00"  # stands for a piece of inline code while markup is removed
+_HELD = "\x00"  # around the number of a piece of inline code, which stands for it while markup is removed
+_HELD_PIECE = re.compile(f"{_HELD}(\\d+){_HELD}")
 _REFERENCE = re.compile(r"(?<![\w\])])\[([^\[\]]*(?:[^\W\d_]|[,\x00])[^\[\]]*)\]\[[^\[\]]{0,200}\]")
 _ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+")
 _TAG = re.compile(r"<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
+# In what is shown, "<file>" is a word of the author.
+_INLINE_TAG = re.compile(
+    r"<!--.{0,500}?-->|</?(?:a|abbr|b|cite|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|strong|su[bp]|tt|u"
+    r"|var)\b[^<>]{0,300}>",
+    re.IGNORECASE,
+)
 _SNAKE_CASE = re.compile(r"\b\w*(?:[a-z0-9]_[a-z0-9]|[A-Z]{2}_[A-Z])[\w.=-]*")
 _SIGNS = "`_*[<:"  # a line without any has no markup
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^\s*](?:[^*]{0,200}[^\s*])?)\1(?![\w*])")
@@ -91,7 +97,7 @@ def _without_numbers(cell: str) -> str:
 def _without_code(line: str) -> str:
     if not any(sign in line for sign in _SIGNS):
         return line
-    line = _without_markup(_INLINE_CODE.sub(_inline_code, line))
+    line = _without_markup(_INLINE_CODE.sub(_inline_code, line), _TAG)
     return _without_emphasis(_SNAKE_CASE.sub(",", _ADDRESS.sub("", line)))
 
 
@@ -99,14 +105,19 @@ def _with_code(line: str) -> str:
     if not any(sign in line for sign in _SIGNS):
         return line
     line = line.replace(_HELD, " ")
-    pieces = [match[2].strip() for match in _INLINE_CODE.finditer(line)]
-    line = _without_emphasis(_without_markup(_INLINE_CODE.sub(_HELD, line)))
-    return "".join(text + code for text, code in zip_longest(line.split(_HELD), pieces, fillvalue=""))
+    pieces: list[str] = []
+
+    def hold(match: re.Match[str]) -> str:
+        pieces.append(match[2].strip())
+        return f"{_HELD}{len(pieces) - 1}{_HELD}"
+
+    line = _without_emphasis(_without_markup(_INLINE_CODE.sub(hold, line), _INLINE_TAG))
+    return _HELD_PIECE.sub(lambda match: pieces[int(match[1])], line)
 
 
-def _without_markup(line: str) -> str:
+def _without_markup(line: str, tag: re.Pattern[str]) -> str:
     """A line with the texts of its links in their place, and without tags."""
-    return _TAG.sub("", _BLOCK_TAG.sub("; ", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", line))))
+    return tag.sub("", _BLOCK_TAG.sub("; ", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", line))))
 
 
 def _without_emphasis(line: str) -> str:
