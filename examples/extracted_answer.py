@@ -12,7 +12,7 @@ from llama_index.core import Settings
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers import BaseSynthesizer
 
-from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.statements import sentences_of_prose
 
 
 class ExtractedAnswer(BaseSynthesizer):
@@ -24,7 +24,7 @@ class ExtractedAnswer(BaseSynthesizer):
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **kwargs: Any) -> str:
         """The nearest sentences of the chunks."""
-        candidates = list(dict.fromkeys(s for chunk in text_chunks for s in split_sentences(chunk)))
+        candidates = list(dict.fromkeys(s for chunk in text_chunks for s in sentences_of_prose(chunk)))
         if not candidates:
             return "No results found."
         vectors = np.array(Settings.embed_model.get_text_embedding_batch(candidates))
