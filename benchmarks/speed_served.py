@@ -55,9 +55,9 @@ QUESTIONS = 100
 TOP = 10
 DIMENSION = 64
 HEADS, HEAD_DIMENSION = 4, 32  # the size of a head of MiniLM
-# What the index of the chunks misses, no answer has: at 100,000 passages, with 32 links a node and 200 candidates MRAG
-# gives 91 of 100 answers of an exact search, with these 99. Heads only vote. A write of PG-RAG looks for rows that are
-# all but equal to each new one, and keeps the index up row by row.
+# What the index of the chunks misses, no answer has: over 100,000 vectors as wide in all directions, with 32 links a
+# node and 200 candidates MRAG gives 91 of 100 answers of an exact search, with these 99. Heads only vote. A write of
+# PG-RAG looks for rows that are all but equal to each new one, and keeps the index up row by row.
 _EXACT = {"hnsw_m": 48, "hnsw_ef_construction": 400, "hnsw_ef_search": 800}
 _USUAL = {"hnsw_m": 32, "hnsw_ef_construction": 200, "hnsw_ef_search": 800}
 _LIGHT = {"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 200}
@@ -70,7 +70,13 @@ _SEARCHED = {"pgrag": ("topics", "facts")}  # spaces that writes search: their i
 
 
 class TopicEmbedding(BaseEmbedding):
-    """The sum of a random vector for each word; places count three times."""
+    """The sum of a random vector for each word; places count three times.
+
+    The deviation of number i of a word's vector is (1 + i) ** -0.5, since the variance of the vectors of embedding
+    models is in few directions too. Vectors that are as wide in all directions are harder to index than real ones: of
+    the nearest 125 among 100,000, an index with 16 links a node and 64 candidates finds 64 % of these when it looks at
+    200, 95 % of the vectors here, and 98 % of those of all-MiniLM-L6-v2.
+    """
 
     dimension: int = DIMENSION
 
@@ -90,7 +96,7 @@ class TopicEmbedding(BaseEmbedding):
 
 @lru_cache(1 << 18)
 def _vector(word: str, size: int) -> np.ndarray:
-    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=size)
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=size) * (1 + np.arange(size)) ** -0.5
 
 
 def node_of(node_id: str, passage: Passage) -> TextNode:
