@@ -126,6 +126,7 @@ def test_sentences_that_are_shown_keep_their_code():
         == "The lamp_set_oil(3) function"
     )
     assert prose("Type man <page> or <B>man</B> <a href='x'>-k</a>", keep_code=True) == "Type man <page> or man -k"
+    assert prose("Name <code-dir> or <p-name>", keep_code=True) == "Name <code-dir> or <p-name>"
     assert prose("Rows [1][2] of a[i][j] are `x`", keep_code=True) == "Rows [1][2] of a[i][j] are x"
     assert prose("An icon \x00 and `code`", keep_code=True) == "An icon   and code"
     assert sentences_of_prose("Call `light(oil=1)` of `OilLamp`. It burns.") == [

@@ -13,7 +13,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,200}?)(?<!`)\1(?!`)")
 _IDENTIFIER = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
-_BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|t[dhr]|h[1-6])\b[^<>]{0,300}>", re.IGNORECASE)
+_BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|t[dhr]|h[1-6])(?=[\s/>])[^<>]{0,300}>", re.IGNORECASE)
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s\"[^\"]*\")?\)")
 _HELD = "\x00"  # around the number of a piece of inline code, which stands for it while markup is removed
 _HELD_PIECE = re.compile(f"{_HELD}(\\d+){_HELD}")
@@ -23,7 +23,7 @@ _TAG = re.compile(r"<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/
 # In what is shown, "<file>" is a word of the author.
 _INLINE_TAG = re.compile(
     r"<!--.{0,500}?-->|</?(?:a|abbr|b|cite|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|strong|su[bp]|tt|u"
-    r"|var)\b[^<>]{0,300}>",
+    r"|var)(?=[\s/>])[^<>]{0,300}>",
     re.IGNORECASE,
 )
 _SNAKE_CASE = re.compile(r"\b\w*(?:[a-z0-9]_[a-z0-9]|[A-Z]{2}_[A-Z])[\w.=-]*")
