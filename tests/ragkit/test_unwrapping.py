@@ -41,7 +41,6 @@ def test_wrapped_prose_is_restored(width):
             "[^4]: Lamps should work\n    without oil.\n[^5]: Or not.",
             ["[^4]: Lamps should work without oil.", "[^5]: Or not."],
         ),
-        ("soft\u00adly\r\nand", ["softly and"]),
         (
             "鲁迅出生于浙江绍兴的一个破落士大\n夫家庭，他的祖父曾经在京城做官。",
             ["鲁迅出生于浙江绍兴的一个破落士大夫家庭，他的祖父曾经在京城做官。"],

@@ -6,21 +6,29 @@ from collections import Counter
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.unprinted import without_unprinted
 
 __all__ = ["lexical_terms", "question_terms"]
 
 _RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+_HYPHEN_AT_END = re.compile(r"[-‐][ \t\r]*\n")
+_HYPHENATED = re.compile(f"([^\\W\\d_{UNSPACED}]{{2,}}){_HYPHEN_AT_END.pattern}[ \\t]*([^\\W\\d_{UNSPACED}]{{2,}})")
 
 
 def lexical_terms(text: str) -> Counter[str]:
     """How often a text has each term: words without case and punctuation, not stemmed; in scripts without spaces
     characters and pairs of neighbouring ones.
 
+    A word that is hyphenated at the end of a line counts whole as well as in its parts, since the hyphen may be its own.
+
     >>> sorted(lexical_terms("Net income: 3M's net. 东京都").items())
     [('3m', 1), ('income', 1), ('net', 2), ('s', 1), ('东', 1), ('东京', 1), ('京', 1), ('京都', 1), ('都', 1)]
     """
+    text = without_unprinted(text)
     counts: Counter[str] = Counter()
+    if _HYPHEN_AT_END.search(text):
+        counts.update(normalise(first + last) for first, last in _HYPHENATED.findall(text))
     for run in _RUN.findall(normalise(text)):
         if _UNSPACED.match(run):
             counts.update(run)

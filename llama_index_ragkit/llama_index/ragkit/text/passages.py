@@ -9,6 +9,7 @@ from llama_index.ragkit.text.mail_headers import without_mail_headers
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.print_lines import without_print_lines
 from llama_index.ragkit.text.repeated_lines import without_lines
+from llama_index.ragkit.text.unprinted import without_unprinted
 from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = ["PassageText", "read_passage"]
@@ -45,7 +46,7 @@ def read_passage(
     >>> read_passage("The Lamp\\n\\nIt burned\\noil.")
     PassageText(title='The Lamp', body='It burned oil.')
     """
-    text = without_mail_headers(without_print_lines(text))
+    text = without_mail_headers(without_print_lines(without_unprinted(text)))
     body = without_lines(text, repeated).strip() or text.strip()
     title = _EMPHASIS.sub(r"\2", " ".join(title.split()))
     heading, rest = split_heading(body, is_chunk)

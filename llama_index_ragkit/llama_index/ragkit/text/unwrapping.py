@@ -47,7 +47,6 @@ _LABEL = 25  # maximum characters of a label; half of that in scripts without sp
 _AROUND, _LABELS = 6, 0.8  # lines before and after that tell whether a line is among labels, and the share of these
 _LONGEST_LABEL = 80  # characters; a longer line among labels may be wrapped
 _BREAKS = str.maketrans({"\r": "\n", "\x0b": "\n", "\x0c": "\n", "\x85": "\n", "\u2028": "\n", "\u2029": "\n"})
-_SOFT_HYPHEN = "\u00ad"
 
 
 def unwrap(text: str) -> str:
@@ -60,7 +59,7 @@ def unwrap(text: str) -> str:
     >>> unwrap("Sales 12 14\\nCosts 10 11")
     'Sales 12 14\\n\\nCosts 10 11'
     """
-    text = text.replace("\r\n", "\n").translate(_BREAKS).replace(_SOFT_HYPHEN + "\n", "").replace(_SOFT_HYPHEN, "")
+    text = text.replace("\r\n", "\n").translate(_BREAKS)
     if "\n" not in text:
         return text
     small = function_words(written_language(text))
