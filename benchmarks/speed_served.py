@@ -55,8 +55,8 @@ QUESTIONS = 100
 TOP = 10
 DIMENSION = 64
 HEADS, HEAD_DIMENSION = 4, 32  # the size of a head of MiniLM
-# What the index of the vectors misses, no answer has. Heads only vote, and a write of PG-RAG looks for rows that are all
-# but equal to each new one: both do with fewer candidates.
+# What the index of the vectors misses, no answer has. Heads only vote, and a write of PG-RAG looks for rows that are
+# all but equal to each new one: both do with fewer candidates.
 _LINKS = {"hnsw_m": 16, "hnsw_ef_construction": 64}
 _USUAL = {**_LINKS, "hnsw_ef_search": 800}
 _FEWER = {**_LINKS, "hnsw_ef_search": 200}

@@ -1,14 +1,13 @@
-"""Soft hyphens, colours of a terminal and overstruck characters are no part of words, and hyphenated words are found."""
+"""Soft hyphens, colours of a terminal and overstruck characters are no part of words; hyphenated words are found."""
 
 import pytest
-
 from llama_index.core.schema import TextNode
 
 from llama_index.ragkit import HybridRetriever
+from llama_index.ragkit.testing.models import HashEmbedding
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.unprinted import without_unprinted
-from llama_index.ragkit.testing.models import HashEmbedding
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def lexical_terms(text: str) -> Counter[str]:
     """How often a text has each term: words without case and punctuation, not stemmed; in scripts without spaces
     characters and pairs of neighbouring ones.
 
-    A word that is hyphenated at the end of a line counts whole as well as in its parts, since the hyphen may be its own.
+    A word that is hyphenated at the end of a line counts whole as well as in its parts: the hyphen may be its own.
 
     >>> sorted(lexical_terms("Net income: 3M's net. 东京都").items())
     [('3m', 1), ('income', 1), ('net', 2), ('s', 1), ('东', 1), ('东京', 1), ('京', 1), ('京都', 1), ('都', 1)]
