@@ -17,8 +17,8 @@ where many have as much of it as the best one, as where filings repeat the same 
 of two parts:
 
 - how much of the question the best chunk has, by the weight of words in BM25: its score divided by that of a chunk of
-  mean length that has each word of the question once, less 0.1, times 5;
-- how far it stands out: one less the share of its score that the tenth best has, less 0.1, times 5.
+  mean length that has each word of the question once, from 0 at 0.1 to 1 at 0.3;
+- how far it stands out: one less the share of its score that the tenth best has, from 0 at 0.2 to 1 at 0.5.
 """
 
 import numpy as np
@@ -32,7 +32,8 @@ LEAST = 0.4
 _FIRST = 3  # chunks with most of the words
 _SEEN = 100  # best chunks by words
 _STANDS_OUT = 10  # the chunk by words that the best one is compared with
-_NOTHING, _ENOUGH = 0.1, 0.3  # of the full score, and of the best one
+_OF_QUESTION = (0.1, 0.3)  # of the full score: nothing, enough
+_AHEAD = (0.2, 0.5)  # of the tenth best: not at all, far enough
 _FEWEST = 20  # others that D is measured by; fewer show nothing
 
 
@@ -65,12 +66,12 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     below, not_above = np.searchsorted(others, first, "left"), np.searchsorted(others, first, "right")
     somers_d = float((below + not_above).mean()) / len(others) - 1
     best, tenth = float(scores.max()), float(np.partition(scores, -_STANDS_OUT)[-_STANDS_OUT])
-    shown = _part(best / full_score if full_score else 1.0) * _part(1 - tenth / best)
+    shown = _part(best / full_score if full_score else 1.0, *_OF_QUESTION) * _part(1 - tenth / best, *_AHEAD)
     return 1 - shown * (1 - min(1.0, LEAST + max(0.0, somers_d)))
 
 
-def _part(share: float) -> float:
-    return min(1.0, max(0.0, (share - _NOTHING) / (_ENOUGH - _NOTHING)))
+def _part(share: float, nothing: float, enough: float) -> float:
+    return min(1.0, max(0.0, (share - nothing) / (enough - nothing)))
 
 
 def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float, full_score: float = 0.0) -> float:
