@@ -48,7 +48,7 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     cosines, lexical : shape (n,), of the chunks that count: any dense scores, and BM25 scores
     full_score : the BM25 score of a chunk of mean length that has each word of the question once; 0 if unknown
 
-    >>> lexical = np.arange(50.0) ** 2
+    >>> lexical = np.arange(50.0) ** 4
     >>> cosine_trust(lexical, lexical), cosine_trust(-lexical, lexical)
     (1.0, 0.4)
     """
