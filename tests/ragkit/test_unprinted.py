@@ -38,8 +38,10 @@ def test_a_passage_has_the_title_that_a_terminal_shows():
         ("well-known", {"well": 1, "known": 1}),
         ("1990-\n91", {"1990": 1, "91": 1}),
         ("light\u00ad\nhouse", {"lighthouse": 1}),
+        ("x" * 300_000 + "\nlight-\nhouse", {"x" * 300_000: 1, "light": 1, "house": 1, "lighthouse": 1}),
         ("东京-\n京都", {"东": 1, "京": 2, "都": 1, "东京": 1, "京都": 1}),
     ],
+    ids=["word", "blanks", "within a line", "numbers", "soft", "a long run", "without spaces"],
 )
 def test_a_word_with_a_hyphen_at_the_end_of_its_line_counts_whole_too(text, counts):
     assert dict(lexical_terms(text)) == counts

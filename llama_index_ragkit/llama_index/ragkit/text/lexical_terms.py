@@ -13,7 +13,9 @@ __all__ = ["lexical_terms", "question_terms"]
 _RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _HYPHEN_AT_END = re.compile(r"[-‐][ \t\r]*\n")
-_HYPHENATED = re.compile(f"([^\\W\\d_{UNSPACED}]{{2,}}){_HYPHEN_AT_END.pattern}[ \\t]*([^\\W\\d_{UNSPACED}]{{2,}})")
+_LETTER = f"[^\\W\\d_{UNSPACED}]"
+# Tried at the starts of words alone: at every letter of a long run it would take the square of its length.
+_HYPHENATED = re.compile(f"(?<!{_LETTER})({_LETTER}{{2,}}){_HYPHEN_AT_END.pattern}[ \\t]*({_LETTER}{{2,}})")
 
 
 def lexical_terms(text: str) -> Counter[str]:
