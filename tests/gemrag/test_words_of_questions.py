@@ -1,6 +1,7 @@
 """A chunk is found by the words of its questions, for as long as it has them."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords
 
 from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, KeyphraseQuestionExtractor
+from llama_index.gemrag.question_writer import terms_with_questions
 from llama_index.ragkit import HybridRetriever, NodeExtractor
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.steps import run_steps
@@ -75,6 +77,17 @@ def test_a_word_that_only_a_question_has_finds_its_chunk():
     assert [r.node_id for r in processor.postprocess_nodes(foreign, query_str="furnace")] == ["tide", "oven"]
 
 
+def test_words_that_a_chunk_has_count_no_more_for_its_questions():
+    text, asked = Counter({"oven": 1, "hot": 2}), {"questions": ["Oven, hot oven furnace?", "Which furnace?"]}
+    assert terms_with_questions(text, asked) == Counter({"hot": 2, "furnace": 2, "oven": 1, "which": 1})
+    assert terms_with_questions(text, None) == text
+    with_phrases = build(nodes(), extractor=KeyphraseQuestionExtractor())  # which have no words but the texts'
+    without = build(nodes(), extractor=KeyphraseQuestionExtractor(num_questions=0))
+    assert len(with_phrases.state.chunk_layer.questions) == len(TEXTS)
+    for question in WORDS:
+        assert lexical(with_phrases, question) == lexical(without, question)
+
+
 def test_with_the_chunk_its_questions_words_are_gone():
     index = build(nodes())
     assert "furnace" in stored_words(index)
@@ -94,13 +107,13 @@ def test_a_growing_memory_has_the_words_of_one_built_at_once():
         assert lexical(grown, question) == lexical(whole, question)
 
 
-@pytest.mark.parametrize("older", [False, True], ids=["this version", "words of texts alone"])
+@pytest.mark.parametrize("older", ["", "text", "text and questions"])
 def test_a_loaded_memory_has_the_words_of_its_questions(tmp_path, older):
     index = build(nodes())
     stored = stored_words(index)
     if older:
         words = {name: " ".join(sorted(TEXTS[name].split())) for name in TEXTS}
-        run_steps(WordRecords(index.storage.records, "text").change((), words))
+        run_steps(WordRecords(index.storage.records, older).change((), words))
     index.storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     loaded = load_index_from_storage(context, **PARTS)

@@ -6,7 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from llama_index.core.schema import BaseNode
 
 from llama_index.gemrag.config import MemoryConfig
-from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, QuestionWriter, questions_in, with_questions
+from llama_index.gemrag.question_writer import (
+    QUESTIONS,
+    THEME_QUESTIONS,
+    QuestionWriter,
+    questions_in,
+    terms_with_questions,
+)
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.theme_records import (
     GroupChanges,
@@ -41,7 +47,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     when more than `refresh_share` of its chunks have changed; until then its themes are kept.
     """
 
-    lexical_source = "text and questions"
+    lexical_source = "text, and what questions add"
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig) -> None:
         super().__init__(storage, resources, config)
@@ -56,9 +62,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         self._groups = yield from load_groups(self.storage)
         return self._state(*(yield from load_themes(self.storage)))
 
-    def lexical_text(self, node: BaseNode, record: Record | None) -> str:
-        """The text of a chunk and the questions that it answers."""
-        return with_questions(super().lexical_text(node, record), record)
+    def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
+        """The terms of a chunk and of the questions that it answers."""
+        return terms_with_questions(super().terms_of(node, record), record)
 
     def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
         """Return the state after a write.

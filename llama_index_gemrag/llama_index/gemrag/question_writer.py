@@ -1,5 +1,6 @@
 """The writer of questions: extraction for themes, embedding and storage."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
@@ -21,6 +22,7 @@ from llama_index.ragkit import (
     derived_node,
     gather,
 )
+from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = [
     "QUESTIONS",
@@ -28,7 +30,7 @@ __all__ = [
     "QuestionWriter",
     "question_id",
     "questions_in",
-    "with_questions",
+    "terms_with_questions",
 ]
 
 QUESTIONS = "questions"
@@ -46,9 +48,19 @@ def questions_in(record: Record | None) -> list[str]:
     return list(dict.fromkeys(q for q in found if isinstance(q, str) and q.strip()))
 
 
-def with_questions(text: str, record: Record | None) -> str:
-    """The text by whose words a chunk is found: its own, and the questions that it answers."""
-    return "\n".join([text, *questions_in(record)])
+def terms_with_questions(text: Counter[str], record: Record | None) -> Counter[str]:
+    """The terms that a chunk is found by: those of its text, and those of its questions that its text lacks.
+
+    Questions expand a document (Nogueira et al., Document Expansion by Query Prediction, 2019, arXiv 1904.08375). There
+    all their words are appended. Terms of the text are not counted again here: key phrases repeat sentences of the
+    text, and a term that is counted twice says more of the sentence that was chosen than of the chunk.
+
+    Parameters
+    ----------
+    text : the terms of its text
+    """
+    asked = lexical_terms("\n".join(questions_in(record)))
+    return text + Counter({term: times for term, times in asked.items() if term not in text})
 
 
 class QuestionWriter:

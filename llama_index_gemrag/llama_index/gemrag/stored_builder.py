@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.layer import OWNER_KEY, Centre, Layer
 from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
-from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, questions_in, with_questions
+from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS, questions_in, terms_with_questions
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.stored_graph import in_canonical_order, read_graph
 from llama_index.gemrag.stored_state import MemoryReader, StoredMemoryState
@@ -71,9 +71,9 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
         self._questions = StoredQuestionWriter(storage, resources, config.question_role, self._rows)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
 
-    def lexical_text(self, node: BaseNode, record: Record | None) -> str:
-        """The text of a chunk and the questions that it answers."""
-        return with_questions(super().lexical_text(node, record), record)
+    def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
+        """The terms of a chunk and of the questions that it answers."""
+        return terms_with_questions(super().terms_of(node, record), record)
 
     # -- writing ------------------------------------------------------------------------------------
 

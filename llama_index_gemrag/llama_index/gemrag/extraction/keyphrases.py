@@ -45,7 +45,7 @@ def key_phrases(sentence: str, language: str) -> list[str]:
 
 
 def key_questions(text: str, most: int, language: str | None = None) -> list[str]:
-    """Up to `most` questions that a text answers, in the order of the text.
+    """Up to `most` questions that a text answers, in the order of the text; none of numbers alone.
 
     Examples
     --------
@@ -53,7 +53,8 @@ def key_questions(text: str, most: int, language: str | None = None) -> list[str
     ['Ada Byron met Charles Babbage?', 'London?']
     """
     language = language or language_of(text)
-    phrases_of = dict(enumerate(key_phrases(sentence, language) for sentence in split_sentences(text, language)))
+    sentences = (key_phrases(sentence, language) for sentence in split_sentences(text, language))
+    phrases_of = {i: phrases for i, phrases in enumerate(sentences) if any(map(str.isalpha, "".join(phrases)))}
     rest = set(phrases_of)
     words = {i: {word.casefold() for phrase in phrases for word in phrase.split()} for i, phrases in phrases_of.items()}
     covered: set[str] = set()

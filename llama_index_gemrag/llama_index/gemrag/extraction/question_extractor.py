@@ -117,8 +117,9 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     """Builds questions from the key phrases of a node's most informative sentences; needs no language model.
 
     One question per sentence: its phrases, without the words between them ("Ada Byron, Charles Babbage, London?"). See
-    :mod:`llama_index.gemrag.extraction.keyphrases`. Numbers in tables, code and addresses are left out. Lines that
-    repeat over the chunks of a document that are written together (headers, footers, legal lines) are ignored.
+    :mod:`llama_index.gemrag.extraction.keyphrases`. Numbers in tables or alone on a line, code and addresses are left
+    out. Lines that repeat over the chunks of a document that are written together (headers, footers, legal lines) are
+    ignored.
 
     Parameters
     ----------
@@ -140,6 +141,6 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""
         passage = yield from context.passage(node, None)
-        text = prose(passage.body) or passage.body  # a table of numbers alone, or code, is asked for as it is
+        text = prose(passage.body) or passage.body  # a table or code alone is asked for as it is
         questions = yield from offload(key_questions, text, self.num_questions, self.language)
         return {"questions": questions}

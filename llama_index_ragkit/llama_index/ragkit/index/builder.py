@@ -1,6 +1,7 @@
 """`Builder`: loads the state of a method and updates it when nodes change."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import embed_text
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Builder", "Config", "IndexState", "State", "SummaryBuilder"]
@@ -51,9 +53,9 @@ class Builder(ABC, Generic[Config, State]):
 
     Attributes
     ----------
-    keeps_terms : whether the index keeps the words of :meth:`lexical_text`; not for a method that searches other texts
-    lexical_source : what :meth:`lexical_text` is made of, stored with the words: those made of something else, by
-        another version, are made again when an index is loaded
+    keeps_terms : whether the index keeps the :meth:`terms_of` chunks; not for a method that searches other texts
+    lexical_source : what :meth:`terms_of` reads, stored with the terms: those made of something else, by another
+        version, are made again when an index is loaded
     embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
         builder puts others; where the index is served from stores, there are none until then. A vector store of the
         user's gets complete chunks: with one, they are embedded all the same
@@ -83,19 +85,19 @@ class Builder(ABC, Generic[Config, State]):
     def apply(self, state: State, change: Change) -> Steps[State]:
         """Store what is derived from a change, and return the new state."""
 
-    def lexical_text(self, node: BaseNode, record: Record | None) -> str:
-        """The text by whose words a chunk is found: that which is embedded.
+    def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
+        """The terms that a chunk is found by, each with its number: those of the text that is embedded.
 
         Parameters
         ----------
         record : what the extractor read from the node; None if it failed, or there is none
         """
-        return embed_text(node)
+        return lexical_terms(embed_text(node))
 
     @property
     def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
         """Keeps the words of the chunks."""
-        return ChunkTerms(self.storage, self.lexical_source, self.lexical_text)
+        return ChunkTerms(self.storage, self.lexical_source, self.terms_of)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:

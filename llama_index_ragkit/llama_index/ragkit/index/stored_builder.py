@@ -48,7 +48,7 @@ class StoredBuilder(Builder[Config, State]):
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
         super().__init__(storage, resources, config)
         self.stores = stores
-        self.terms = StoredChunkTerms(stores.lexical(), self.lexical_text)
+        self.terms = StoredChunkTerms(stores.lexical(), self.terms_of)
 
     @property
     def chunk_terms(self) -> StoredChunkTerms:

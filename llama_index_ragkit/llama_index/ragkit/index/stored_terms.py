@@ -1,5 +1,6 @@
 """`StoredChunkTerms`: the words of the chunks of an index that is served from stores, in its database."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from llama_index.core.schema import BaseNode
@@ -8,7 +9,6 @@ from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["StoredChunkTerms"]
 
@@ -22,12 +22,12 @@ class StoredChunkTerms:
     Parameters
     ----------
     lexical : the words in the database
-    text_of : the text whose words are kept, from a node and its record
+    terms_of : the terms of a node, from it and its record
     """
 
-    def __init__(self, lexical: SQLLexicalIndex, text_of: Callable[[BaseNode, Record | None], str]) -> None:
+    def __init__(self, lexical: SQLLexicalIndex, terms_of: Callable[[BaseNode, Record | None], Counter[str]]) -> None:
         self.lexical = lexical
-        self._text_of = text_of
+        self._terms_of = terms_of
 
     def load(self) -> Steps[LexicalIndex]:
         """Nothing: the words stay in the database."""
@@ -44,13 +44,12 @@ class StoredChunkTerms:
         """Store the words of new chunks, and delete those of removed ones."""
         gone: Collection[str] = removed
         for start in range(0, len(added) or 1, _AT_ONCE):
-            texts = {n.node_id: self._text_of(n, records.get(n.node_id)) for n in added[start : start + _AT_ONCE]}
-            yield from offload(self._store, gone, texts)
+            yield from offload(self._store, gone, added[start : start + _AT_ONCE], records)
             gone = ()
         return lexical
 
-    def _store(self, removed: Collection[str], texts: Mapping[str, str]) -> None:
-        self.lexical.changed(removed, {node_id: lexical_terms(text) for node_id, text in texts.items()})
+    def _store(self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]) -> None:
+        self.lexical.changed(removed, {n.node_id: self._terms_of(n, records.get(n.node_id)) for n in added})
 
     def count(self) -> Steps[int]:
         """The number of chunks that have words."""

@@ -10,7 +10,6 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.word_records import WordRecords
 from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["ChunkTerms"]
 
@@ -24,14 +23,16 @@ class ChunkTerms:
 
     Parameters
     ----------
-    source : what `text_of` is made of
-    text_of : the text whose words are kept, from a node and its record
+    source : what `terms_of` reads
+    terms_of : the terms of a node, from it and its record
     """
 
-    def __init__(self, storage: IndexStorage, source: str, text_of: Callable[[BaseNode, Record | None], str]) -> None:
+    def __init__(
+        self, storage: IndexStorage, source: str, terms_of: Callable[[BaseNode, Record | None], Counter[str]]
+    ) -> None:
         self._storage = storage
         self._words = WordRecords(storage.records, source)
-        self._text_of = text_of
+        self._terms_of = terms_of
 
     def load(self) -> Steps[LexicalIndex]:
         """The lexical index of the stored chunks; records of others, left by an interrupted write, are removed.
@@ -76,14 +77,12 @@ class ChunkTerms:
         gone: Collection[str] = removed
         words: dict[str, str] = {}
         for start in range(0, len(added) or 1, _READ_AT_ONCE):
-            texts = {n.node_id: self._text_of(n, records.get(n.node_id)) for n in added[start : start + _READ_AT_ONCE]}
-            counts = yield from offload(_counted, texts)
+            counts = yield from offload(self._counted, added[start : start + _READ_AT_ONCE], records)
             words.update((node_id, " ".join(sorted(found.elements()))) for node_id, found in counts.items())
             lexical = yield from offload(lexical.changed, gone, counts)
             gone = ()
         yield from self._words.change(removed, words)
         return lexical
 
-
-def _counted(texts: Mapping[str, str]) -> dict[str, Counter[str]]:
-    return {node_id: lexical_terms(text) for node_id, text in texts.items()}
+    def _counted(self, nodes: Sequence[BaseNode], records: Mapping[str, Record | None]) -> dict[str, Counter[str]]:
+        return {node.node_id: self._terms_of(node, records.get(node.node_id)) for node in nodes}
