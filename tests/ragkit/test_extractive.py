@@ -152,17 +152,6 @@ def test_texts_without_text_have_an_empty_summary(texts):
     assert not model.batches
 
 
-def test_lines_of_three_texts_are_headers_and_no_sentences_unless_there_is_nothing_else():
-    header = "The tea of this house is white."
-    pages = [f"{header}\n{text}\nPage {i} of the menu of rice." for i, text in enumerate(TEXTS)]
-    summary, _ = summarize(pages, max_tokens=200)
-    assert header not in summary
-    assert "menu" not in summary
-    assert all(text.split(".")[0] in summary for text in TEXTS)
-    assert header in summarize(pages[:2], max_tokens=200)[0]  # two texts that overlap share lines
-    assert summarize([f"{header}\n{header}"] * 3)[0] == header
-
-
 def test_rules_and_bullets_are_no_sentences_unless_there_is_nothing_else():
     assert summarize(["Tea is hot.\n\n***\n\n---"], max_tokens=100)[0] == "Tea is hot."
     assert summarize(["***"])[0] == "***"

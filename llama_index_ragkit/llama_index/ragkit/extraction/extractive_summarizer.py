@@ -19,7 +19,6 @@ from llama_index.ragkit.extraction.sentence_words import word_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.steps import Steps, offload
-from llama_index.ragkit.text.repeated_lines import repeated_lines, without_lines
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.statements import is_statement, sentences_of_prose
 from llama_index.ragkit.text.tokens import count_tokens
@@ -27,7 +26,6 @@ from llama_index.ragkit.validation import check_count
 
 __all__ = ["ExtractiveSummarizer"]
 
-_HEADER = 3  # texts with the same line; two that overlap may share any
 _CANDIDATES = 12  # sentences that are embedded for a summary, or more if so many are short
 _CANDIDATE_TOKENS = 1.25  # tokens of these, if sentences were equally long, as a multiple of those of the summary
 
@@ -41,12 +39,11 @@ class ExtractiveSummarizer(Summarizer):
     of a summary does not grow with the length of its texts.
 
     Sentences are those of the prose of a text, with the heading above them: code, marks of Markdown, what is no
-    statement, the header and footer of a browser, and lines that three of the texts have, such as the header of a page,
-    are left out, unless there is nothing else. A sentence is weighted by its length in tokens, so that fragments count
-    less than statements, divided by the square root of the length of its text, so that long texts do not dominate.
-    Sentences that differ only in white space are one; of more than 1,000 only the 1,000 most central are considered.
-    The summary lists the selected sentences in the order of the texts. It is deterministic, and the order of the texts
-    affects only the order of the sentences.
+    statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted
+    by its length in tokens, so that fragments count less than statements, divided by the square root of the length of
+    its text, so that long texts do not dominate. Sentences that differ only in white space are one; of more than 1,000
+    only the 1,000 most central are considered. The summary lists the selected sentences in the order of the texts. It
+    is deterministic, and the order of the texts affects only the order of the sentences.
 
     Parameters
     ----------
@@ -74,7 +71,7 @@ class ExtractiveSummarizer(Summarizer):
         """What determines the summaries; later writes to an index must have the same."""
         return {
             "class": type(self).__name__,
-            "version": "3",
+            "version": "2",
             "max_sentences": str(self._max_sentences),
             "redundancy": repr(self._redundancy),
             "language": str(self._language),
@@ -150,9 +147,6 @@ def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
 
     If no text has any, all sentences of the prose; then all with a letter or digit; then all.
     """
-    repeated = repeated_lines([(text, None) for text in texts], least=_HEADER)
-    own = [without_lines(text, repeated) for text in texts]
-    texts = own if any(map(_says_something, own)) else texts
     prose = [sentences_of_prose(text, language) for text in texts]
     plain = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
     telling = [[sentence for sentence in text if _says_something(sentence)] for text in plain]

@@ -20,13 +20,12 @@ _LONGEST = 200  # characters of a header or footer; a longer line is a paragraph
 _TWICE, _OFTEN = 2, 3  # chunks with a line
 
 
-def repeated_lines(chunks: Sequence[tuple[str, tuple[str, int] | None]], least: int = _TWICE) -> frozenset[str]:
+def repeated_lines(chunks: Sequence[tuple[str, tuple[str, int] | None]]) -> frozenset[str]:
     """The keys of the lines that repeat over the chunks of a document, regardless of the order of the chunks.
 
     Parameters
     ----------
     chunks : text of each chunk, and its position, (part of the document, offset in characters); None if unknown
-    least : chunks with a line that does not differ
 
     >>> changes = ["rose", "fell", "ended"]
     >>> pages = [(f"Annual report {year}\\nSales {change}.", None) for year, change in enumerate(changes)]
@@ -46,8 +45,7 @@ def repeated_lines(chunks: Sequence[tuple[str, tuple[str, int] | None]], least: 
     return frozenset(
         key
         for key, found in positions.items()
-        if min(len(found), len(holders[key]))
-        >= (max(least, _OFTEN) if key.startswith("#") or key in continued else least)
+        if min(len(found), len(holders[key])) >= (_OFTEN if key.startswith("#") or key in continued else _TWICE)
     )
 
 
