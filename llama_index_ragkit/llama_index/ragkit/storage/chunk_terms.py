@@ -23,7 +23,7 @@ class ChunkTerms:
 
     Parameters
     ----------
-    source : what `terms_of` reads
+    source : what `terms_of` counts
     terms_of : the terms of a node, from it and its record
     """
 
