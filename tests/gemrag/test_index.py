@@ -80,7 +80,7 @@ def test_every_node_has_its_questions_and_themes_are_topics():
         "chunks": 48,
         "questions": 96,
         "themes": len(index.themes),
-        "failed": 0,
+        "failed_themes": 0,
     }
     assert len(index.themes) == 4
     topics = [sorted({member[:2] for member in members}) for members in index.themes.values()]
@@ -204,7 +204,7 @@ def test_failed_summaries_are_counted_left_out_and_tried_again(caplog):
     summarizer = FirstWords()
     summarizer.fail_on = "river bridge boats harbour number3"
     index = build(summarizer=summarizer, theme_size=12)
-    assert index.index_struct.counters["failed"] == 1
+    assert index.index_struct.counters["failed_themes"] == 1
     assert "retry_failed" in caplog.text
     assert len(index.state.unwritten) == 1
     assert index.as_retriever(similarity_top_k=99).retrieve("river")

@@ -96,7 +96,8 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def _update_counters(self, writer: ThemeWriter) -> None:
         questions = len(self.storage.snapshot(QUESTIONS))
-        self.storage.struct.counters.update(questions=questions, themes=len(writer.written), failed=len(writer.failed))
+        counted = {"questions": questions, "themes": len(writer.written), "failed_themes": len(writer.failed)}
+        self.storage.struct.counters.update(counted)
 
     # -- groups -------------------------------------------------------------------------------------
 

@@ -195,7 +195,7 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
             yield from writer.replace(name, (yield from self._themes_of(name)))
         yield from writer.write()
         self._count_themes(len(writer.written) - written)
-        self.storage.struct.counters["failed"] = len(writer.failed)
+        self.storage.struct.counters["failed_themes"] = len(writer.failed)
         sizes = yield from self._rows.groups(groups)
         unchanged = {name: GroupRow(group.size) for name, group in sizes.items()}
         yield from self._rows.put_groups(unchanged, self.config.refresh_share)
