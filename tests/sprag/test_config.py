@@ -49,6 +49,14 @@ def test_what_is_left_out_of_a_preset_is_that_of_the_preset():
         published_config("exact")
 
 
+def test_the_worth_of_neighbors_goes_down_with_their_length_unless_it_is_given():
+    config = SegmentConfig()
+    assert [config.neighbor_relevance_for(length) for length in (1, 256, 1024)] == pytest.approx([0.2, 0.2, 0.05])
+    of_characters = replace(config, length_unit="chunks")
+    assert [of_characters.neighbor_relevance_for(length) for length in (1024, 4096)] == pytest.approx([0.2, 0.05])
+    assert replace(config, neighbor_relevance=0.3).neighbor_relevance_for(1024) == 0.3
+
+
 def test_length_and_decay_follow_from_the_budget_unless_they_are_given():
     config = SegmentConfig(overall_max_length=2000)
     assert config.segment_length == 1000

@@ -64,6 +64,12 @@ def test_the_budget_is_filled_by_rank_with_chunks_of_the_same_documents_where_th
     assert spans(extract_segments([hits], ["a"], [[700] * 9], config)) == []
 
 
+@pytest.mark.parametrize(("length", "expected"), [(200, [("a", 3, 6)]), (1000, [("a", 4, 5)])])
+def test_long_chunks_beside_a_hit_are_not_worth_their_price(length, expected):
+    config = SegmentConfig(overall_max_length=8 * length, fill=False)
+    assert spans(extract_segments([ranking(("a", 4))], ["a"], [[length] * 9], config)) == expected
+
+
 def test_each_further_query_extends_the_budget():
     config = SegmentConfig(
         overall_max_length=2, overall_max_length_extension=1, length_unit="chunks", decay_rate=30, neighbor_relevance=0

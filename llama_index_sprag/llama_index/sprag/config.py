@@ -41,6 +41,10 @@ LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 # chunks have a positive value as the budget holds.
 _DECAY_SHARE = 0.6
 
+# What of the text beside a hit belongs to the answer does not grow with the length of the chunks.
+_NEIGHBOR_RELEVANCE = 0.2
+_NEIGHBOR_LENGTH = {"tokens": 256.0, "chunks": 1024.0}  # longest chunk with that share: tokens, or characters
+
 
 @dataclass(frozen=True)
 class SegmentConfig:
@@ -56,7 +60,8 @@ class SegmentConfig:
     irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
         not the limit: .05 for 20 to 50 chunks, .1 for 10 to 20, .2 for 4 to 10, .3 for 2 to 6, .4 for 1 to 3
     neighbor_relevance : share of a hit's worth, before the penalty, that the chunks beside it have at least, from 0 to
-        1 [0.2; 0 as published]
+        1 [None: 0.2, and where the reference length is above 256 tokens or 1,024 characters, less in inverse proportion
+        to it; 0 as published]
     decay_rate : places of the ranking after which a chunk is worth 1/e as much [None: 0.6 of the number of chunks of
         the reference length that the overall length holds]
     top_k_for_document_selection : segments are taken from the documents of so many chunks of each query
@@ -86,7 +91,7 @@ class SegmentConfig:
     overall_max_length_extension: int = 0
     minimum_value: float = 0.0
     irrelevant_chunk_penalty: float = 0.18
-    neighbor_relevance: float = 0.2
+    neighbor_relevance: float | None = None
     decay_rate: float | None = None
     top_k_for_document_selection: int = 10
     length_unit: LengthUnit = "tokens"
@@ -104,7 +109,8 @@ class SegmentConfig:
         check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
         check_number("minimum_value", self.minimum_value, 0)
         check_number("irrelevant_chunk_penalty", self.irrelevant_chunk_penalty, 0, 1)
-        check_number("neighbor_relevance", self.neighbor_relevance, 0, 1)
+        if self.neighbor_relevance is not None:
+            check_number("neighbor_relevance", self.neighbor_relevance, 0, 1)
         if self.decay_rate is not None:
             check_number("decay_rate", self.decay_rate, 0, above=True)
         check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
@@ -127,6 +133,12 @@ class SegmentConfig:
             return self.decay_rate
         of_chunk = reference_length if self.length_unit == "tokens" else 1.0
         return max(1.0, _DECAY_SHARE * self.overall_max_length / of_chunk)
+
+    def neighbor_relevance_for(self, reference_length: float) -> float:
+        """`neighbor_relevance`, or what stands for None where chunks have the reference length."""
+        if self.neighbor_relevance is not None:
+            return self.neighbor_relevance
+        return _NEIGHBOR_RELEVANCE * min(1.0, _NEIGHBOR_LENGTH[self.length_unit] / reference_length)
 
 
 # dsRAG 0.2.0, with its later correction of lengths; "first_generation" is that of the article, without relevance.

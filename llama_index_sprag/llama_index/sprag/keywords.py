@@ -25,7 +25,7 @@ class SegmentKeywords(TypedDict, total=False):
     overall_max_length_extension: int
     minimum_value: float
     irrelevant_chunk_penalty: float
-    neighbor_relevance: float
+    neighbor_relevance: float | None
     decay_rate: float | None
     top_k_for_document_selection: int
     length_unit: LengthUnit

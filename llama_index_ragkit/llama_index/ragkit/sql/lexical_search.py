@@ -26,7 +26,7 @@ __all__ = ["TIED", "best_texts", "text_scores"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-TIED = 1000
+TIED = 250
 """Texts beyond the best that are considered because they may have the score of the last of these."""
 
 _POSTINGS_A_TEXT = 100  # postings that are read in the time that it takes to read a text

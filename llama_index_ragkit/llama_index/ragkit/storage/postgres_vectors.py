@@ -58,11 +58,12 @@ class PostgresVectors:
         settings: dict[str, str] = {}
         if (ef_search := (store.hnsw_kwargs or {}).get("hnsw_ef_search")) is not None:
             settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str(_candidates(int(ef_search), top_k))}
-        # Many vectors travel together: a build of PG-RAG looks for the neighbours of thousands.
+        # Many vectors travel together: a build of PG-RAG looks for the neighbours of thousands. They are cast before
+        # the join: where the planner reads the table instead of the index, each row would cast them again.
         statement = (
-            "SELECT number, node_id FROM unnest(CAST(:vectors AS text[])) WITH ORDINALITY AS given (vector, number) "
-            "CROSS JOIN LATERAL (SELECT node_id FROM {table} "
-            f"ORDER BY embedding <=> CAST(given.vector AS {_kind(store)}) LIMIT :top_k) AS near"
+            f"SELECT number, node_id FROM unnest(CAST(CAST(:vectors AS text[]) AS {_kind(store)}[])) "
+            "WITH ORDINALITY AS given (vector, number) CROSS JOIN LATERAL "
+            "(SELECT node_id FROM {table} ORDER BY embedding <=> given.vector LIMIT :top_k) AS near"
         )
         values = {"vectors": [str(vector) for vector in vectors.tolist()], "top_k": top_k}
         rows = self._rows(store, statement, values, settings)

@@ -78,7 +78,7 @@ def extract_segments(
         lengths,
         decay_rate=config.decay_rate_for(reference),
         irrelevant_chunk_penalty=config.irrelevant_chunk_penalty,
-        neighbor_relevance=config.neighbor_relevance,
+        neighbor_relevance=config.neighbor_relevance_for(reference),
         length_adjustment=config.length_adjustment,
         reference_length=reference,
     )
