@@ -18,6 +18,7 @@ from llama_index.gemrag.theme_records import (
     GroupChanges,
     changed_groups,
     group_names,
+    group_sizes,
     load_groups,
     load_themes,
     own_groups,
@@ -103,7 +104,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def _sizes(self) -> Counter[str]:
         """Number of chunks of each group."""
-        return Counter(group_names(self.storage.snapshot(), self.config))
+        return group_sizes(Counter(own_groups(self.storage.snapshot(), self.config.group_by)), self.config)
 
     def _count_changes(
         self, state: GEMRAGState, change: Change, with_broken_theme: Collection[str]
@@ -117,12 +118,13 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         """
         new = [node.node_id for node in change.added if node.node_id not in change.repeated]
         own_changed: Counter[str] = Counter()
+        own_sizes: list[Counter[str]] = []  # before and after
         for chunks, ids in ((state.chunks, change.removed), (self.storage.snapshot(), new)):
-            names = own_groups(chunks, self.config.group_by) if ids else []
-            touched_here = Counter(names[row] for row in chunks.rows_of(list(ids)) if row >= 0)
-            own_changed.update(touched_here)
-        before, after = (Counter(own_groups(c, self.config.group_by)) for c in (state.chunks, self.storage.snapshot()))
-        changed, sizes = changed_groups(own_changed, before, after, self.config), self._sizes()
+            names = own_groups(chunks, self.config.group_by)
+            own_changed.update(names[row] for row in chunks.rows_of(list(ids)) if row >= 0)
+            own_sizes.append(Counter(names))
+        before, after = own_sizes
+        changed, sizes = changed_groups(own_changed, before, after, self.config), group_sizes(after, self.config)
         groups = dict(self._groups)
         for name in {*changed, *with_broken_theme, *(sizes.keys() - groups.keys())}:
             old = groups.get(name, GroupChanges())

@@ -23,6 +23,7 @@ __all__ = [
     "changed_groups",
     "group_names",
     "group_of",
+    "group_sizes",
     "load_groups",
     "load_themes",
     "own_group",
@@ -80,6 +81,8 @@ def own_groups(chunks: Snapshot, group_by: str | None) -> list[str]:
 
 def own_group(value: object) -> str:
     """The own group of the chunks with a value of the metadata key."""
+    if isinstance(value, str):
+        return json.dumps(value)  # without options, which would make an encoder for each document
     return json.dumps(value, sort_keys=True, default=str)
 
 
@@ -97,6 +100,14 @@ def group_names(chunks: Snapshot, config: MemoryConfig) -> list[str]:
     names = own_groups(chunks, config.group_by)
     group = {name: group_of(name, size, config) for name, size in Counter(names).items()}
     return [group[name] for name in names]
+
+
+def group_sizes(own_sizes: Mapping[str, int], config: MemoryConfig) -> Counter[str]:
+    """The number of chunks of each group, from those of the own groups."""
+    sizes: Counter[str] = Counter()
+    for own, size in own_sizes.items():
+        sizes[group_of(own, size, config)] += size
+    return sizes
 
 
 def changed_groups(
