@@ -7,7 +7,8 @@ The stores are an SQLite file with vectors in LanceDB, and the PostgreSQL of `PG
 `RAG_STORES_METHOD` names the method; RAPTOR has extractive summaries and is clustered once, at the end.
 `RAG_STORES_PASSAGES` sets the size of the corpus in stores, and `RAG_EMBEDDED_PASSAGES` that of the index in memory:
 answers are compared where both are the same. With `RAG_STORES_SCHEMA` the index on PostgreSQL is built in that schema
-once and kept, and SQLite is left out.
+once and kept, and SQLite is left out. `RAG_STORES_HNSW` are the links, the candidates while building and those while
+searching of the indexes of chunks and summaries there [16,64,800].
 """
 
 import os
@@ -55,12 +56,12 @@ QUESTIONS = 100
 TOP = 10
 DIMENSION = 64
 HEADS, HEAD_DIMENSION = 4, 32  # the size of a head of MiniLM
-# What the index of the vectors misses, no answer has. Heads only vote, and a write of PG-RAG looks for rows that are
-# all but equal to each new one: both do with fewer candidates.
+# What the index of the vectors misses, no answer has. Heads only vote: they do with fewer candidates.
 _LINKS = {"hnsw_m": 16, "hnsw_ef_construction": 64}
 _USUAL = {**_LINKS, "hnsw_ef_search": 800}
-_FEWER = {**_LINKS, "hnsw_ef_search": 200}
-_HNSW = dict.fromkeys(("topics", "facts", *(f"head{head}" for head in range(HEADS))), _FEWER)
+_HEAD = {**_LINKS, "hnsw_ef_search": 200}
+_CHUNKS = dict(zip(_USUAL, map(int, os.environ.get("RAG_STORES_HNSW", "16,64,800").split(",")), strict=True))
+_HNSW = {"chunks": _CHUNKS, "summaries": _CHUNKS, **{f"head{head}": _HEAD for head in range(HEADS)}}
 _TOPIC = 3.0  # how often a place counts
 _SEARCHED = {"pgrag": ("topics", "facts")}  # spaces that writes search: their indexes are not left for the end
 
