@@ -46,6 +46,10 @@ def test_sentences_and_the_clauses_of_those_with_several():
         ("It cost 1,250,000 crowns in the end.", ["It cost 1,250,000 crowns in the end."]),
         ("At 10:30 the ship left the harbour.", ["At 10:30 the ship left the harbour."]),
         (
+            "As of May 26, 2023, what may the harbour borrow?",
+            ["As of May 26, 2023,", "what may the harbour borrow?"],
+        ),
+        (
             "The keeper (a man of few words) said it twice to us.",
             ["The keeper (a man of few words)", "said it twice to us."],
         ),

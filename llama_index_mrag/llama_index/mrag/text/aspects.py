@@ -20,9 +20,11 @@ __all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided
 MOST_ASPECTS = 256
 _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
 # After a comma, semicolon, colon or closing bracket, and before an opening one, also of wide scripts; dashes. A comma
-# inside a number does not split, nor does what stands before a comma, a point or another closing mark.
+# inside a number or a date ("May 26, 2023") does not split, nor does what stands before a comma, a point or another
+# closing mark.
 _CUTS = re.compile(
-    r"(?<=[;)\]”»—–、，；：）])(?!\s*[.,:;?!…)\]”»、，；：。！？）])\s*|(?<=[,:])\s+|\s+(?=[(\[“«—–])|(?=[（])"
+    r"(?<=[;)\]”»—–、，；：）])(?!\s*[.,:;?!…)\]”»、，；：。！？）])\s*"
+    r"|(?<=[,:])(?!(?<=\d,)\s+\d{4}\b)\s+|\s+(?=[(\[“«—–])|(?=[（])"
 )
 # In scripts without spaces a word is about two characters; so, with Hangul, is one of Korean.
 _WIDE = re.compile(f"[{UNSPACED}{HANGUL}]")
