@@ -125,10 +125,19 @@ def test_more_aspects_give_votes_more_weight():
 WORDS = [[f"{letter}{number}word" for number in range(9)] for letter in "abcdef"]
 
 
-def weight_of(question: str) -> float:
+class ByLetter(HashHeads):
+    """Every head puts a text next to the passage with the first of its words, or `off` passages further on."""
+
+    off: int = 0
+
+    def vector(self, text: str) -> list[float]:
+        place = ord(text[0].lower()) - ord("a") + (self.off if "?" in text else 0)
+        return np.tile(np.eye(8)[place % 6], self.dim // 8).tolist()
+
+
+def weight_of(question: str, model: HashHeads | None = None) -> float:
     """The weight of votes for a question to six passages without a common word."""
-    model = RandomEmbedding()
-    index = index_of([" ".join(words) for words in WORDS], embed_model=model)
+    index = index_of([" ".join(words) for words in WORDS], embed_model=model or RandomEmbedding())
     return index.as_retriever().explain(question)[0].vote_weight
 
 
@@ -143,7 +152,8 @@ def test_sentences_about_one_passage_are_one_subject(passage, ends):
 @pytest.mark.parametrize("count", [2, 4, 6])
 def test_sentences_about_passages_of_their_own_are_as_many_subjects(count):
     question = " ".join(" ".join(words[:3]).capitalize() + "?" for words in WORDS[:count])
-    assert weight_of(question) == pytest.approx(votes_weight(count))
+    assert weight_of(question, ByLetter()) == pytest.approx(votes_weight(count))
+    assert weight_of(question, ByLetter(off=1)) == pytest.approx(votes_weight(count, 0))
 
 
 @pytest.mark.parametrize("count", [9, 12, 40])

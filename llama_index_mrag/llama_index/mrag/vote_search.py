@@ -12,7 +12,7 @@ from llama_index.mrag.config import SearchConfig
 from llama_index.mrag.query_aspects import aspects_of, embed_aspects
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.text.aspects import undivided
-from llama_index.mrag.voting.ranking import subjects, votes_weight
+from llama_index.mrag.voting.ranking import found_alike, subjects, votes_weight
 from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
 from llama_index.ragkit import Query, Steps, deepened, offload
 from llama_index.ragkit.vectors.question_scores import best_rows
@@ -64,7 +64,7 @@ def search_votes(
         alone = options.vote_weight == 1
         votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=alone)
         if weight is None:
-            weight = votes_weight((yield from _subjects(query, aspects, lexical)))
+            weight = yield from _weight(query, aspects, votes, lexical)
     if options.vote_weight == 1:
         return FoundByVote(votes, fallback)
     nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
@@ -104,15 +104,18 @@ def _vote(
     )
 
 
-def _subjects(
-    query: Query[MRAGState], aspects: Sequence[str], lexical: Sequence[Mapping[int, float]] | None
+def _weight(
+    query: Query[MRAGState], aspects: Sequence[str], votes: VoteResult, lexical: Sequence[Mapping[int, float]] | None
 ) -> Steps[float]:
-    """The number of subjects of the question; by its parts alone if words do not count."""
-    best = {aspect: max(scores.values(), default=0.0) for aspect, scores in zip(aspects, lexical or (), strict=False)}
-    parts = [best.get(aspect, 0.0) for aspect in undivided(aspects)]
+    """The weight of the votes for this question; by the number of its parts alone if words do not count."""
+    smallest = set(undivided(aspects))
+    parts = [place for place, aspect in enumerate(aspects) if aspect in smallest]
     if lexical is None:
-        return subjects(parts, 0.0)
-    return subjects(parts, float((yield from query.lexical_scores()).max(initial=0.0)))
+        return votes_weight(subjects([0.0] * len(parts), 0.0))
+    whole = float((yield from query.lexical_scores()).max(initial=0.0))
+    n = subjects([max(lexical[place].values(), default=0.0) for place in parts], whole)
+    by_words = [next(iter(lexical[place]), None) for place in parts]
+    return votes_weight(n, found_alike(votes.hits.rows[parts, :, 0], by_words))
 
 
 def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> list[dict[int, float]]:
