@@ -19,9 +19,9 @@ since a question of three subjects is near to none of them. In a long text, comm
 of it, which would make n too small: from eight parts on it is raised, by a third from sixteen.
 
 How far v may rise depends on the voters, who know more than chance if words and heads find the same: h is the share of
-the heads whose best node for a part is that of BM25, in the mean over the parts, and n h the number of subjects that
-are found alike. Where parts name their subjects it is 0.3 to 2, and votes decide; where they describe them in words of
-their own it is mostly below 0.2, and votes are one sign beside nearness.
+the heads whose best node for a part is that of BM25, in the mean over the parts that have words, and n h the number of
+subjects that are found alike. Where parts name their subjects it is 0.3 to 2, and votes decide; where they describe
+them in words of their own it is mostly below 0.2, and votes are one sign beside nearness.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
@@ -69,16 +69,19 @@ def subjects(parts: Sequence[float], question: float) -> float:
 def found_alike(by_heads: NDArray[np.intp], by_words: Sequence[int | None]) -> float:
     """h, the share of the heads whose best node for a part is that of BM25, in the mean over the parts; in [0, 1].
 
+    Parts without a word in any node tell nothing, as those of a question in another language than the texts. If there
+    are no others, it is 1.
+
     Parameters
     ----------
     by_heads : shape (parts, heads), the best row of each head for each part
-    by_words : for each part the best row by BM25; None where no row has a word of it, which no head can agree with
+    by_words : for each part the best row by BM25; None where no row has a word of it
 
     >>> found_alike(np.array([[3, 3, 1, 3], [2, 5, 5, 7]]), [3, None])
-    0.375
+    0.75
     """
     alike = [float(np.mean(heads == row)) for heads, row in zip(by_heads, by_words, strict=True) if row is not None]
-    return sum(alike) / len(by_words) if alike else 0.0
+    return sum(alike) / len(alike) if alike else 1.0
 
 
 def votes_weight(n: float, alike: float = 1.0) -> float:
