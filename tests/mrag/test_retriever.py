@@ -153,6 +153,13 @@ def test_sentences_about_one_passage_are_one_subject(passage, ends):
 def test_sentences_about_passages_of_their_own_are_as_many_subjects(count):
     question = " ".join(" ".join(words[:3]).capitalize() + "?" for words in WORDS[:count])
     assert weight_of(question, ByLetter()) == pytest.approx(votes_weight(count))
+    assert weight_of(question, ByLetter(off=1)) == pytest.approx(votes_weight(count))
+
+
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_votes_of_voters_who_know_little_do_not_decide(count):
+    question = " ".join(f"{words[0].capitalize()} in words of its own?" for words in WORDS[:count])
+    assert weight_of(question, ByLetter()) == pytest.approx(votes_weight(count))
     assert weight_of(question, ByLetter(off=1)) == pytest.approx(votes_weight(count, 0))
 
 

@@ -10,7 +10,13 @@ from llama_index.mrag.config import VOTES
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import natural_heads, split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.ranking import combine_with_nearness, found_alike, subjects, votes_weight
+from llama_index.mrag.voting.ranking import (
+    combine_with_nearness,
+    found_alike,
+    found_in_words,
+    subjects,
+    votes_weight,
+)
 from llama_index.mrag.voting.vote_result import run_vote
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
@@ -173,25 +179,29 @@ def test_parts_nearest_to_32_numbers():
 
 def test_votes_count_by_the_number_of_subjects():
     assert [votes_weight(n) for n in (1, 1.5, 2, 6)] == pytest.approx([0.4, 0.1, 0.5, 1 / (1 + np.exp(-10))])
-    # Of three subjects, 0.3 are found alike: half-way from 0.2 to 0.4.
-    assert [votes_weight(3, alike) for alike in (0, 0.05, 0.1, 1)] == pytest.approx(
-        [0.35, 0.35, 0.675, 1 / (1 + np.exp(-5))]
-    )
+    assert [votes_weight(3, known) for known in (0, 0.5, 1)] == pytest.approx([0.35, 0.675, 1 / (1 + np.exp(-5))])
     assert votes_weight(1.5, 0) == votes_weight(1.5, 1)
     got = combine_with_nearness(np.array([1.0, -np.inf, 0.0]), np.array([0.0, 0.9, 1.0]), 0.25)
     np.testing.assert_allclose(got, [0.75 - 0.25, -np.inf, 0.25])
 
 
 @given(st.floats(1, 40), st.floats(0, 1), st.floats(0, 1))
-def test_votes_count_the_more_the_more_heads_agree_with_words(n, few, many):
-    assert 0 < votes_weight(n, min(few, many)) <= votes_weight(n, max(few, many)) < 1
+def test_votes_count_the_more_the_more_the_voters_know(n, less, more):
+    assert 0 < votes_weight(n, min(less, more)) <= votes_weight(n, max(less, more)) < 1
 
 
-def test_heads_agree_where_their_best_row_is_that_of_words():
-    by_heads = np.array([[3, 3, 1, 3], [2, 5, 5, 7], [0, 0, 0, 0]])
-    assert found_alike(by_heads, [3, 5, 0]) == pytest.approx((3 / 4 + 2 / 4 + 1) / 3)
-    assert found_alike(by_heads, [None, 5, 1]) == pytest.approx(2 / 4 / 2)
-    assert found_alike(by_heads, [None, None, None]) == found_alike(by_heads[:0], []) == 1
+def test_words_and_heads_find_the_same_subjects():
+    by_heads = np.array([[3, 1, 1, 1, 1], [2, 6, 7, 7, 7]])
+    assert found_alike(3, by_heads, [3, 5]) == pytest.approx((3 * 0.1 - 0.2) / 0.2)
+    assert found_alike(3, by_heads, [3, None]) == 1
+    assert found_alike(1, by_heads, [3, None]) == found_alike(3, by_heads, [4, 5]) == 0
+    assert found_alike(1, by_heads, [None, None]) == found_alike(1, by_heads[:0], []) == 1
+
+
+def test_words_of_the_parts_are_in_the_nodes():
+    assert found_in_words([6.0, 10.0, 0.0], [8.0, 10.0, 0.0]) == 1
+    assert found_in_words([6.0, 7.0], [8.0, 10.0]) == pytest.approx((0.725 - 0.65) / 0.2)
+    assert found_in_words([0.0, 5.0], [8.0, 10.0]) == found_in_words([], []) == 0
 
 
 def test_the_subjects_of_a_long_text_are_more_than_its_common_words_tell():

@@ -12,7 +12,7 @@ from llama_index.mrag.config import SearchConfig
 from llama_index.mrag.query_aspects import aspects_of, embed_aspects
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.text.aspects import undivided
-from llama_index.mrag.voting.ranking import found_alike, subjects, votes_weight
+from llama_index.mrag.voting.ranking import found_alike, found_in_words, subjects, votes_weight
 from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
 from llama_index.ragkit import Query, Steps, deepened, offload
 from llama_index.ragkit.vectors.question_scores import best_rows
@@ -113,9 +113,18 @@ def _weight(
     if lexical is None:
         return votes_weight(subjects([0.0] * len(parts), 0.0))
     whole = float((yield from query.lexical_scores()).max(initial=0.0))
-    n = subjects([max(lexical[place].values(), default=0.0) for place in parts], whole)
+    best = [max(lexical[place].values(), default=0.0) for place in parts]
+    n = subjects(best, whole)
     by_words = [next(iter(lexical[place]), None) for place in parts]
-    return votes_weight(n, found_alike(votes.hits.rows[parts, :, 0], by_words))
+    known = found_alike(n, votes.hits.rows[parts, :, 0], by_words)
+    if votes_weight(n, known) < votes_weight(n):  # the words of each part are looked up only where that may matter
+        full = yield from offload(_full_scores, query, [aspects[place] for place in parts])
+        known = max(known, found_in_words(best, full))
+    return votes_weight(n, known)
+
+
+def _full_scores(query: Query[MRAGState], texts: Sequence[str]) -> list[float]:
+    return [query.contents.full_score(text, query.allowed) for text in texts]
 
 
 def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> list[dict[int, float]]:

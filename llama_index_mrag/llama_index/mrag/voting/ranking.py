@@ -2,7 +2,7 @@
 
     s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
     v        = max( 0.4 max(0, 2 - n)^2, min( 1 / (1 + exp(5 (2 - min(n, 4)))), t ) )
-    t        = 0.35 + 0.65 min(1, max(0, (n h - 0.2) / 0.2))
+    t        = 0.35 + 0.65 max( r((n h - 0.2) / 0.2), r((u - 0.65) / 0.2) ),  r(x) = min(1, max(0, x))
     n        = g * sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)
     g        = 1 + min(1, max(0, p - 8) / 8) / 3, p being the number of parts
 
@@ -18,10 +18,12 @@ no two subjects: instructions have best nodes that are no answer, so that votes 
 since a question of three subjects is near to none of them. In a long text, common words add up to a best node for all
 of it, which would make n too small: from eight parts on it is raised, by a third from sixteen.
 
-How far v may rise depends on the voters, who know more than chance if words and heads find the same: h is the share of
-the heads whose best node for a part is that of BM25, in the mean over the parts that have words, and n h the number of
-subjects that are found alike. Where parts name their subjects it is 0.3 to 2, and votes decide; where they describe
-them in words of their own it is mostly below 0.2, and votes are one sign beside nearness.
+How far v may rise depends on the voters, who know more than chance in two cases: words and heads find the same, or the
+words of the parts are in the nodes. h is the share of the heads whose best node for a part is that of BM25, in the mean
+over the parts that have words, so that n h is the number of subjects that are found alike; u is the score of that node,
+as a share of that of a node of mean length that has each word of the part once, in the mean over the parts. Where parts
+name their subjects, n h is 0.3 to 2 or u about 1, and votes decide. Where they describe them in words of their own,
+n h is mostly below 0.2 and u about 0.5, and votes are one sign beside nearness.
 
 None of this is in the paper, which ranks by votes alone (v = 1).
 """
@@ -34,14 +36,15 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.nearness import standardised
 
-__all__ = ["combine_with_nearness", "found_alike", "subjects", "votes_weight"]
+__all__ = ["combine_with_nearness", "found_alike", "found_in_words", "subjects", "votes_weight"]
 
 _HALF = 2.0  # subjects for which votes and nearness count alike
 _STEEPNESS = 5.0
 _LONG = 8.0  # parts from which on common words count
 _AGREED = 0.4  # weight of votes of parts that agree on a node
-_UNCERTAIN = 0.35  # the most that votes weigh where words and heads find nothing alike
-_FEW_ALIKE, _MANY_ALIKE = 0.2, 0.4  # subjects that are found alike, of which the votes begin to count more, and fully
+_UNCERTAIN = 0.35  # the most that votes weigh where the voters know nothing
+_ALIKE = (0.2, 0.4)  # subjects that words and heads find alike: too few to tell, enough
+_IN_WORDS = (0.65, 0.85)  # of the full score: the words of the parts are not in the nodes, they are
 _MANY = 4.0  # subjects beyond which votes weigh no more: nearness still orders the nodes without votes
 
 Scores = NDArray[np.float64]
@@ -66,41 +69,63 @@ def subjects(parts: Sequence[float], question: float) -> float:
     return min(most, max(1.0, (1 + long / 3) * sum(parts) / question))
 
 
-def found_alike(by_heads: NDArray[np.intp], by_words: Sequence[int | None]) -> float:
-    """h, the share of the heads whose best node for a part is that of BM25, in the mean over the parts; in [0, 1].
+def found_alike(n: float, by_heads: NDArray[np.intp], by_words: Sequence[int | None]) -> float:
+    """Whether words and heads find the same subjects, in [0, 1].
 
     Parts without a word in any node tell nothing, as those of a question in another language than the texts. If there
     are no others, it is 1.
 
     Parameters
     ----------
+    n : number of subjects, at least 1
     by_heads : shape (parts, heads), the best row of each head for each part
     by_words : for each part the best row by BM25; None where no row has a word of it
 
-    >>> found_alike(np.array([[3, 3, 1, 3], [2, 5, 5, 7]]), [3, None])
-    0.75
+    >>> found_alike(1.0, np.array([[3, 1, 1, 2], [2, 5, 7, 7], [6, 6, 6, 6]]), [3, 5, 8])
+    0.0
+    >>> found_alike(3.0, np.array([[3, 3, 1, 3], [2, 5, 5, 7]]), [3, None])
+    1.0
     """
     alike = [float(np.mean(heads == row)) for heads, row in zip(by_heads, by_words, strict=True) if row is not None]
-    return sum(alike) / len(alike) if alike else 1.0
+    return _between(n * sum(alike) / len(alike), *_ALIKE) if alike else 1.0
 
 
-def votes_weight(n: float, alike: float = 1.0) -> float:
+def found_in_words(best: Sequence[float], full: Sequence[float]) -> float:
+    """Whether the words of the parts are in the nodes, in [0, 1].
+
+    Parameters
+    ----------
+    best : for each part the BM25 score of the best node for it
+    full : that of a node of mean length that has each of its words once; parts with 0 have no words and do not count
+
+    >>> found_in_words([6.0, 9.0, 0.0], [8.0, 12.0, 0.0]), found_in_words([3.0], [6.0])
+    (0.5, 0.0)
+    """
+    shares = [found / most for found, most in zip(best, full, strict=True) if most > 0]
+    return _between(sum(shares) / len(shares), *_IN_WORDS) if shares else 0.0
+
+
+def votes_weight(n: float, known: float = 1.0) -> float:
     """How much the votes count beside nearness, v, in (0, 1).
 
     Parameters
     ----------
     n : number of subjects, at least 1
-    alike : h, in [0, 1], see :func:`found_alike`
+    known : whether the voters know more than chance, in [0, 1]: the larger of :func:`found_alike` and
+        :func:`found_in_words`
 
     >>> [round(votes_weight(n), 3) for n in (1, 1.5, 2, 2.5, 3)], votes_weight(30) < 1
     ([0.4, 0.1, 0.5, 0.924, 0.993], True)
-    >>> [round(votes_weight(3, alike), 3) for alike in (0, 0.1, 0.2)]
+    >>> [round(votes_weight(3, known), 3) for known in (0, 0.5, 1)]
     [0.35, 0.675, 0.993]
     """
     agreed = _AGREED * max(0.0, _HALF - n) ** 2
-    known = min(1.0, max(0.0, (n * alike - _FEW_ALIKE) / (_MANY_ALIKE - _FEW_ALIKE)))
     most = _UNCERTAIN + (1 - _UNCERTAIN) * known
     return max(agreed, min(most, 1 / (1 + math.exp(_STEEPNESS * (_HALF - min(n, _MANY))))))
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return min(1.0, max(0.0, (value - low) / (high - low)))
 
 
 def combine_with_nearness(nearness: Scores, votes: Scores, weight: float) -> Scores:
