@@ -28,7 +28,8 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
 
     A question of one aspect is answered by nearness, dense and lexical together. With more aspects the votes of the
     heads and of BM25 for each of them count beside it, the more the more subjects these have: instructions for the
-    answer are aspects, but the words of a subject are in passages of its own (:mod:`llama_index.mrag.voting.ranking`).
+    answer are aspects, but the words of a subject are in passages of its own. Votes decide only where the voters know
+    more than chance (:mod:`llama_index.mrag.voting.ranking`).
 
     Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a weighted mean of nearness and votes in standard
     deviations of the hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every
