@@ -43,6 +43,18 @@ def test_sources_come_as_the_user_gave_them():
     assert results[0].node.hash == node("c1").hash
 
 
+def test_a_node_whose_facts_leave_out_its_content_stands_for_itself():
+    texts = {"table": "whale oil price lamp", "prose": "a ship with whale oil sailed home"}
+    texts |= {f"n{i}": f"rope and sail {i}" for i in range(8)}
+    maps = {"table": {"Annual report": {"page": "seven"}}, "prose": {"Ship": {"cargo": "whale oil price"}}}
+    nodes = [TextNode(id_=name, text=text) for name, text in texts.items()]
+    index = PGRAGIndex(
+        nodes=nodes, extractor=GivenMindMaps(maps=maps | {f"n{i}": {"Rope": {"part": f"sail {i}"}} for i in range(8)})
+    )
+    search = index.as_retriever(return_source=True, fact_weight=10, bridge_weight=0, lexical_weight=0)
+    assert search.retrieve("whale oil price lamp")[0].node.node_id == "table"
+
+
 def test_the_modes_are_the_papers_ablations():
     index = build()
     ranks = {mode: texts(index.as_retriever(mode=mode).retrieve("whale")) for mode in ("PG", "PG w. KPs", "PG-RAG")}

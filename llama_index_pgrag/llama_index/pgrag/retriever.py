@@ -80,7 +80,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         ["signed"]
     ranking : "trust" as above; "support" as published: paths by the walk over the candidate maps alone, nodes by their
         best path ["trust"]
-    fact_weight : weight of its nearest fact in the score of a node, at least 0 [0.3]
+    fact_weight : weight of its nearest fact, or of all of it if nearer, in the score of a node, at least 0 [0.3]
     walk_weight : weight of the walk over the candidate maps in the score of a path, at least 0 [0.3]
     bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has none [3]
     lexical_weight : weight of BM25 in the nearness of nodes and paths, in [0, 1]; their cosines have the rest [0.5;

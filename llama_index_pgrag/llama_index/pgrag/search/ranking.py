@@ -3,13 +3,16 @@
 With z, cosines and BM25 scores in standard deviations of their hundred best for this question, a node p with the facts
 F(p) has the score
 
-    s(p) = nearness(p) + fact_weight * z(max_{f in F(p), k} cos(k, f)) + bridge_weight * t * log share(p)
+    s(p) = nearness(p) + fact_weight * z(best(p)) + bridge_weight * t * log share(p)
+    best(p) = max(cos(q, p), max_{f in F(p), k} cos(k, f))
 
-over the key points k: its nearness (:mod:`llama_index.ragkit.vectors.nearness`), its nearest fact, which counts less
-where the cosines of the question cannot be trusted (:mod:`~llama_index.ragkit.vectors.cosine_trust`), and its share of
-the walk over names (:mod:`~llama_index.pgrag.search.name_walk`), which counts as far as the walk can be trusted for
-this question, t in [0, 1]. A fact path f with the aggregate score w(f) of the walk over the candidate maps has the
-score
+over the question q and the key points k: its nearness (:mod:`llama_index.ragkit.vectors.nearness`), the cosine of its
+nearest fact, or its own if that is larger, which counts less where the cosines of the question cannot be trusted
+(:mod:`~llama_index.ragkit.vectors.cosine_trust`), and its share of the walk over names
+(:mod:`~llama_index.pgrag.search.name_walk`), which counts as far as the walk can be trusted for this question, t in
+[0, 1]. A node counts as one of its texts because facts leave out much of some nodes: a page of tables has few sentences
+that are facts, and pages of prose, with twenty each, would pass it by their number. A fact path f with the aggregate
+score w(f) of the walk over the candidate maps has the score
 
     s(f) = (1 - l) z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
 
@@ -124,8 +127,7 @@ def node_scores(
         np.maximum.at(best, graph.node_rows, facts.support)
         scores[shown & (best > 0)] = best[shown & (best > 0)]
         return scores
-    # A node without a fact stands for itself.
-    best = np.where(np.isin(np.arange(len(nearness)), graph.node_rows), -np.inf, cosines)
+    best = cosines.astype(np.float64)
     if len(graph.facts):
         np.maximum.at(best, graph.node_rows, facts.cosines.max(axis=0))
     scores[shown] = nearness[shown]
