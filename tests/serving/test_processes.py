@@ -55,7 +55,7 @@ def test_no_answer_is_torn_and_no_write_is_lost(kind: Any, case: Case, tmp_path:
     """Every document has three chunks: an answer with fewer of one would be of no generation."""
     from contextlib import ExitStack
 
-    seconds = os.environ.get("SECONDS_BESIDE", "8")
+    seconds = os.environ.get("SECONDS_BESIDE", "4")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
