@@ -1,7 +1,9 @@
 """A space in a vector store: exact scores from approximate candidates, and nothing of others."""
 
 import asyncio
+import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
@@ -27,8 +31,11 @@ from tests.together.stores import lancedb, postgres, qdrant
 
 from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, Steps, arun_steps, run_steps
 from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.shared_store_search import SPACE, label_of
 from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.vectors.filters import matches
 from llama_index.ragkit.vectors.relaxed_filters import relaxed
 
 DIM = 32
@@ -281,19 +288,132 @@ def test_more_rows_are_asked_for_until_enough_pass() -> None:
     assert store._asked == [100, 400, 1600]
 
 
-def test_only_what_all_stores_understand_alike_goes_down_to_them() -> None:
+def one_of(key: str, *texts: str) -> MetadataFilter:
+    return where(key, list(texts), FilterOperator.IN)
+
+
+def test_only_equality_goes_down_to_a_store() -> None:
     same, other = where("year", 1903), where("year", 1903, FilterOperator.NE)
-    assert relaxed(None) is None
-    assert relaxed(all_of(other)) is None
-    assert relaxed(all_of(same, other)) == all_of(same)
-    assert relaxed(all_of(same, other, condition=FilterCondition.OR)) is None
-    assert relaxed(all_of(same, condition=FilterCondition.NOT)) is None
-    assert relaxed(all_of(all_of(same, same, condition=FilterCondition.OR), all_of(other))) == all_of(
-        all_of(same, same, condition=FilterCondition.OR)
-    )
-    assert relaxed(all_of(where("ref_doc_id", "d"))) is None
-    assert relaxed(all_of(where("year", 0.5))) is None
-    assert relaxed(all_of(where("year", [], FilterOperator.IN))) is None
+    asked = one_of("year", "1903", "1903.0")
+    for filters, wanted in (
+        (None, None),
+        (all_of(other), None),
+        (all_of(same, other), all_of(asked)),
+        (all_of(same, other, condition=FilterCondition.OR), None),
+        (all_of(same, condition=FilterCondition.NOT), None),
+        (
+            all_of(all_of(same, same, condition=FilterCondition.OR), all_of(other)),
+            all_of(all_of(asked, asked, condition=FilterCondition.OR)),
+        ),
+        (all_of(where("ref_doc_id", "d")), None),
+        (all_of(where("year", 0.5)), None),
+        (all_of(where("year", [], FilterOperator.IN)), None),
+        (all_of(where("year", "1903", FilterOperator.IN)), None),
+        (all_of(where("year", 10**15)), None),
+        (
+            all_of(where("year", [1, 0], FilterOperator.IN)),
+            all_of(one_of("year", "1", "1.0", "true", "0", "0.0", "-0.0", "false")),
+        ),
+        (all_of(where("town", "a\x00b")), None),
+        (all_of(where("town", "\ud800")), None),
+        (all_of(where("a\x00b", "Ayr")), None),
+        (all_of(*[same] * 101), all_of(*[asked] * 100)),
+        (all_of(*[same] * 101, condition=FilterCondition.OR), None),
+    ):
+        assert relaxed(filters, numbers=True) == wanted
+        if filters is not None and wanted is None:
+            assert relaxed(filters, numbers=False) is None
+
+
+def test_stores_that_compare_in_ways_of_their_own_are_asked_for_texts_under_plain_keys_alone() -> None:
+    town = where("town", "O'Brien")
+    assert relaxed(all_of(town), numbers=False) == all_of(one_of("town", "O'Brien"))
+    for kept_from_it in (where("year", 1903), where("at.town", "Ayr"), where("town", [1, 2], FilterOperator.IN)):
+        assert relaxed(all_of(kept_from_it), numbers=False) is None
+        assert relaxed(all_of(kept_from_it), numbers=True) is not None
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([1.0, -0.0, 0.0, 2.5, "", "1", "true", "a", [1]])
+)
+
+
+@given(VALUES, st.sampled_from([FilterOperator.EQ, FilterOperator.IN]), VALUES | st.lists(VALUES, max_size=3))
+def test_whatever_passes_a_filter_passes_what_goes_down_to_the_store(
+    have: Any, operator: FilterOperator, want: Any
+) -> None:
+    filter_ = MetadataFilter.model_construct(key="k", value=want, operator=operator)
+    pushed = relaxed(MetadataFilters.model_construct(filters=[filter_], condition=FilterCondition.AND), numbers=True)
+    try:
+        passes = matches(have, filter_)
+    except TypeError:  # cannot be compared, which is told when the filter is checked again
+        return
+    if passes and pushed is not None:
+        assert (have if isinstance(have, str) else json.dumps(have)) in pushed.filters[0].value  # type: ignore[union-attr]
+
+
+class Counting(MatrixVectorStore):
+    """Notes the filters that it is asked with, and fails or refuses them."""
+
+    _asked: list[Any] = PrivateAttr(default_factory=list)
+    _errors: list[Exception] = PrivateAttr(default_factory=list)
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        self._asked.append(query.filters)
+        if self._errors and query.filters is not None:
+            raise self._errors.pop()
+        return super().query(query, **kwargs)
+
+
+def shared() -> tuple[Counting, StoredSpace]:
+    """A store that holds rows of two spaces, the first of which knows so."""
+    store, docstore = Counting(), SimpleDocumentStore()
+    space = StoredSpace("chunks", "o'brien/u", store, records_of("u", docstore))
+    run_steps(space.put(space_rows(40)))
+    run_steps(StoredSpace("topics", "u", store, records_of("u", docstore)).put(space_rows(900, seed=3, prefix="o")))
+    run_steps(space.candidates(unit_rows(1)[0], 30))
+    store._asked.clear()
+    return store, space
+
+
+def test_a_lost_connection_is_an_error_and_the_next_question_is_filtered_as_before() -> None:
+    store, space = shared()
+    store._errors.append(ConnectionError("gone"))
+    with pytest.raises(StorageError, match="gone"):
+        run_steps(space.candidates(unit_rows(1)[0], 30))
+    assert len(run_steps(space.candidates(unit_rows(1)[0], 30))) == 40
+    assert len(store._asked) == 2
+    assert all(each.filters[0].key == SPACE for each in store._asked)
+
+
+def test_a_filter_that_a_store_does_not_have_is_checked_here_and_asked_for_again() -> None:
+    store, space = shared()
+    for _ in range(2):
+        store._errors.append(NotImplementedError("no filters"))
+        assert len(run_steps(space.candidates(unit_rows(1)[0], 30))) == 40
+        assert [each is None for each in store._asked[:2]] == [False, True]
+        store._asked.clear()
+
+
+def test_no_text_of_the_users_reaches_an_adapter_that_may_format_it() -> None:
+    store, space = shared()
+    town = all_of(where("town", "O'Brien"), where("year", 1903))
+    run_steps(space.candidates(unit_rows(1)[0], 30, Selection(town)))
+    given_to_others = {text for each in store._asked for part in each.filters for text in part.value}
+    assert given_to_others == {label_of("o'brien/u", "chunks")}
+    assert all(re.fullmatch("s[0-9a-f]{32}", text) for text in given_to_others)
+
+
+@pytest.mark.parametrize("bad", ["O'Brien", 'a"b', "a\\b", "`", "a\nb", "a\x00"])
+def test_ids_that_need_quoting_are_refused_for_an_adapter_that_may_format_them(bad: str) -> None:
+    ours, others = ExternalVectorStore(MatrixVectorStore()), ExternalVectorStore(Counting())
+    node = TextNode(id_=bad, text="x")
+    run_steps(ours.add([node], unit_rows(1)))
+    with pytest.raises(UnsupportedStoreError, match="other ids"):
+        run_steps(others.add([node], unit_rows(1)))
+    with pytest.raises(StorageError, match="other ids"):
+        run_steps(others.delete([bad], ["None"], (), lambda _: unit_rows(1)))
+    run_steps(ours.delete([bad], ["None"], (), lambda _: unit_rows(1)))
 
 
 def test_vectors_are_stored_once_where_the_store_returns_them() -> None:

@@ -16,7 +16,7 @@ def content_id(*parts: str) -> str:
     time: a question to an index in stores makes thousands.
     """
     name = "\x1f".join([f"{len(part)}:{part}" for part in parts])
-    x = hashlib.sha1(_NAMESPACE + name.encode(), usedforsecurity=False).hexdigest()
+    x = hashlib.sha1(_NAMESPACE + name.encode(errors="surrogatepass"), usedforsecurity=False).hexdigest()
     return f"{x[:8]}-{x[8:12]}-5{x[13:16]}-{_VARIANT[int(x[16], 16)]}{x[17:20]}-{x[20:32]}"
 
 

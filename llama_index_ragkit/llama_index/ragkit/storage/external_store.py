@@ -1,6 +1,7 @@
 """The user's own vector store, to which chunks are written as well, and its errors."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -8,7 +9,12 @@ from uuid import uuid4
 
 import numpy as np
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+)
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
@@ -16,6 +22,7 @@ from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call, gather, offload
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
+from llama_index.ragkit.vectors.relaxed_filters import relaxed
 
 __all__ = ["AT_ONCE", "ExternalVectorStore", "search_at_once"]
 
@@ -25,6 +32,19 @@ AT_ONCE = 4  # calls of one kind beside each other
 _LEAST_PART = 500  # rows
 
 _NO_DOCUMENT = "None"  # what core writes for a node without a document
+
+# Adapters that hand keys, values and ids to their engine apart from any statement. Others may format them into one, as
+# those of LanceDB and Milvus do, so no text of a user's that would need quoting is given to them.
+_APART = frozenset(
+    {
+        "llama_index.core.vector_stores.simple",
+        "llama_index.ragkit.vectors.matrix_vector_store",
+        "llama_index.vector_stores.chroma.base",
+        "llama_index.vector_stores.qdrant.base",
+    }
+)
+_IDS_APART = _APART | {"llama_index.vector_stores.faiss.base", "llama_index.vector_stores.postgres.base"}
+_QUOTING = re.compile("['\"`\\\\\x00-\x1f\x7f]")  # what can end a quoted text, or escape its end
 
 
 class ExternalVectorStore(ShortRepr):
@@ -60,6 +80,10 @@ class ExternalVectorStore(ShortRepr):
         """Whether the store takes no lists as metadata."""
         return bool(getattr(self.store, "flat_metadata", False))
 
+    @property
+    def _module(self) -> str:
+        return type(getattr(self.store, "made", self.store)).__module__
+
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
 
@@ -70,6 +94,7 @@ class ExternalVectorStore(ShortRepr):
         ------
         UnsupportedStoreError, StorageError
         """
+        self._check_ids([*(node.node_id for node in nodes), *(node.ref_doc_id or "" for node in nodes)])
         done = 0
         if not self._delete_verified and len(nodes):
             yield from self._add(nodes[:1], vectors[:1])
@@ -161,6 +186,7 @@ class ExternalVectorStore(ShortRepr):
                 raise self._failed(f"delete {len(ids)} chunks", error, then) from error
             by_row = False
         try:
+            self._check_ids(() if by_row else documents)
             for document in () if by_row else documents:
                 yield from call(self.store.delete, self.store.adelete, document)
         except Exception as error:
@@ -169,33 +195,49 @@ class ExternalVectorStore(ShortRepr):
             yield from self.add(stay, vectors_of([node.node_id for node in stay]))
 
     def search(
-        self, vectors: NDArray[np.float32], top_k: int, filters: MetadataFilters | None = None
+        self,
+        vectors: NDArray[np.float32],
+        top_k: int,
+        own: MetadataFilter | None = None,
+        filters: MetadataFilters | None = None,
     ) -> Steps[list[list[str]]]:
         """Ids of the rows nearest to each of some vectors, without scores, whose meaning differs between stores.
 
         Parameters
         ----------
         vectors : shape (n, dimension); they are searched for one after the other, see :func:`search_at_once`
+        own : a filter that the store applies if it has filters at all; it needs no quoting
+        filters : a filter of the user's, of which the store checks what it can. The rows found need not pass it
 
         Raises
         ------
         StorageError
         """
-        if filters is None and (found := (yield from offload(self._postgres.search, vectors, top_k))) is not None:
+        asked = _joined(own, relaxed(filters, numbers=True))
+        if (found := (yield from offload(self._postgres.search, vectors, top_k, asked))) is not None:
             return found
+        pushed = relaxed(filters, numbers=False) if self._module in _APART and not self.is_flat else None
+        tries = list({repr(each): each for each in (_joined(own, pushed), _joined(own, None), None)}.values())
         found = []
         for vector in vectors:
-            found.append((yield from self._search(vector, top_k, filters)))
+            found.append((yield from self._search(vector, top_k, tries)))
         return found
 
-    def _search(self, vector: NDArray[np.float32], top_k: int, filters: MetadataFilters | None) -> Steps[list[str]]:
-        query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k, filters=filters)
-        try:
-            result = yield from call(self.store.query, self.store.aquery, query)
-        except Warning:  # LanceDB's adapter raises one if it finds nothing
-            return []
-        except Exception as error:
-            raise self._failed("be searched", error) from error
+    def _search(
+        self, vector: NDArray[np.float32], top_k: int, tries: Sequence[MetadataFilters | None]
+    ) -> Steps[list[str]]:
+        """The rows of the first of some filters that the store does not refuse as one that it does not have."""
+        for filters in tries:
+            query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k, filters=filters)
+            try:
+                result = yield from call(self.store.query, self.store.aquery, query)
+            except Warning:  # LanceDB's adapter raises one if it finds nothing
+                return []
+            except Exception as error:
+                if filters is not None and type(error) in (NotImplementedError, ValueError):
+                    continue
+                raise self._failed("be searched", error) from error
+            break
         return list(result.ids) if result.ids is not None else [node.node_id for node in result.nodes or []]
 
     def fetch_vectors(self, ids: Sequence[str]) -> Steps[dict[str, NDArray[np.float32]]]:
@@ -217,6 +259,7 @@ class ExternalVectorStore(ShortRepr):
 
     def _delete_rows(self, ids: list[str]) -> Steps[bool]:
         """Whether the store deletes by row; not all do."""
+        self._check_ids(ids)
         try:
             yield from call(self.store.delete_nodes, self.store.adelete_nodes, ids)
         except NotImplementedError:
@@ -231,6 +274,15 @@ class ExternalVectorStore(ShortRepr):
         except Exception as error:
             raise self._cannot_delete(error) from error
         self._delete_verified = True
+
+    def _check_ids(self, ids: Iterable[str]) -> None:
+        bad = None if self._module in _IDS_APART else next(filter(_QUOTING.search, ids), None)
+        if bad is not None:
+            raise UnsupportedStoreError(
+                f"The id {bad[:80]!r} has a quotation mark, a backslash or a control character, and {self._name} "
+                "may put ids into the text of a statement. Give the document and its nodes other ids, leave out "
+                "vector_store=, or use PGVectorStore, QdrantVectorStore or ChromaVectorStore."
+            )
 
     def _failed(self, what: str, error: Exception, then: str = "") -> StorageError:
         return StorageError(f"{self._name} could not {what}. {self._reason(error)} {then}".rstrip())
@@ -252,6 +304,11 @@ class ExternalVectorStore(ShortRepr):
         if not reason:
             return f"It raised {type(error).__name__}."
         return f"Its error: {type(error).__name__}: {reason.rstrip('.')}."
+
+
+def _joined(own: MetadataFilter | None, filters: MetadataFilters | None) -> MetadataFilters | None:
+    parts = [part for part in (own, filters) if part is not None]
+    return MetadataFilters(filters=parts) if parts else None
 
 
 def search_at_once(searches: Sequence[Callable[[], Steps[list[list[str]]]]]) -> Steps[list[list[str]]]:

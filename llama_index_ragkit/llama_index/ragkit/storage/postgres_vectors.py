@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from llama_index.core.schema import BaseNode, MetadataMode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, FilterCondition, MetadataFilters
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from numpy.typing import NDArray
 
@@ -38,19 +38,21 @@ class PostgresVectors:
     def __init__(self, store: BasePydanticVectorStore) -> None:
         self._store = store
         self._works = True
+        self._scans_on: bool | None = None
 
     @property
     def is_usable(self) -> bool:
         """Whether the store is one that the other methods know, and has been connected to."""
         return self._connected() is not None
 
-    def search(self, vectors: Floats, top_k: int) -> list[list[str]] | None:
+    def search(self, vectors: Floats, top_k: int, filters: MetadataFilters | None = None) -> list[list[str]] | None:
         """Ids of the rows nearest to each vector by cosine, as the index of the store finds them; None too if the user
         of the store has a function for its queries.
 
         Parameters
         ----------
         vectors : shape (n, dimension)
+        filters : which rows are searched, with the operator IN alone; keys and values travel as parameters
         """
         store = self._connected()
         if store is None or getattr(store, "_customize_query_fn", None):
@@ -58,14 +60,17 @@ class PostgresVectors:
         settings: dict[str, str] = {}
         if (ef_search := (store.hnsw_kwargs or {}).get("hnsw_ef_search")) is not None:
             settings = {"enable_bitmapscan": "off", "hnsw.ef_search": str(_candidates(int(ef_search), top_k))}
+            if filters is not None and self._can_scan_on(store):
+                settings["hnsw.iterative_scan"] = "strict_order"  # until enough rows have passed the filter
+        values: dict[str, Any] = {"vectors": [str(vector) for vector in vectors.tolist()], "top_k": top_k}
+        where = "" if filters is None else f"WHERE {_condition(filters, values)} "
         # Many vectors travel together: a build of PG-RAG looks for the neighbours of thousands. They are cast before
         # the join: where the planner reads the table instead of the index, each row would cast them again.
         statement = (
             f"SELECT number, node_id FROM unnest(CAST(CAST(:vectors AS text[]) AS {_kind(store)}[])) "
             "WITH ORDINALITY AS given (vector, number) CROSS JOIN LATERAL "
-            "(SELECT node_id FROM {table} ORDER BY embedding <=> given.vector LIMIT :top_k) AS near"
+            f"(SELECT node_id FROM {{table}} {where}ORDER BY embedding <=> given.vector LIMIT :top_k) AS near"
         )
-        values = {"vectors": [str(vector) for vector in vectors.tolist()], "top_k": top_k}
         rows = self._rows(store, statement, values, settings)
         if rows is None:
             return None
@@ -113,6 +118,14 @@ class PostgresVectors:
         )
         return None if rows is None else len(rows)
 
+    def _can_scan_on(self, store: Any) -> bool:
+        """Whether an HNSW index goes on where its candidates do not pass a filter, as from pgvector 0.8 on."""
+        if self._scans_on is None:
+            rows = self._rows(store, "SELECT extversion FROM pg_extension WHERE extname = 'vector'", {})
+            if rows:
+                self._scans_on = tuple(map(int, rows[0][0].split(".")[:2])) >= (0, 8)
+        return bool(self._scans_on)
+
     def _connected(self) -> Any:
         store: Any = getattr(self._store, "made", self._store)
         known = self._works and type(store).__module__ == _ADAPTER
@@ -147,6 +160,19 @@ def _candidates(ef_search: int, top_k: int) -> int:
     as many candidates would take most of its time.
     """
     return min(ef_search, max(_FEW, ef_search * top_k // _FEW))
+
+
+def _condition(filters: MetadataFilters, values: dict[str, Any]) -> str:
+    """The condition that rows pass a filter; its keys and texts are added to the values of the statement."""
+    parts = []
+    for part in filters.filters:
+        if isinstance(part, MetadataFilters):
+            parts.append(f"({_condition(part, values)})")
+            continue
+        key, texts = f"key_{len(values)}", f"texts_{len(values)}"
+        values |= {key: part.key, texts: part.value}
+        parts.append(f"metadata_ ->> CAST(:{key} AS text) = ANY(CAST(:{texts} AS text[]))")
+    return (" OR " if filters.condition == FilterCondition.OR else " AND ").join(parts)
 
 
 def _kind(store: Any) -> str:

@@ -24,9 +24,10 @@ from llama_index.ragkit.storage.external_store import AT_ONCE, ExternalVectorSto
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.row_versions import RowVersions
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
-from llama_index.ragkit.storage.shared_store_search import SPACE, SharedStoreSearch
+from llama_index.ragkit.storage.shared_store_search import SPACE, SharedStoreSearch, label_of
 from llama_index.ragkit.storage.stored_rows import VECTOR, counted, described, joined, recorded
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
+from llama_index.ragkit.vectors.relaxed_filters import is_comparable
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredSpace"]
@@ -72,9 +73,9 @@ class StoredSpace:
     def __init__(self, name: str, uid: str, store: BasePydanticVectorStore, records: Records) -> None:
         self.name = name
         self._uid = uid
-        self._label = f"{uid}/{name}"
+        self._label = label_of(uid, name)
         self._external = ExternalVectorStore(store)
-        self._search = SharedStoreSearch(self._external, self._label)
+        self._search = SharedStoreSearch(self._external, uid, name)
         self._records = records
         self._versions = RowVersions(name, records)
         self._collection = f"space/{name}"
@@ -152,9 +153,13 @@ class StoredSpace:
         yield from self._records.delete(_KINDS, [self.name])
 
     def _metadatas(self, rows: SpaceRows) -> Iterator[dict[str, Any]]:
-        """The metadata of rows in the store. Stores of flat metadata often fix the keys by the first row."""
+        """The metadata of rows in the store: what it can filter by, and the label of the space.
+
+        Stores of flat metadata often fix the keys by the first row.
+        """
         for metadata in rows.metadatas or [{}] * len(rows.ids):
-            yield {**({} if self._external.is_flat else metadata), SPACE: self._label}
+            kept = {} if self._external.is_flat else metadata
+            yield {**{k: v for k, v in kept.items() if is_comparable(k) and is_comparable(v)}, SPACE: self._label}
 
     def _learn(self, dimension: int) -> Steps[None]:
         """Find out, once an index, whether the store returns vectors as they were written, from one made up here."""
@@ -254,7 +259,7 @@ class StoredSpace:
         """The records of rows near a vector that count: of at least `wanted`, if the store finds as many.
 
         A quarter more are asked for, and four times as many again while too few are left, up to 16,000 rows.
-        Filters go down to the store as far as all stores understand them alike, and are checked again here.
+        The store gets what it can check of the filters; all are checked again here.
 
         Parameters
         ----------
