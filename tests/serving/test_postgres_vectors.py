@@ -9,16 +9,19 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
 from sqlalchemy import create_engine, event, text
 from tests.serving.places import pgvector
 
-from llama_index.ragkit import MatrixVectorStore
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage import external_store
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
+from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.stored_space import StoredSpace
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
 IDS = [f"row '{i}' é" for i in range(40)]
@@ -176,3 +179,29 @@ def test_other_stores_are_read_by_their_adapters(store: Any):
     not_connected: Any = pgvector("unknown", Path())("Chunks", 8)
     not_connected._engine = None
     assert PostgresVectors(not_connected).fetch(IDS) is None
+
+
+def test_rows_of_a_space_are_found_among_nearer_ones_of_others_whatever_was_asked_before(tmp_path: Path):
+    hnsw = {"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 125, "hnsw_dist_method": "vector_cosine_ops"}
+    made = served(tmp_path, hnsw_kwargs=hnsw)
+    docstore = SimpleDocumentStore()
+    near = VECTORS[0] + np.random.default_rng(1).normal(scale=0.1, size=(2_000, 8)).astype(np.float32)
+    for name, vectors in (("others", near), ("o'brien", -near[:10])):
+        ids = [f"{name} {i}" for i in range(len(vectors))]
+        towns = [{"town": "AB"[i % 2]} for i in range(len(vectors))]
+        space = StoredSpace("chunks", name, made, Records(docstore, name))
+        run_steps(space.put(SpaceRows(ids, vectors, ids, ids, towns)))
+
+    def found(town: str | None = None) -> int:
+        filters = None if town is None else MetadataFilters(filters=[MetadataFilter(key="town", value=town)])
+        return len(run_steps(space.candidates(VECTORS[0], 5, Selection(filters))))
+
+    def fail(*_: Any) -> None:
+        raise ConnectionError("gone")
+
+    assert [found("A"), found("O'Brien"), found("A"), found()] == [5, 0, 5, 10]
+    event.listen(made.client, "before_cursor_execute", fail)
+    with pytest.raises(StorageError, match="gone"):
+        found()
+    event.remove(made.client, "before_cursor_execute", fail)
+    assert [found("A"), found()] == [5, 10]
