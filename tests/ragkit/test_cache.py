@@ -143,7 +143,9 @@ def test_a_synchronous_use_that_would_wait_for_its_own_loop_is_refused() -> None
 
     async def both() -> None:
         other = asyncio.ensure_future(arun_steps(cache.get("k", "u")))
-        await asyncio.sleep(0)  # it holds the lock and awaits the store
+        while not store.used:
+            await asyncio.sleep(0)
+        # It holds the lock and awaits the store.
         with pytest.raises(ConcurrentWriteError):
             run_steps(cache.get("k", "v"))
         await other

@@ -3,7 +3,7 @@
 A *steps* generator describes work with stores, embedding models and LLMs. It never calls them itself: it yields
 requests, and a driver answers them. :func:`run_steps` answers with synchronous calls, :func:`arun_steps` with
 asynchronous ones; neither is built on the other, so a synchronous method works inside a running event loop and an
-asynchronous one never blocks it.
+asynchronous one never blocks it: what a generator computes between its requests runs in a thread there too.
 
     def retrieve(bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
         vector = yield from call(model.get_query_embedding, model.aget_query_embedding, bundle.query_str)
@@ -20,7 +20,9 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from threading import Event
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from tqdm.auto import tqdm
@@ -61,6 +63,19 @@ class Call(Request):
     async def arun(self) -> Any:
         """Await `afn`."""
         return await self.afn()
+
+
+@dataclass(frozen=True)
+class _Computation(Request):
+    """What needs a thread under an event loop."""
+
+    fn: Callable[[], Any]
+
+    def run(self) -> Any:
+        return self.fn()
+
+    async def arun(self) -> Any:
+        return await _in_thread(self.fn)
 
 
 @dataclass(frozen=True)
@@ -157,20 +172,8 @@ def offload(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     A cancelled task waits for its thread, which cannot be stopped: otherwise a computation that changes something would
     go on beside whatever comes next.
     """
-    result: T = yield Call(lambda: fn(*args, **kwargs), lambda: _in_thread(lambda: fn(*args, **kwargs)))
+    result: T = yield _Computation(lambda: fn(*args, **kwargs))
     return result
-
-
-async def _in_thread(fn: Callable[[], T]) -> T:
-    running = asyncio.ensure_future(asyncio.to_thread(fn))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
-        running.exception()  # retrieved, so that the event loop does not log it
-        raise
 
 
 def gather(
@@ -202,34 +205,80 @@ def gather(
 def run_steps(steps: Steps[T]) -> T:
     """Drive the steps with synchronous calls and return what they return."""
     try:
-        request = next(steps)
-        while True:
-            try:
-                answer = request.run()
-            except Exception as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(answer)
-    except StopIteration as stop:
-        result: T = stop.value
+        _, returned = _run(steps, partial(next, steps), lambda _: True)
+        result: T = returned
         return result
     finally:
         steps.close()
 
 
 async def arun_steps(steps: Steps[T]) -> T:
-    """Drive the steps with asynchronous calls and return what they return."""
+    """Drive the steps with asynchronous calls and return what they return.
+
+    Requests are awaited on the event loop. The steps between them run in threads, one at a time, with the context
+    variables of the task: what they compute may take seconds, and would stop every other task of the loop.
+    """
+    cancelled = Event()
+    advance = partial(next, steps)
     try:
-        request = next(steps)
         while True:
+            context = contextvars.copy_context()
+            here = partial(context.run, _run, steps, advance, partial(_needs_no_loop, cancelled))
+            try:
+                request, returned = await _in_thread(here, cancelled)
+            finally:
+                _take_up(context)
+            if request is None:
+                result: T = returned
+                return result
             try:
                 answer = await request.arun()
             except Exception as error:
-                request = steps.throw(error)
+                advance = partial(steps.throw, error)
             else:
-                request = steps.send(answer)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
+                advance = partial(steps.send, answer)
     finally:
         steps.close()
+
+
+def _run(
+    steps: Steps[Any], advance: Callable[[], Request], runs_here: Callable[[Request], bool]
+) -> tuple[Request | None, Any]:
+    """Run steps until a request that does not run here, and return it, or else None and what the steps return."""
+    try:
+        while runs_here(request := advance()):
+            try:
+                answer = request.run()
+            except Exception as error:
+                advance = partial(steps.throw, error)
+            else:
+                advance = partial(steps.send, answer)
+        return request, None
+    except StopIteration as stop:
+        return None, stop.value
+
+
+def _needs_no_loop(cancelled: Event, request: Request) -> bool:
+    return isinstance(request, _Computation) and not cancelled.is_set()
+
+
+async def _in_thread(fn: Callable[[], T], cancelled: Event | None = None) -> T:
+    """What a function returns that runs in a thread; a task that is cancelled sets the event and waits for the end."""
+    running = asyncio.ensure_future(asyncio.to_thread(fn))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if cancelled is not None:
+            cancelled.set()
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        running.exception()  # retrieved, so that the event loop does not log it
+        raise
+
+
+def _take_up(context: contextvars.Context) -> None:
+    """Give the task the variables that were set in another context."""
+    for variable, value in context.items():
+        if variable.get(None) is not value:
+            variable.set(value)

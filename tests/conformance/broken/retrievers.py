@@ -224,6 +224,13 @@ class FindsNothingAsynchronously(Spoils):
         return []
 
 
+@caught_by("test_a_long_question_takes_no_longer_on_the_event_loop")
+class ReadsQuestionsOnTheLoop(Spoils):
+    def spoil(self, results: list[NodeWithScore], query: QueryBundle) -> list[NodeWithScore]:
+        assert sum(1 for _ in query.query_str)
+        return results
+
+
 @caught_by("test_questions_at_once_have_the_answers_of_questions_in_turn")
 class HasOneQuestionAtATime(ToyIndex):
     def as_retriever(self, **options: Any) -> Any:

@@ -1,6 +1,9 @@
 """Do the asynchronous methods do what the synchronous ones do, and do both work on an event loop?"""
 
 import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Any
 
 from llama_index.core import Document
 
@@ -75,3 +78,31 @@ class AsyncTests(IndexHarness):
             return [texts_and_scores(found) for found in await asyncio.gather(*map(retriever.aretrieve, TEXTS))]
 
         assert asyncio.run(all_at_once()) == [self.ask(index, text) for text in TEXTS]
+
+    def test_a_long_question_takes_no_longer_on_the_event_loop(self) -> None:
+        """What a question costs is computed in threads, so that a server can answer others meanwhile."""
+        index = self.build(chunks("d", 6))
+        retriever = self.retriever(index)
+        short, long = "北京大学 " * 20, "北京大学 " * 200
+        asyncio.run(retriever.aretrieve(long))  # what is made at the first question
+        assert _calls_on_loop(retriever.aretrieve(long)) - _calls_on_loop(retriever.aretrieve(short)) < len(long) / 4
+
+
+def _calls_on_loop(work: Coroutine[Any, Any, Any]) -> int:
+    """How many functions of Python a coroutine calls in the thread of its event loop."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    async def counted() -> None:
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            await work
+        finally:
+            sys.setprofile(before)
+
+    asyncio.run(counted())
+    return calls
