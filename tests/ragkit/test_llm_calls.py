@@ -13,8 +13,8 @@ from tests.ragkit.llm_cases import GOOD, KEY, PROMPT, QUICK, like, script
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.llm.completion import RetryPolicy, complete, model_identity
 from llama_index.ragkit.llm.json.output import parse_json
-from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.llm.retry import is_transient
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 
 PASSING = {

@@ -17,7 +17,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 
@@ -53,6 +53,12 @@ LEAKS = {
     "Hugging Face": f"hf_{SECRET}",
     "Google": f"AIza{SECRET}{SECRET}",
     "Slack": f"xoxb-{SECRET}",
+    "password in a query": f"cannot reach postgresql://h/db?password={SECRET}&sslpassword={SECRET}",
+    "options in a query": f"sqlite+driver:///file.db?options=-c%20role%3D{SECRET}, sorry",
+    "key file in a query": f"could not open redis://h/0?ssl_keyfile=/keys/{SECRET}&x=1",
+    "password with every sign": f"mysql://u:p/a?s#s@{SECRET}@h/db",
+    "quoted with blanks": f"password='my own {SECRET}' user=u",
+    "JSON with blanks": f'{{"client_secret": "my own {SECRET}"}}',
     "private key": f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----",
 }
 
@@ -74,6 +80,8 @@ def test_no_common_form_of_a_secret_is_shown(kind: str) -> None:
         "Basic authentication failed",
         "The bearer of bad news",
         "https://host:8080/v1/models returned 404",
+        "https://host/v1/models?model=small&n=3 returned 404",
+        "could not connect to postgresql://host:5432/db",
         "This token limit: 512",
         "No module named 'secretstorage'",
         "KeyError: 'text'",

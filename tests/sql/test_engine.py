@@ -5,16 +5,21 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.errors import ConfigurationError, RagKitError, StorageError
+from llama_index.ragkit.index.description import ObjectDescription
+from llama_index.ragkit.short_repr import ReprText, ShortRepr
+from llama_index.ragkit.sql import SQLKVStore, make_engine, reading, storage_context, writing
 from llama_index.ragkit.sql import engine as engine_module
-from llama_index.ragkit.sql import make_engine, reading, writing
+from llama_index.ragkit.sql.stores import find_stores
 
 
 def make_table(engine: Engine) -> None:
@@ -49,6 +54,89 @@ def test_other_urls_are_refused_by_name_without_their_password(given: str, told:
     with pytest.raises(ConfigurationError, match=told) as error:
         make_engine(given)
     assert "secret" not in str(error.value)
+
+
+SECRET = "Zk81Rq3vTn0Xw7"
+URL_WITH_SECRETS = (
+    f"postgresql://{SECRET}:{SECRET} {SECRET}@127.0.0.1:1/db?password={SECRET}&sslpassword={SECRET}"
+    f"&options=-csearch_path%3D{SECRET}&sslkey=/keys/{SECRET}&connect_timeout={SECRET}"
+)
+
+
+class Component(ShortRepr):
+    def __init__(self, url: str, others: Sequence[str] = ()) -> None:
+        self.url, self.others = url, others
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda url: SQLKVStore(url),
+        lambda url: storage_context(url),
+        lambda url: find_stores(storage_context(url), "raptor", "0"),
+        lambda url: SQLKVStore(url).get_all(),
+        lambda url: make_engine(url.replace("postgresql", "mysql")),
+        lambda url: make_engine(url.replace("postgresql", "postgresql+asyncpg")),
+        lambda url: make_engine(url.replace("postgresql:", "sqlite:", 1).replace("/db", "/")),
+        lambda url: make_engine(url.replace(":1/", ":one/")),
+        lambda url: make_engine(url.replace("://", ":")),
+        lambda url: make_engine(url + "&port=one"),
+        lambda url: make_engine(url + "&user=%00"),
+        lambda url: Component(url, [url]),
+        lambda url: ReprText(str(ObjectDescription("Index", {"url": url, "urls": [url]}))),
+        lambda url: ReprText(ObjectDescription("Index", {"url": url}).as_html()),
+    ],
+)
+def test_no_secret_of_a_url_is_shown(show: Callable[[str], object]) -> None:
+    """Neither the password nor what stands in the query, where a database takes passwords and key files too."""
+    try:
+        shown = repr(show(URL_WITH_SECRETS))
+    except RagKitError as error:
+        shown = str(error)
+    assert SECRET not in shown
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "\0",
+        "postgresql://h:port/db",
+        "postgresql://[::1/db",
+        "postgresql://h/db?port=abc",
+        "postgresql://h\0/db",
+        "postgresql://h/d%00b",
+        "postgresql://u%00:p@h/db",
+        "postgresql://\ud800:p@h/db",
+        "postgresql://h/\ud800",
+        "sqlite:///a\0b.db",
+        "sqlite:///\ud800.db",
+        f"sqlite:///{'a' * 5000}/b.db",
+        "sqlite:////dev/null/folder/a.db",
+        3,
+        None,
+        b"sqlite:///a.db",
+    ],
+    ids=lambda given: ascii(given)[:40],
+)
+def test_a_url_that_cannot_be_used_is_an_error_of_ours(given: Any) -> None:
+    with pytest.raises(RagKitError) as error:
+        storage_context(given)
+    str(error.value).encode()
+
+
+@pytest.mark.parametrize("tenant", ["a\0", "\x1f", "\ud800", 3, None], ids=ascii)
+def test_a_tenant_that_no_database_can_hold_is_refused(engine: Engine, tenant: Any) -> None:
+    with pytest.raises(ConfigurationError, match="tenant"):
+        storage_context(engine, tenant=tenant)
+
+
+def test_text_that_a_database_cannot_hold_is_an_error_of_ours(url: str) -> None:
+    store = SQLKVStore(url)
+    with contextlib.suppress(StorageError):  # SQLite files hold any key
+        assert store.get("\ud800") is None
+    with contextlib.suppress(StorageError):
+        store.put("\ud800", {"v": 1})
 
 
 @pytest.mark.parametrize("given", ["postgresql://u@host/db", "postgres://u@host/db"])

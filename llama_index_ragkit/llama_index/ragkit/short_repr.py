@@ -11,10 +11,10 @@ from os import PathLike
 from reprlib import Repr
 from typing import Any
 
-__all__ = ["ReprText", "ShortRepr", "changed", "changed_fields", "parameter_text"]
+from llama_index.ragkit.redaction import redact
 
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 120
+__all__ = ["ReprText", "ShortRepr", "changed", "changed_fields", "parameter_text", "shortened"]
+
 _PLAIN = (str, int, float, bool, type(None), list, tuple, set, frozenset, Enum, PathLike)
 _INNER = frozenset({"callback_manager", "object_map", "verbose", "retry", "cache", "rate_limiter", "embeddings_cache"})
 
@@ -60,14 +60,33 @@ def changed_fields(model: Any) -> Iterator[tuple[str, ReprText]]:
         yield name, ReprText(parameter_text(value))
 
 
+class _Shown(Repr):
+    """Cuts long values, and shows no secret in a text."""
+
+    def repr_str(self, x: str, level: int) -> str:
+        return super().repr_str(redact(x), level)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return super().repr_instance(ReprText(redact(repr(x))), level)
+
+
+_SHORT = _Shown()
+_SHORT.maxstring = _SHORT.maxother = 120
+
+
+def shortened(value: Any) -> str:
+    """The `repr` of a value, cut where it is long, without passwords and keys in its texts."""
+    return _SHORT.repr(value)
+
+
 def parameter_text(value: Any) -> str:
     """A parameter in short: models by class and name, dictionaries by their keys, other objects by their class."""
     if isinstance(value, Mapping):
         return f"{{{_SHORT.repr(sorted(map(str, value)))[1:-1]}}}"
     if isinstance(value, _PLAIN) and not _holds_objects(value):
-        return _SHORT.repr(value)
+        return shortened(value)
     if isinstance(value, ShortRepr) or is_dataclass(value):
-        return _SHORT.repr(value)
+        return shortened(value)
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     name = next((held for key in ("model_name", "model") if isinstance(held := getattr(value, key, None), str)), "")

@@ -39,7 +39,7 @@ from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import model_identity
 from llama_index.ragkit.llm.embeddings import embed_texts
-from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.nodes import embed_text, plain_text, with_stable_ids
 from llama_index.ragkit.validation import check_count

@@ -31,7 +31,7 @@ from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, check_llm, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
-from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal

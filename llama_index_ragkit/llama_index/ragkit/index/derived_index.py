@@ -44,6 +44,7 @@ from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_st
 from llama_index.ragkit.index.serving import check_serving, make_builder, new_storage, open_storage
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.writer import IndexWriter
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -343,7 +344,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
                 raise
             raise HalfWrittenError(
                 f"What is stored of index {struct.index_id!r} cannot be read ({type(error).__name__}: "
-                f"{str(error)[:200]}): it is damaged, or was changed. Restore a copy, or build the index again."
+                f"{redact(str(error))[:200]}): it is damaged, or was changed. Restore a copy, or build the index again."
             ) from error
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:

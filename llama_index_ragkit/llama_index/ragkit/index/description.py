@@ -7,16 +7,14 @@ a description too.
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from reprlib import Repr
 from typing import Any
 
 from llama_index.ragkit.index.parameters import field_defaults
-from llama_index.ragkit.short_repr import changed
+from llama_index.ragkit.redaction import redact
+from llama_index.ragkit.short_repr import changed, shortened
 
 __all__ = ["ObjectDescription", "describe_index", "describe_retriever"]
 
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 120
 _LEFT_OUT = ("callback_manager", "object_map", "verbose", "llm", "retry")  # of retrievers: objects that say little
 
 
@@ -96,8 +94,8 @@ def describe_retriever(retriever: Any, index: Any) -> ObjectDescription:
 
 
 def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, ObjectDescription) else _SHORT.repr(value)
+    return str(value) if isinstance(value, ObjectDescription) else shortened(value)
 
 
 def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:,}" if type(value) is int else _shown(value)
+    return redact(value) if isinstance(value, str) else f"{value:,}" if type(value) is int else _shown(value)

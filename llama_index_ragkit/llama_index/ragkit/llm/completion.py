@@ -26,8 +26,8 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError, Langu
 from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
 from llama_index.ragkit.llm.reasoning import strip_reasoning
-from llama_index.ragkit.llm.redaction import redact
 from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient, is_unreachable
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.validation import check_choice

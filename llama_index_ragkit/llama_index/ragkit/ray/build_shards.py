@@ -26,6 +26,7 @@ from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, 
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.index.derived_index import DerivedIndex
 from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.validation import check_choice, check_count
 
@@ -151,7 +152,7 @@ def _on_ray(tasks: Sequence[tuple[Any, ...]], workers: int | None) -> Iterator[B
             try:
                 yield ray.get(ended)
             except ray.exceptions.RayError as error:  # a worker was killed
-                yield BuiltShard(number, 0, 0, 0.0, f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
+                yield BuiltShard(number, 0, 0, 0.0, _reason(error))
             running.update({remote.remote(*task): task[2] for task in islice(rest, 1)})
     finally:
         if started:
@@ -170,8 +171,12 @@ def _build_shard(open_index: Callable[[], BaseIndex[Any]], shard: Shard, number:
             written += sum(_write(index, some))
             seen += len(some)
     except Exception as raised:
-        error = f"{type(raised).__name__}: {str(raised)[:300]}"
+        error = _reason(raised)
     return BuiltShard(number, seen, written, round(time.monotonic() - start, 3), error)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {redact(str(error))[:300]}"
 
 
 def _write(index: BaseIndex[Any], documents: Sequence[Document]) -> list[bool]:

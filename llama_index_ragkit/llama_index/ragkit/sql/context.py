@@ -12,7 +12,7 @@ from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.document_store import SQLDocumentStore
@@ -87,7 +87,7 @@ class SQLStorageContext(StorageContext):
 
 
 def storage_context(
-    database: str | Engine,
+    database: str | URL | Engine,
     vector_stores: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None = None,
     tenant: str = "",
 ) -> SQLStorageContext:

@@ -7,7 +7,9 @@ from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
@@ -15,9 +17,9 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.llm import sqlite_layout
-from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.redaction import redact
 
-__all__ = ["is_joined", "make_engine", "reading", "snapshot", "transaction", "writing"]
+__all__ = ["is_joined", "make_engine", "reading", "shown_url", "snapshot", "transaction", "writing"]
 
 _DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg", "psycopg2")}
 _SUPPORTED = (
@@ -77,6 +79,8 @@ def make_engine(url: str | URL, *, pool_size: int = 5) -> Engine:
     ------
     ConfigurationError
         For a URL of another kind: another database, an asynchronous driver, SQLite in memory.
+    StorageError
+        If the folder of an SQLite file cannot be made.
     ImportError
         If no driver for PostgreSQL is installed.
     """
@@ -84,23 +88,33 @@ def make_engine(url: str | URL, *, pool_size: int = 5) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         engine = _sqlite(parsed)
     else:
-        engine = create_engine(
-            parsed, pool_size=pool_size, max_overflow=2 * pool_size, pool_pre_ping=True, pool_recycle=1800
-        )
+        options = {"max_overflow": 2 * pool_size, "pool_pre_ping": True, "pool_recycle": 1800}
+        try:
+            engine = create_engine(parsed, pool_size=pool_size, **options)
+        except ArgumentError as error:
+            raise ConfigurationError(f"{shown_url(parsed)} is no URL of PostgreSQL: {_reason(parsed, error)}") from None
     _engines.add(engine)
     return engine
+
+
+def shown_url(url: URL) -> str:
+    """A URL as messages show it, without user, password and the values of its query."""
+    return redact(url.render_as_string(hide_password=True))
 
 
 def _check(url: str | URL) -> URL:
     try:
         parsed = make_url(url)
-    except ArgumentError:
+        shown_url(parsed).encode()  # UTF-8 has no lone surrogates
+    except (ArgumentError, ValueError):  # a port that is no number is a ValueError
         raise ConfigurationError(
-            f"{redact(str(url))!r} is not the URL of a database; give one such as {_SUPPORTED}."
+            f"{_unread(url)} is not the URL of a database; give one such as {_SUPPORTED}."
         ) from None
+    if "\0" in unquote(parsed.render_as_string(hide_password=False)):
+        raise ConfigurationError(f"{_unread(url)} contains a NUL character, which no name of a database can have.")
     if parsed.drivername == "postgres":  # as many hosting services write it
         parsed = parsed.set(drivername="postgresql")
-    shown = parsed.render_as_string(hide_password=True)
+    shown = shown_url(parsed)
     backend, _, driver = parsed.drivername.partition("+")
     if backend not in _DRIVERS:
         raise ConfigurationError(
@@ -121,6 +135,17 @@ def _check(url: str | URL) -> URL:
     return parsed if driver else parsed.set(drivername=f"postgresql+{_installed_driver()}")
 
 
+def _unread(url: str | URL) -> str:
+    """What can be shown of a URL that cannot be read: before an @ and behind a ? there may be passwords."""
+    _, at, rest = str(url).partition("?")[0].rpartition("@")
+    return repr(redact(f"***@{rest}" if at else rest))
+
+
+def _reason(url: URL, error: Exception) -> str:
+    """What an error says, without what the URL does not show."""
+    return redact(str(error), SimpleNamespace(password=url.password, secrets=dict(url.query)))
+
+
 def _installed_driver() -> str:
     for driver in _DRIVERS["postgresql"]:
         if find_spec(driver) is not None:
@@ -129,7 +154,11 @@ def _installed_driver() -> str:
 
 
 def _sqlite(url: URL) -> Engine:
-    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(url.database or "").parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"The folder of {shown_url(url)} cannot be made: {error.strerror}.") from error
     engine = create_engine(
         url, connect_args={"timeout": sqlite_layout.BUSY_SECONDS, "check_same_thread": False}, max_overflow=-1
     )
@@ -248,8 +277,13 @@ def _errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        where = engine.url.render_as_string(hide_password=True)
-        raise StorageError(f"The database {where} cannot be used: {redact(str(error))}") from error
+        reason = _reason(engine.url, error)
+        raise StorageError(f"The database {shown_url(engine.url)} cannot be used: {reason}") from error
+    except UnicodeEncodeError as error:
+        raise StorageError(
+            f"The database {shown_url(engine.url)} holds no texts with lone surrogates, such as "
+            f'{error.object[error.start]!r}; decode files with errors="replace".'
+        ) from error
 
 
 def _forked() -> None:

@@ -1,17 +1,20 @@
 """`SQLKVStore`: a LlamaIndex key-value store in an SQL database."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
-from llama_index.ragkit.sql.engine import is_joined, make_engine
+from llama_index.ragkit.sql.engine import is_joined, make_engine, shown_url
 from llama_index.ragkit.sql.postgres_records import PostgresRecords
 from llama_index.ragkit.sql.sqlite_records import SEPARATOR, SQLiteRecords
 
 __all__ = ["SQLKVStore"]
+
+_STORABLE = re.compile(f"[^\0\ud800-\udfff{SEPARATOR}]*")
 
 
 class SQLKVStore(BulkKVStore):
@@ -32,13 +35,16 @@ class SQLKVStore(BulkKVStore):
     Raises
     ------
     ConfigurationError
-        For a URL that is not supported, or a tenant that contains the character U+001F.
+        For a database or a URL that is not supported, or a tenant that no database can hold.
     StorageError
         From any method, if the database cannot be used.
     """
 
-    def __init__(self, database: str | Engine, tenant: str = "") -> None:
-        self.engine = make_engine(database) if isinstance(database, str) else database
+    def __init__(self, database: str | URL | Engine, tenant: str = "") -> None:
+        if not isinstance(database, str | URL | Engine):
+            kind = type(database).__name__
+            raise ConfigurationError(f"A database is given as a URL or an engine of make_engine(), not a {kind}.")
+        self.engine = database if isinstance(database, Engine) else make_engine(database)
         self.tenant = _name(tenant, "tenant")
         sqlite = self.engine.dialect.name == "sqlite"
         self._records: SQLiteRecords | PostgresRecords = (
@@ -49,7 +55,7 @@ class SQLKVStore(BulkKVStore):
         return type(self), (self.engine.url.render_as_string(hide_password=False), self.tenant)
 
     def __repr__(self) -> str:
-        return f"SQLKVStore({self.engine.url.render_as_string(hide_password=True)!r}, tenant={self.tenant!r})"
+        return f"SQLKVStore({shown_url(self.engine.url)!r}, tenant={self.tenant!r})"
 
     def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """The values of those keys that exist, in the order of `keys`."""
@@ -121,6 +127,9 @@ class SQLKVStore(BulkKVStore):
 
 
 def _name(name: str, what: str = "collection") -> str:
-    if SEPARATOR in name or "\x00" in name:
-        raise ConfigurationError(f"The name of a {what} cannot contain the characters U+001F and U+0000: {name!r}.")
+    if not isinstance(name, str) or not _STORABLE.fullmatch(name):
+        raise ConfigurationError(
+            f"The name of a {what} is a text without the characters U+001F and U+0000 and without lone surrogates, "
+            f"not {name!r}."
+        )
     return name

@@ -1,7 +1,7 @@
 """`Stores`: the database and the vector stores of an index that is served from stores."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
@@ -37,7 +37,7 @@ class Stores:
     vector_store : name of a space -> the store of its vectors
     """
 
-    engine: Engine
+    engine: Engine = field(repr=False)  # shows the query of its URL
     scope: str
     vector_store: Callable[[str], BasePydanticVectorStore]
 

@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
-from llama_index.ragkit.llm.redaction import redact
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call, gather, offload
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors

@@ -10,6 +10,7 @@ from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.storage.folders import (
     complete_state,
     exclusive,
@@ -120,8 +121,8 @@ def load_storage_context(
             if before is None:
                 raise MissingSpaceError(f"There is no folder {folder}.") from error
             raise HalfWrittenError(
-                f"{folder} cannot be read ({type(error).__name__}: {str(error)[:200]}): a file in it is damaged or "
-                "missing. Restore a copy, or build the index again."
+                f"{folder} cannot be read ({type(error).__name__}: {redact(str(error))[:200]}): a file in it is "
+                "damaged or missing. Restore a copy, or build the index again."
             ) from error
         logger.debug("%s was replaced while it was read; attempt %d", folder, attempt + 1)
         time.sleep(min(_LONGEST_WAIT, 0.01 * 2**attempt))

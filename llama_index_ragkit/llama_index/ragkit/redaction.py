@@ -1,4 +1,4 @@
-"""Messages of errors without API keys, passwords and tokens, since they are logged and stored."""
+"""Texts without API keys, passwords and tokens: errors, which are logged and stored, and what `repr` shows."""
 
 import re
 from collections.abc import Iterator
@@ -16,10 +16,17 @@ _NAMES = (
     "api[_-]?key|apikey|access[_-]?key|account[_-]?key|private[_-]?key|secret|token|passw(?:or)?d|pwd|passphrase|"
     "signature|credential|x-goog-signature|subscription-key"
 )
+_DATABASE = r"(?<![\w+.-])(?!https?:)[a-z][\w+.-]*:/+"  # how its URL begins
+# A database takes passwords, key files and whole commands in the query of its URL, so no value is shown.
+_DATABASE_QUERY = re.compile(rf"({_DATABASE}[^\s?\"'<>]*\?)([^\s\"'<>]+)", re.IGNORECASE)
 _PATTERNS = [
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL), _MASK),
-    # scheme://user:password@host
+    # scheme://user:password@host; the password of a database may have any sign
     (re.compile(r"(://)[^\s/?#\"'<>]*@"), rf"\1{_MASK}@"),
+    (
+        re.compile(rf"({_DATABASE})(?:[^\s/?#:\"'<>]*:[^\n\"'<>]{{0,200}}|[^\s\"'<>]*)@", re.IGNORECASE),
+        rf"\1{_MASK}@",
+    ),
     # Authorization: <anything>; the scheme is kept
     (
         re.compile(
@@ -35,7 +42,7 @@ _PATTERNS = [
     (
         re.compile(
             rf"((?:{_NAMES})(?![a-rt-z])[\w-]{{0,40}}[\"']?\s{{0,3}}(?:=|:|%3D)\s{{0,3}}[\"']?)"
-            r"(?!\d{1,6}(?![\w-]))[^\s\"'&,;)}\]]+",
+            r"(?!\d{1,6}(?![\w-]))(?:(?<=\")[^\"]+|(?<=')[^']+|[^\s\"'&,;)}\]]+)",
             re.IGNORECASE,
         ),
         rf"\1{_MASK}",
@@ -51,14 +58,15 @@ _PATTERNS = [
 
 
 def redact(message: str, *owners: object) -> str:
-    """A message without secrets.
+    """A message, or a URL, without secrets.
 
     Parameters
     ----------
     message : the text of an error; what exceeds 20,000 characters is cut off
     owners : models and stores; the values of their fields whose names are those of keys, headers or passwords are
         replaced wherever they occur, also in percent-encoding. Beyond that, whatever looks like a secret is: URLs with
-        a user, headers, query strings, `name=value`, and the forms of common keys
+        a user, secrets in their query and every value in that of a database, headers, `name=value`, and the forms of
+        common keys
     """
     message = message[:_LONGEST_MESSAGE]
     secrets = {secret for owner in owners for secret in _secrets(owner)}
@@ -66,7 +74,11 @@ def redact(message: str, *owners: object) -> str:
         message = message.replace(secret, _MASK)
     for pattern, mask in _PATTERNS:
         message = pattern.sub(mask, message)
-    return message
+    return _DATABASE_QUERY.sub(_without_values, message)
+
+
+def _without_values(url: re.Match[str]) -> str:
+    return url[1] + re.sub("=[^&]*", f"={_MASK}", url[2])
 
 
 def _secrets(owner: object) -> Iterator[str]:
@@ -77,8 +89,8 @@ def _secrets(owner: object) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for inner in value.values():
+    if isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
         return
     text = value.get_secret_value() if hasattr(value, "get_secret_value") else value
