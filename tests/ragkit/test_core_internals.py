@@ -1,11 +1,14 @@
 """Private parts of llama-index-core that the packages use: each still there, and still doing what it is used for."""
 
 import pytest
+from llama_index.core.constants import DATA_KEY, TYPE_KEY
+from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.llms import ChatMessage, MockLLM
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.storage.index_store import SimpleIndexStore
 
-from llama_index.ragkit.core_internals import docstore_tables, may_send_json_schema, with_system_prompt
+from llama_index.ragkit.core_internals import docstore_tables, index_entries, may_send_json_schema, with_system_prompt
 from llama_index.ragkit.errors import UnsupportedStoreError
 
 
@@ -20,6 +23,14 @@ def test_the_collections_hold_what_they_are_named_for() -> None:
     assert tables.kvstore.get("d", collection=tables.metadata)["doc_hash"] == "hash"
     assert tables.kvstore.get("d", collection=tables.ref_docs)["node_ids"] == ["n"]
     assert tables.batch_size >= 1
+
+
+def test_the_entries_of_an_index_store_have_type_and_data() -> None:
+    store = SimpleIndexStore()
+    struct = IndexDict()
+    store.add_index_struct(struct)
+    assert index_entries(store) == {struct.index_id: {TYPE_KEY: struct.get_type(), DATA_KEY: struct.to_json()}}
+    assert index_entries(object()) == {}  # type: ignore[arg-type]
 
 
 def test_a_docstore_without_a_key_value_store_is_refused() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from llama_index.core import StorageContext
 from tests.ragkit.served import TEXTS, load, nothing
+from tests.tampering import changed_parts
 
 from llama_index.hipporag import NounPhraseExtractor
-from llama_index.ragkit import persist
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit import load_storage_context, persist
+from llama_index.ragkit.errors import ConfigurationError, RagKitError
 from llama_index.ragkit.serve import IndexTools, load_stored, mcp_server
 from llama_index.ragkit.serve.command import main
 from llama_index.ragkit.testing import HashEmbedding
@@ -200,6 +201,65 @@ def test_an_index_of_another_package_is_refused(tmp_path):
     StorageContext.from_defaults().persist(str(tmp_path / "empty"))
     with pytest.raises(ConfigurationError, match="none"):
         load_stored(tmp_path / "empty", HashEmbedding())
+
+
+def loads(folder: Any, index_id: Any = None) -> bool:
+    """Whether an index is loaded from a folder and answers; otherwise it must say so by an error of ours."""
+    try:
+        return len(load_stored(folder, HashEmbedding(), index_id).as_retriever().retrieve(QUESTION)) > 0
+    except RagKitError:
+        return False
+
+
+def test_an_index_store_that_was_changed_is_an_error_of_ours_or_an_index_that_answers(tmp_path):
+    index = load()
+    persist(index.storage_context, tmp_path)
+    file = tmp_path / "index_store.json"
+    stored = json.loads(file.read_text())
+    (entry,) = stored["index_store/data"].values()
+    outcomes = set()
+    for _, store in changed_parts(stored):
+        file.write_text(json.dumps(store))
+        outcomes.add(loads(tmp_path))
+    for _, struct in changed_parts(json.loads(entry["__data__"])):
+        entry["__data__"] = json.dumps(struct)
+        file.write_text(json.dumps(stored))
+        outcomes.add(loads(tmp_path))
+    assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("written", ["", "{", "nul", "[]", "\0", "[" * 100_000, "\udcff", '{"index_store/data": {}}'])
+def test_an_index_store_that_is_no_table_of_structs_is_an_error_of_ours(tmp_path, written: str):
+    persist(load().storage_context, tmp_path)
+    (tmp_path / "index_store.json").write_bytes(written.encode(errors="surrogateescape"))
+    assert not loads(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["", "x", "llama_index", "llama_index.", "llama_index..x", "llama_index.core", "llama_index.ragkit",
+     "llama_index.no", "llama_index.core.schema.x", "llama_index.a\0", "llama_index.\ud800", "os.path"],
+    ids=ascii,
+)  # fmt: skip
+def test_an_index_store_that_names_another_package_is_an_error_of_ours(tmp_path, package: str):
+    index = load()
+    persist(index.storage_context, tmp_path)
+    file = tmp_path / "index_store.json"
+    stored = json.loads(file.read_text())
+    stored["index_store/data"][index.index_id]["__type__"] = package
+    file.write_text(json.dumps(stored))
+    with pytest.raises(ConfigurationError, match="no index of these packages"):
+        load_stored(tmp_path, HashEmbedding())
+
+
+@pytest.mark.parametrize("name", ["", "\0", "\ud800", "x" * 5000, 3, []], ids=lambda name: ascii(name)[:20])
+def test_ids_and_folders_that_cannot_be_are_errors_of_ours(tmp_path, name: Any):
+    persist(load().storage_context, tmp_path)
+    assert not loads(tmp_path, name)
+    if isinstance(name, str):
+        assert not loads(tmp_path / "folder" / name)
+        with pytest.raises(RagKitError):
+            load_storage_context(str(tmp_path / "folder" / name))
 
 
 def test_mistakes_of_the_command_end_it_with_a_message(capsys):

@@ -33,7 +33,7 @@ def check_fixed(struct: DerivedStruct, config: GraphRAGConfig) -> None:
     ------
     ConfigurationError
     """
-    stored = struct.params.get("graphrag", {})
+    stored = struct.parameters_of("graphrag")
     for name in ("partition_by", "entity_vectors"):
         if stored and stored.get(name) != getattr(config, name):
             raise ConfigurationError(

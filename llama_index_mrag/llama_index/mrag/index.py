@@ -135,7 +135,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     @property
     def num_heads(self) -> int:
         """Number of embedding spaces; 0 while the index has no vectors."""
-        return int(self.storage.struct.params["mrag"]["heads"])
+        return int(self.storage.struct.parameters_of("mrag", {"heads": int})["heads"])
 
     @property
     def importance(self) -> NDArray[np.float64]:

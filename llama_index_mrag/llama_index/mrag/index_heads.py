@@ -51,8 +51,7 @@ class IndexHeads:
     @property
     def described(self) -> dict[str, Any]:
         """What the struct says of the heads."""
-        described: dict[str, Any] = self._storage.struct.params["mrag"]
-        return described
+        return self._storage.struct.parameters_of("mrag", {"heads": int, "model": dict, "stores": bool})
 
     def number(self, dimension: int | None) -> int:
         """The number of heads; 0 without vectors.
@@ -61,7 +60,7 @@ class IndexHeads:
         """
         if not dimension:
             return 0
-        known = int(self.described["heads"])
+        known = self.described["heads"]
         return known or with_heads(self._resources.embed_model).heads_of(dimension)
 
     def determine(self, dimension: int | None) -> int:
@@ -75,11 +74,11 @@ class IndexHeads:
 
     def check_embed_model(self) -> None:
         """Reject a model with another number of heads, or with other layers or pooling."""
-        described = self.described
-        if not described["heads"]:
+        described, dimension = self.described, self._storage.struct.embedding.get("dimension")
+        if not described["heads"] or not dimension:
             return
         model = with_heads(self._resources.embed_model, described["heads"])
-        heads = model.heads_of(self._storage.struct.embedding["dimension"])
+        heads = model.heads_of(dimension)
         if heads != described["heads"]:
             raise EmbeddingModelMismatchError(
                 f"The index was built with vectors of {described['heads']} heads; the embedding model splits them into "
@@ -105,7 +104,7 @@ class IndexHeads:
         """Update the head stores, if there are any."""
         if self.stores is None:
             return
-        heads = int(self.described["heads"])
+        heads = self.described["heads"]
         self.stores.check(heads)
         added = [node.node_id for node in change.added]
         yield from self.stores.remove(change.removed)

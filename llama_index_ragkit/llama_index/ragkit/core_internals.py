@@ -6,16 +6,19 @@ them. Protected attributes of `BaseIndex` are used only in :mod:`llama_index.rag
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
+from llama_index.core.storage.index_store.types import BaseIndexStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.errors import UnsupportedStoreError
 
-__all__ = ["DocstoreTables", "docstore_tables", "may_send_json_schema", "with_system_prompt"]
+__all__ = ["DocstoreTables", "docstore_tables", "index_entries", "may_send_json_schema", "with_system_prompt"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ def docstore_tables(docstore: BaseDocumentStore) -> DocstoreTables:
         ref_docs=docstore._ref_doc_collection,
         batch_size=docstore._batch_size,
     )
+
+
+def index_entries(index_store: BaseIndexStore) -> dict[str, Any]:
+    """The entries of an index store by index id, with type and data of each struct; none if it has other ones.
+
+    Private, since core makes structs of all entries at once, and fails at one whose package is not imported.
+    """
+    if not isinstance(index_store, KVIndexStore):
+        return {}
+    return index_store._kvstore.get_all(collection=index_store._collection)
 
 
 def with_system_prompt(llm: LLM, messages: Sequence[ChatMessage]) -> list[ChatMessage]:

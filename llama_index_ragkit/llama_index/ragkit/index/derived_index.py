@@ -20,7 +20,7 @@ from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 
-from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, RagKitError
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
@@ -44,12 +44,11 @@ from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_st
 from llama_index.ragkit.index.serving import check_serving, make_builder, new_storage, open_storage
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.writer import IndexWriter
-from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
-from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
 from llama_index.ragkit.validation import check_count
 
 if TYPE_CHECKING:
@@ -159,12 +158,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         loading = index_struct is not None
         check_keywords(type(self).__name__, kwargs, own | (_OF_OTHER_KINDS if loading else frozenset()))
         given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
-        serve_from = check_serving(type(self).__name__, given, index_struct, self.stored_builder_cls)
+        with reading_struct(index_struct):
+            serve_from = check_serving(type(self).__name__, given, index_struct, self.stored_builder_cls)
+            stored = {} if index_struct is None else index_struct.parameters_of(self.method)
+            config: Config = choose_parameters(
+                self.config_cls, stored, self._parameters(given), fixed=self.config_is_fixed
+            )
         context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context with only named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
-        stored = {} if index_struct is None else index_struct.params.get(self.method, {})
-        config: Config = choose_parameters(self.config_cls, stored, self._parameters(given), fixed=self.config_is_fixed)
         resources = Resources(
             adapt_embed_model=self._adapt_embed_model,
             callback_manager=callback_manager,
@@ -337,15 +339,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""
-        try:
+        with reading_struct(struct):
             self._open(run_steps(open_storage(context, self.method, struct, self._chunk_store)))
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            if isinstance(error, RagKitError):
-                raise
-            raise HalfWrittenError(
-                f"What is stored of index {struct.index_id!r} cannot be read ({type(error).__name__}: "
-                f"{redact(str(error))[:200]}): it is damaged, or was changed. Restore a copy, or build the index again."
-            ) from error
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         """Build the index; BaseIndex calls this from the constructor.

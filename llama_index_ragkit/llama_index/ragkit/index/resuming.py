@@ -47,7 +47,7 @@ def incomplete_struct(
     for struct in context.index_store.index_structs():
         if type(struct) is not struct_cls or struct.uid in _held or (struct.generation and not struct.building):
             continue
-        stored = struct.params.get(method, {})
+        stored = struct.parameters_of(method)
         given = json.loads(json.dumps(dict(parameters)))
         other = {name: value for name, value in given.items() if stored.get(name, value) != value}
         if other and struct.generation:

@@ -70,7 +70,7 @@ class WriteChecks(Generic[State]):
                     f"results. Pass {role}= of the build, or build a new index."
                 )
         if self._parameters:
-            struct.params[self._method] = {**struct.params.get(self._method, {}), **self._parameters}
+            struct.params[self._method] = {**struct.parameters_of(self._method), **self._parameters}
 
     def write(self) -> Steps[None]:
         """Check that nodes can be written now.

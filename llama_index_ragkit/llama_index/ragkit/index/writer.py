@@ -121,7 +121,7 @@ class IndexWriter(Generic[State]):
         if self._storage.is_empty:
             return None
         yield from self.checks.embed_model()
-        return (yield from self._resources.embed_query(question, self._storage.struct.embedding["dimension"]))
+        return (yield from self._resources.embed_query(question, self._storage.struct.embedding.get("dimension")))
 
     def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
         """The steps of a query, which read one generation of the index.

@@ -12,7 +12,16 @@ from tqdm.auto import tqdm
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
 from llama_index.ragkit.steps import Steps, call
 
-__all__ = ["PROBE_TEXT", "as_matrix", "check_model", "describe_model", "embed_query", "embed_texts", "query_matrix"]
+__all__ = [
+    "PROBE_TEXT",
+    "as_matrix",
+    "check_description",
+    "check_model",
+    "describe_model",
+    "embed_query",
+    "embed_texts",
+    "query_matrix",
+]
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
 _BLOCK = 8192  # texts per call: models return lists of Python numbers, which take eight times the memory of an array
@@ -118,6 +127,23 @@ def describe_model(model: BaseEmbedding) -> Steps[dict[str, Any]]:
     # As text: core turns a struct into JSON number by number, twice in every write.
     text = base64.b64encode(probe[0].astype("<f4").tobytes()).decode("ascii")
     return {"name": model.model_name, "dimension": probe.shape[1], "probe": text}
+
+
+def check_description(known: dict[str, Any]) -> None:
+    """Check the types of a stored description of :func:`describe_model`; an empty one is of no model.
+
+    Raises
+    ------
+    EmbeddingError
+    """
+    if not known:
+        return
+    try:
+        name, dimension, probe = known["name"], known["dimension"], base64.b64decode(known["probe"], validate=True)
+    except (LookupError, TypeError, ValueError):
+        name, dimension, probe = None, 0, b""
+    if not isinstance(name, str) or type(dimension) is not int or dimension < 1 or len(probe) != 4 * dimension:
+        raise EmbeddingError("The stored description of the embedding model has no name, dimension or probe vector.")
 
 
 def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:

@@ -1,24 +1,25 @@
 """Loading a stored index without knowing its class: the folder names the package."""
 
-import json
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
 from llama_index.core import load_index_from_storage
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.constants import DATA_KEY, TYPE_KEY
 from llama_index.core.embeddings.utils import resolve_embed_model
+from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
 
+from llama_index.ragkit.core_internals import index_entries
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
 from llama_index.ragkit.index.derived_index import DerivedIndex
 from llama_index.ragkit.storage.persist import load_storage_context
+from llama_index.ragkit.storage.struct import DerivedStruct
 
 __all__ = ["load_stored"]
-
-_TYPE = "__type__"  # of a struct in core's index store
-_DATA = "__data__"
 
 
 def load_stored(storage: Path, embed_model: BaseEmbedding | str, index_id: str | None = None) -> DerivedIndex[Any, Any]:
@@ -36,49 +37,45 @@ def load_stored(storage: Path, embed_model: BaseEmbedding | str, index_id: str |
     ------
     ConfigurationError
         If the folder holds no such index, several and none is named, or one whose package is not installed.
+    StorageError
+        If what the folder holds is damaged, or was changed.
     """
-    structs = _structs(storage)
-    if index_id is None and len(structs) > 1:
-        raise ConfigurationError(f"{storage} holds several indexes; name one: {', '.join(sorted(structs))}.")
-    name = index_id if index_id is not None else next(iter(structs), "")
-    if name not in structs:
-        raise ConfigurationError(f"{storage} holds no index {name!r}; it has {', '.join(sorted(structs)) or 'none'}.")
-    package, struct = structs[name]
-    if not package.startswith("llama_index.") or find_spec(package) is None:
-        raise ConfigurationError(
-            f"{storage} holds an index of {package!r}, which is not installed here, or no index of these packages."
-        )
-    import_module(package)
-    components = {"embed_model": resolve_embed_model(embed_model), **_rules(package, struct)}
-    found = load_index_from_storage(load_storage_context(storage), index_id=name, **components)
-    if not isinstance(found, DerivedIndex):
-        raise ConfigurationError(f"{type(found).__name__} is no index of these packages.")
-    return found
+    if not isfile(storage / "index_store.json"):  # also of a path that cannot be
+        raise ConfigurationError(f"{storage} is no folder of a persisted storage context: it has no index_store.json.")
+    context = load_storage_context(storage)
+    entries = index_entries(context.index_store)
+    if index_id is None and len(entries) > 1:
+        raise ConfigurationError(f"{storage} holds several indexes; name one: {', '.join(sorted(entries))}.")
+    name = index_id if index_id is not None else next(iter(entries), "")
+    if not isinstance(name, str) or name not in entries:
+        raise ConfigurationError(f"{storage} holds no index {name!r}; it has {', '.join(sorted(entries)) or 'none'}.")
+    index_cls = _index_class(storage, entries[name][TYPE_KEY])
+    struct = index_cls.index_struct_cls.from_json(entries[name][DATA_KEY])
+    components = {"embed_model": resolve_embed_model(embed_model), **_rules(index_cls, struct)}
+    found: Any = load_index_from_storage(context, index_id=name, **components)
+    index: DerivedIndex[Any, Any] = found
+    return index
 
 
-def _structs(storage: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Index id -> (import path of its package, struct)."""
-    file = storage / "index_store.json"
-    if not file.is_file():
-        raise ConfigurationError(f"{storage} is no folder of a persisted storage context: it has no {file.name}.")
-    stored = json.loads(file.read_text(encoding="utf-8")).get("index_store/data", {})
-    return {name: (str(entry[_TYPE]), json.loads(entry[_DATA])) for name, entry in stored.items()}
+def _index_class(storage: Path, package: str) -> type[DerivedIndex[Any, Any]]:
+    """The index class that a package registers under its import path."""
+    if package.startswith("llama_index."):
+        with suppress(ImportError, ValueError):  # a package without an index, or no name of one
+            import_module(package)
+    found: Any = INDEX_STRUCT_TYPE_TO_INDEX_CLASS.get(package)  # type: ignore[call-overload]
+    if isinstance(found, type) and issubclass(found, DerivedIndex):
+        return found
+    raise ConfigurationError(
+        f"{storage} holds an index of {package!r}, which is not installed here, or no index of these packages."
+    )
 
 
-def _rules(package: str, struct: dict[str, Any]) -> dict[str, Any]:
+def _rules(cls: type[DerivedIndex[Any, Any]], struct: DerivedStruct) -> dict[str, Any]:
     """The components without an LLM that an index was built with."""
-    cls = _index_class(package)
-    built_with = {role: known.get("class", "") for role, known in struct.get("components", {}).items()}
+    built_with = {role: known.get("class", "") for role, known in struct.components.items()}
     rules: dict[str, Any] = {}
     if cls.rule_extractor is not None and built_with.get("extractor") == cls.rule_extractor.__name__:
         rules["extractor"] = cls.rule_extractor()
     if built_with.get("summarizer") == ExtractiveSummarizer.__name__:
         rules["summarizer"] = ExtractiveSummarizer()
     return rules
-
-
-def _index_class(package: str) -> type[DerivedIndex[Any, Any]]:
-    module = import_module(package)
-    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, DerivedIndex)]
-    found: type[DerivedIndex[Any, Any]] = next(cls for cls in classes if cls.__module__.startswith(package))
-    return found

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from llama_index.core.storage.storage_context import StorageContext
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import NotRequired, TypedDict
 
 from llama_index.ragkit.errors import ConcurrentWriteError
 from llama_index.ragkit.processes import is_running, this_process
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
-from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.storage.struct import DerivedStruct, damaged
 
 __all__ = ["REMOVALS", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
 
@@ -57,9 +59,51 @@ class Unfinished:
         return Unfinished([i for i in self.documents if i not in done], [i for i in self.nodes if i not in written])
 
 
+class _Process(TypedDict):
+    machine: str
+    pid: str
+    started: str
+
+
+class _Writer(TypedDict):
+    token: str
+    process: _Process
+
+
+class _Parameters(TypedDict, total=False):
+    removals: int
+
+
+class _Described(TypedDict, total=False):
+    params: _Parameters
+
+
+class _Commit(TypedDict):
+    """What is read of the record of a commit before its struct is checked."""
+
+    generation: int
+    token: NotRequired[str]
+    writer: NotRequired[_Writer | None]
+    struct: NotRequired[_Described]
+
+
+_COMMITS: TypeAdapter[_Commit] = TypeAdapter(_Commit)
+
+
 def read_commit(records: Records) -> Steps[Record]:
-    """Generation and token of the last commit, and the write in progress ("writer"), if any."""
-    return (yield from records.get(_META, _COMMIT)) or {"generation": 0}
+    """Generation and token of the last commit, and the write in progress ("writer"), if any.
+
+    Raises
+    ------
+    HalfWrittenError
+        If the record was damaged or changed.
+    """
+    stored = (yield from records.get(_META, _COMMIT)) or {"generation": 0}
+    try:
+        _COMMITS.validate_python(stored, strict=True)
+    except ValidationError as error:
+        raise damaged("the last write to an index", error) from None
+    return stored
 
 
 def read_unfinished(records: Records, manifest: Manifest) -> Steps[Unfinished]:
@@ -194,8 +238,10 @@ class Commits:
         stored = yield from read_commit(self._records)
         if abandoned or stored["generation"] > self._struct.generation:
             vars(self._struct).update(stored.get("struct", {}))
+            self._struct.check()
             self._take_up(stored["generation"], stored.get("token", ""), (yield from _begun(self._records)))
-        return int(stored.get("struct", {}).get("params", {}).get(REMOVALS, 0))
+        removals: int = stored.get("struct", {}).get("params", {}).get(REMOVALS, 0)
+        return removals
 
     def wait(self) -> Steps[None]:
         """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""

@@ -7,10 +7,10 @@ from typing import Any
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
 
-from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.struct import damaged
 
 __all__ = ["NodeFetch", "derived_node", "fetch_derived", "node_from_record", "node_to_record", "texts_of"]
 
@@ -71,7 +71,4 @@ def _fetch(written: Mapping[str, Record], fetch: NodeFetch, node_id: str) -> Ste
     try:
         return node_from_record(written[node_id]["node"])
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise HalfWrittenError(
-            f"What is stored of the derived node {node_id!r} cannot be read ({type(error).__name__}): it is damaged, "
-            "or was changed. Restore a copy, or build the index again."
-        ) from error
+        raise damaged(f"the derived node {node_id!r}", type(error).__name__) from error

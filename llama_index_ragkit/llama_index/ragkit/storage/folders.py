@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from llama_index.ragkit.errors import ConfigurationError
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -43,8 +45,19 @@ _NOT_BESIDE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def real_folder(path: str | Path) -> Path:
-    """The absolute path of a folder: `~` expanded, symbolic links followed, whether or not it exists."""
-    return Path(path).expanduser().resolve()
+    """The absolute path of a folder: `~` expanded, symbolic links followed, whether or not it exists.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot be the path of one, such as one with a NUL character.
+    """
+    try:
+        folder = Path(path).expanduser().resolve()
+        folder.exists()  # asks the system, to which a name may be too long
+        return folder
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"{path!r} is no path of a folder: {error}.") from error
 
 
 def is_temporary(path: Path) -> bool:

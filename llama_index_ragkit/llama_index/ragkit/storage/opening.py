@@ -10,13 +10,13 @@ from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError
+from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.commits import read_commit, read_unfinished
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Records
-from llama_index.ragkit.storage.struct import FORMAT_VERSION, DerivedStruct
+from llama_index.ragkit.storage.struct import DerivedStruct, check_format
 from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
@@ -189,13 +189,9 @@ def check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
 
     Raises
     ------
-    FormatVersionError, HalfWrittenError
+    FormatVersionError, HalfWrittenError, EmbeddingError
     """
-    if struct.format_version != FORMAT_VERSION:
-        raise FormatVersionError(
-            f"The index was written in format {struct.format_version}; this version reads format {FORMAT_VERSION}. "
-            "Build it again, or install the version that wrote it."
-        )
+    check_format(struct.format_version)
     stored = yield from read_commit(records)
     if records.outlives_the_process and stored["generation"] >= struct.generation:
         vars(struct).update(stored.get("struct", {}))
@@ -210,6 +206,7 @@ def check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
     incomplete = struct.building
     struct.generation, struct.token = stored["generation"], stored.get("token", "")
     struct.building = bool(left) or (incomplete and "token" not in stored)  # written by a version that knew no tokens
+    struct.check()
     if struct.building:
         logger.warning(
             "The last write to index %s is incomplete; call refresh_ref_docs() with its documents to resume it. "

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from llama_index.core.constants import DATA_KEY, TYPE_KEY
+from llama_index.core.storage.docstore.simple_docstore import SimpleDocumentStore
+from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
+from llama_index.core.storage.kvstore.simple_kvstore import SimpleKVStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
+from llama_index.ragkit.core_internals import docstore_tables, index_entries
 from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.storage.folders import (
@@ -99,8 +104,10 @@ def load_storage_context(
 
     Raises
     ------
+    ConfigurationError
+        If there can be no such folder.
     MissingSpaceError
-        If there is no such folder.
+        If there is none.
     HalfWrittenError
         If a file in it is damaged, or the folder changed during every attempt to read it.
     """
@@ -110,7 +117,9 @@ def load_storage_context(
         context, error = None, None
         try:
             source = complete_state(folder)
-            context = StorageContext.from_defaults(persist_dir=str(source), **kwargs)
+            read = StorageContext.from_defaults(persist_dir=str(source), **kwargs)
+            _check_entries(read)
+            context = read
         except Exception as failure:  # core has no error class for a damaged file: its readers raise many kinds
             error = failure
         if signature(folder) == before and (source.exists() or before is None):
@@ -129,6 +138,20 @@ def load_storage_context(
     raise HalfWrittenError(
         f"{folder} was replaced during each of {_ATTEMPTS} attempts to read it. Load it when its writer pauses."
     )
+
+
+def _check_entries(context: StorageContext) -> None:
+    """Check the entries of what core has read: it looks at them when they are asked for."""
+    docstore, index_store = context.docstore, context.index_store
+    if isinstance(docstore, SimpleDocumentStore):
+        kvstore = docstore_tables(docstore).kvstore
+        tables = kvstore.to_dict() if isinstance(kvstore, SimpleKVStore) else {}
+        if not all(isinstance(entry, dict) for table in tables.values() for entry in table.values()):
+            raise TypeError("an entry of the document store is no object")
+    if isinstance(index_store, SimpleIndexStore):
+        for entry in index_entries(index_store).values():
+            if not isinstance(entry[TYPE_KEY], str) or not isinstance(entry[DATA_KEY], str | dict):
+                raise TypeError("an entry of the index store has no type or no data")
 
 
 def _is_own(path: Path) -> bool:

@@ -1,16 +1,43 @@
 """The struct of an index in the index store, which is small because core rewrites it at every insert and delete."""
 
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.data_structs.data_structs import IndexStruct
 from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
+from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["FORMAT_VERSION", "DerivedStruct", "register_index"]
+from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError, RagKitError
+from llama_index.ragkit.llm.embeddings import check_description
+from llama_index.ragkit.redaction import redact
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["FORMAT_VERSION", "DerivedStruct", "check_format", "damaged", "reading_struct", "register_index"]
 
 FORMAT_VERSION = 1
+
+
+def check_format(version: object) -> None:
+    """Check the version of the layout of a stored index.
+
+    Raises
+    ------
+    FormatVersionError
+    """
+    if version != FORMAT_VERSION:
+        raise FormatVersionError(
+            f"The index was written in format {version!r}; this version reads format {FORMAT_VERSION}. "
+            "Build it again, or install the version that wrote it."
+        )
 
 
 @dataclass
@@ -53,9 +80,96 @@ class DerivedStruct(IndexStruct):
     counters: dict[str, int] = field(default_factory=dict)
 
     @classmethod
+    def from_json(cls, s: Any, **kwargs: Any) -> "Self":
+        """The struct of an entry of the index store, JSON text or an object of it.
+
+        Raises
+        ------
+        HalfWrittenError
+            If a value is not of its type.
+        FormatVersionError
+        """
+        text = s if isinstance(s, str | bytes | bytearray) else json.dumps(s)
+        try:
+            struct: Self = _adapter(cls).validate_json(text, strict=True)
+        except ValidationError as error:
+            check_format(_version_of(text))
+            raise damaged("an index", error) from None
+        return struct
+
+    def parameters_of(self, method: str, needed: Mapping[str, type] = MappingProxyType({})) -> dict[str, Any]:
+        """The stored parameters of a method.
+
+        Parameters
+        ----------
+        needed : those that must be there, with their types
+
+        Raises
+        ------
+        HalfWrittenError
+            If they are no object of JSON, or one that is needed is missing or of another type.
+        """
+        found = self.params.get(method, {})
+        if not isinstance(found, dict) or any(type(found.get(name)) is not kind for name, kind in needed.items()):
+            raise damaged(f"index {self.index_id!r}", f"its parameters of {method!r}, {found!r}")
+        return found
+
+    def check(self) -> None:
+        """Check the types of all values.
+
+        Raises
+        ------
+        HalfWrittenError, EmbeddingError
+        """
+        self.from_json(self.to_json())
+        check_description(self.embedding)
+
+    @classmethod
     def get_type(cls) -> str:  # type: ignore[override]
         """The name under which core registers the struct and its index."""
         return cls.type_name
+
+
+@contextmanager
+def reading_struct(struct: DerivedStruct | None) -> Iterator[None]:
+    """What fails in the block fails because what is stored was damaged; None for an index that is not stored yet.
+
+    Raises
+    ------
+    HalfWrittenError
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if struct is None or isinstance(error, RagKitError):
+            raise
+        raise damaged(f"index {struct.index_id!r}", error) from error
+
+
+def damaged(what: str, reason: str | Exception) -> HalfWrittenError:
+    """The error for what is stored, such as "index 'a'", and cannot be read."""
+    if isinstance(reason, ValidationError):
+        first = reason.errors(include_input=False, include_url=False)[0]
+        reason = ": ".join([*map(str, first["loc"]), first["msg"]])
+    elif isinstance(reason, Exception):
+        reason = f"{type(reason).__name__}: {reason}"
+    return HalfWrittenError(
+        f"What is stored of {what} cannot be read ({redact(reason)[:300]}): it is damaged, or was changed. Restore a "
+        "copy, or build the index again."
+    )
+
+
+@cache
+def _adapter(cls: type[DerivedStruct]) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+def _version_of(text: str | bytes | bytearray) -> object:
+    """The format of a struct that cannot be read; ours if it says none."""
+    try:
+        return json.loads(text)["format_version"]
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return FORMAT_VERSION
 
 
 def register_index(index_cls: type[BaseIndex[Any]]) -> None:
