@@ -2,6 +2,7 @@
 
 import re
 import threading
+from contextvars import Context
 from weakref import WeakSet
 
 from sqlalchemy import Engine, text
@@ -33,7 +34,8 @@ class Tables:
         with self._lock:
             if engine in self._made:
                 return
-            if self._are_there(engine):
+            # Seen from outside of any transaction that this is within, which may be rolled back with its tables.
+            if Context().run(self._are_there, engine):
                 self._made.add(engine)
                 return
             for attempt in range(3):
@@ -48,7 +50,7 @@ class Tables:
                         error.__cause__, IntegrityError | OperationalError | ProgrammingError
                     ):
                         raise
-            if not is_joined(engine):  # otherwise they may be rolled back with what is around
+            if not is_joined(engine):
                 self._made.add(engine)
 
     def _are_there(self, engine: Engine) -> bool:
