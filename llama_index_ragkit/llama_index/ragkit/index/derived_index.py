@@ -590,6 +590,30 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         left = run_steps(self._storage.commits.unfinished())
         return [*left.documents, *left.nodes]
 
+    def set_index_id(self, index_id: str) -> None:
+        """Give the index another id in its storage context.
+
+        Raises
+        ------
+        ConfigurationError
+            If another index of the context has it: that one could no longer be opened, nor be rid of its documents.
+        """
+        store, old_id = self._storage_context.index_store, self.index_id
+        if index_id == old_id:
+            return
+        try:
+            taken = store.get_index_struct(index_id) is not None
+        except KeyError:  # of a kind whose package is not imported
+            taken = True
+        if taken:
+            raise ConfigurationError(
+                f"The storage context has another index with the id {index_id!r}, which would be lost. Choose an id "
+                f"that none has, or keep {old_id!r}. Nothing was changed."
+            )
+        self._index_struct.index_id = index_id
+        store.add_index_struct(self._index_struct)
+        store.delete_index_struct(old_id)
+
     def as_retriever(self, **kwargs: Any) -> BaseRetriever:
         """A retriever of the method over this index.
 
