@@ -155,7 +155,6 @@ class IndexWriter(Generic[State]):
         if self._storage.stored:  # other processes may have written, or be writing
             yield from self._storage.commits.wait()
             yield from self._storage.commits.refresh(abandoned=self._interrupted)
-            self._storage.note_repetition()
             yield from self._storage.settle()
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()

@@ -20,6 +20,7 @@ from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
 from llama_index.ragkit.steps import Steps, arun_steps, call, offload, run_steps
+from llama_index.ragkit.storage.commits import all_left
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT, find_external_store, open_records
 from llama_index.ragkit.storage.struct import DerivedStruct
@@ -75,8 +76,9 @@ class SQLStorageContext(StorageContext):
             if struct.params.get("serve_from") == "stores":
                 stores = find_stores(self, index_cls.method, struct.uid)
                 records = open_records(self, index_cls.method, struct)
+                left = yield from all_left(records)
                 for space in stores.spaces(struct.spaces, records).values():
-                    yield from space.clear()
+                    yield from space.clear(left)
                 yield from offload(stores.drop)
                 continue
             store, _ = find_external_store(self, index_cls.method, None, struct)

@@ -17,12 +17,12 @@ from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.struct import DerivedStruct, damaged
 
-__all__ = ["REMOVALS", "Commits", "Unfinished", "may_be_writing", "read_commit", "read_unfinished"]
+__all__ = ["REMOVALS", "Commits", "Unfinished", "all_left", "may_be_writing", "read_commit", "read_unfinished"]
 
 _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
-_TURN = "turn"
+_LEFT = "left"  # the tokens of writes that others have replaced before their commit
 _DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "counters")  # of the struct
 
 REMOVALS = "removals"  # the parameter that counts the writes that have removed something
@@ -84,6 +84,7 @@ class _Commit(TypedDict):
     generation: int
     token: NotRequired[str]
     writer: NotRequired[_Writer | None]
+    left: NotRequired[list[str]]
     struct: NotRequired[_Described]
 
 
@@ -98,12 +99,28 @@ def read_commit(records: Records) -> Steps[Record]:
     HalfWrittenError
         If the record was damaged or changed.
     """
-    stored = (yield from records.get(_META, _COMMIT)) or {"generation": 0}
+    stored = (yield from records.get(_META, _COMMIT)) or _nothing()
     try:
         _COMMITS.validate_python(stored, strict=True)
     except ValidationError as error:
         raise damaged("the last write to an index", error) from None
     return stored
+
+
+def _nothing() -> Record:
+    return {"generation": 0}
+
+
+def all_left(records: Records) -> Steps[list[str]]:
+    """The tokens of all writes that may have left rows in vector stores, a write in progress among them."""
+    stored = yield from read_commit(records)
+    return _replaced(stored)
+
+
+def _replaced(stored: Record) -> list[str]:
+    """What is left when another write takes the place of the writer."""
+    writer = stored.get("writer")
+    return [*stored.get(_LEFT, ()), *([] if writer is None else [writer["token"]])]
 
 
 def read_unfinished(records: Records, manifest: Manifest) -> Steps[Unfinished]:
@@ -128,20 +145,38 @@ class Commits:
     is committed. A writer whose index has another token than the stored one is behind, and is refused before it
     changes anything; one that finds another token than its own at the end has written beside another process.
 
+    A token that is stored and can no longer become that of the index names what its write has left in vector stores,
+    which take no part in transactions: :meth:`left`.
+
     Parameters
     ----------
     context : holds the struct
     records : hold the commit, and what is unfinished
     manifest : knows what is stored
     struct : of the index, changed at each commit
+    notes_left : whether the tokens of writes that ended before their commit are kept until :meth:`settle`
     """
 
-    def __init__(self, context: StorageContext, records: Records, manifest: Manifest, struct: DerivedStruct) -> None:
+    def __init__(
+        self,
+        context: StorageContext,
+        records: Records,
+        manifest: Manifest,
+        struct: DerivedStruct,
+        *,
+        notes_left: bool = False,
+    ) -> None:
         self._context = context
         self._records = records
         self._manifest = manifest
         self._struct = struct
+        self._notes_left = notes_left
         self._token = ""  # of the last write that began here
+
+    @property
+    def token(self) -> str:
+        """The token of the last write that began here."""
+        return self._token
 
     def check(self) -> Steps[None]:
         """Check that the index is as it was last written or opened here, and that nobody else is writing to it.
@@ -182,11 +217,12 @@ class Commits:
         self._token = uuid4().hex[:8]
         _writing.add(self._token)
         writer = {"token": self._token, "process": this_process()}
-        mine = self._commit_record(self._struct.generation, self._struct.token, writer)
 
         def taken(stored: Record | None) -> Record:
-            self._check(stored or {"generation": 0})
-            return mine
+            stored = stored or _nothing()
+            self._check(stored)
+            left = _replaced(stored) if self._notes_left else ()
+            return self._commit_record(self._struct.generation, self._struct.token, writer, left)
 
         yield from self._records.change(_META, _COMMIT, taken)
         yield from self._put_unfinished(left.including(documents, nodes))
@@ -206,14 +242,15 @@ class Commits:
         ConcurrentWriteError
             If another process has written at the same time.
         """
-        yield from self._check_own(
+        stored = yield from self._check_own(
             "Another process has written to index {index} at the same time, and one may have overwritten what the "
             "other wrote. Open the index again with load_index_from_storage(), and refresh the documents of both."
         )
         left = (yield from _begun(self._records)).without(documents, nodes)
         generation = self._struct.generation + 1
         yield from self._put_unfinished(left)
-        yield from self._put_commit(generation, self._token, None)
+        committed = self._commit_record(generation, self._token, None, stored.get(_LEFT, ()))
+        yield from self._records.put(_META, [(_COMMIT, committed)])
         self._take_up(generation, self._token, left)
 
     def publish(self) -> Steps[None]:
@@ -251,11 +288,33 @@ class Commits:
                 return
             yield from call(time.sleep, _asleep, _PAUSE)
 
-    def take_turn(self) -> Steps[None]:
-        """Wait until no other process does what writers do after their writes, one at a time; ours ends with the
-        transaction that this is within.
+    def left(self) -> Steps[list[str]]:
+        """The tokens of writes that ended before their commit: what these have put into vector stores is to be deleted.
+
+        Such a write cannot be committed any more, so that this may be done at any time. The token of a process on
+        another machine is among them when another write has taken its place.
         """
-        yield from self._records.change(_META, _TURN, lambda stored: stored or {"taken": True})
+        stored = yield from read_commit(self._records)
+        writer = stored.get("writer")
+        return _replaced(stored) if writer is not None and _is_writing(writer) is False else stored.get(_LEFT, [])
+
+    def settle(self, left: Collection[str]) -> Steps[None]:
+        """Note that what writes have left is deleted, in the transaction that this is within.
+
+        Until that ends, no other process does the same or begins a write: writers take turns. The token of the writer
+        itself stays until another write takes its place.
+
+        Parameters
+        ----------
+        left : tokens of :meth:`left`
+        """
+
+        def without(stored: Record | None) -> Record:
+            stored = stored or _nothing()
+            kept = [token for token in stored.get(_LEFT, ()) if token not in left]
+            return {**stored, _LEFT: kept} if left else stored
+
+        yield from self._records.change(_META, _COMMIT, without)
 
     def recover(self) -> Steps[None]:
         """Take up the stored commit after a write that was abandoned, perhaps while it was committed."""
@@ -268,20 +327,18 @@ class Commits:
         """What incomplete writes left."""
         return (yield from read_unfinished(self._records, self._manifest))
 
-    def _check_own(self, message: str, *, begun: bool = True) -> Steps[None]:
+    def _check_own(self, message: str, *, begun: bool = True) -> Steps[Record]:
         stored = yield from read_commit(self._records)
         if (stored.get("writer") or {}).get("token") != self._token:
             raise ConcurrentWriteError(message.format(index=repr(self._struct.index_id)), begun=begun)
+        return stored
 
     def _take_up(self, generation: int, token: str, left: Unfinished) -> None:
         self._struct.generation, self._struct.token, self._struct.building = generation, token, bool(left)
 
-    def _put_commit(self, generation: int, token: str, writer: Record | None) -> Steps[None]:
-        yield from self._records.put(_META, [(_COMMIT, self._commit_record(generation, token, writer))])
-
-    def _commit_record(self, generation: int, token: str, writer: Record | None) -> Record:
+    def _commit_record(self, generation: int, token: str, writer: Record | None, left: Collection[str]) -> Record:
         struct = {name: getattr(self._struct, name) for name in _DESCRIPTION}
-        return {"generation": generation, "token": token, "writer": writer, "struct": struct}
+        return {"generation": generation, "token": token, "writer": writer, "struct": struct, _LEFT: list(left)}
 
     def _put_unfinished(self, left: Unfinished) -> Steps[None]:
         record = {"documents": list(left.documents), "nodes": list(left.nodes)}

@@ -132,20 +132,78 @@ class ExternalVectorStore(ShortRepr):
             raise self._failed(f"store {len(rows)} chunks", error, then) from error
 
     def add_vectors(
-        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[dict[str, Any]] = ()
+        self,
+        ids: Sequence[str],
+        vectors: NDArray[np.float32],
+        metadatas: Sequence[dict[str, Any]] = (),
+        document: str | None = None,
     ) -> Steps[None]:
-        """Write rows without a node, each as a document of its own; :meth:`delete_vectors` removes them.
+        """Write rows without a node; :meth:`delete_vectors` removes them.
+
+        Parameters
+        ----------
+        document : of which they are rows, so that :meth:`delete_document` removes them together; a store that
+            does not delete by row (:meth:`check_deletes`) must have None: each is a document of its own
 
         Raises
         ------
         UnsupportedStoreError, StorageError
         """
-        own = NodeRelationship.SOURCE
         rows = [
-            TextNode(id_=row_id, metadata=metadata, relationships={own: RelatedNodeInfo(node_id=row_id)})
+            TextNode(
+                id_=row_id,
+                metadata=metadata,
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document or row_id)},
+            )
             for row_id, metadata in zip(ids, metadatas or [{}] * len(ids), strict=True)
         ]
         yield from self.add(rows, vectors)
+
+    def check_deletes(self) -> Steps[None]:
+        """Check that the store, which has had a row, deletes by row as well as by document; not all do.
+
+        Raises
+        ------
+        UnsupportedStoreError
+        """
+        unknown = str(uuid4())
+        try:
+            by_row = yield from self._delete_rows([unknown])
+            yield from call(self.store.delete, self.store.adelete, unknown)
+        except Exception as error:
+            raise self._cannot_delete(error) from error
+        if not by_row:
+            raise UnsupportedStoreError(
+                f'{self._name} deletes whole documents alone. An index with serve_from="stores" needs a store that '
+                "deletes rows by their ids as well: take one that implements delete_nodes(node_ids), or build the "
+                'index with serve_from="memory".'
+            )
+
+    def delete_document(self, document: str) -> Steps[None]:
+        """Delete all rows of a document; an unknown one is ignored.
+
+        Raises
+        ------
+        StorageError
+        """
+        try:
+            yield from call(self.store.delete, self.store.adelete, document)
+        except Exception as error:
+            then = "What a write that ended early has stored is still there. Remove the cause, then repeat the call."
+            raise self._failed("delete by document", error, then) from error
+
+    def delete_where(self, key: str, value: str) -> Steps[None]:
+        """Delete all rows with a value in their metadata, where the store can; not all can.
+
+        Parameters
+        ----------
+        value : of letters and digits, since adapters format it into statements
+        """
+        filters = MetadataFilters(filters=[MetadataFilter(key=key, value=value)])
+        try:
+            yield from call(self.store.delete_nodes, self.store.adelete_nodes, filters=filters)
+        except Exception as error:
+            logger.debug("%s.delete_nodes by a filter: %s", self._name, self._reason(error))
 
     def delete_vectors(self, ids: Sequence[str]) -> Steps[None]:
         """Delete rows of :meth:`add_vectors`; unknown ids are ignored.

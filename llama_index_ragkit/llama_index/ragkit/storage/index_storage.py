@@ -11,7 +11,7 @@ from llama_index.core.storage.storage_context import StorageContext
 from numpy.typing import NDArray
 
 from llama_index.ragkit.core_internals import docstore_tables
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.commits import REMOVALS, Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore
@@ -91,7 +91,7 @@ class IndexStorage:
     ) -> "IndexStorage":
         """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
         manifest = Manifest(records)
-        commits = Commits(context, records, manifest, struct)
+        commits = Commits(context, records, manifest, struct, notes_left=True)
         return cls(context, struct, records, manifest, commits, {}, None, stored, transaction, snapshot)
 
     @classmethod
@@ -155,10 +155,19 @@ class IndexStorage:
     def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """A write begins: documents and nodes count as unfinished until it is committed."""
         yield from self.commits.begin(documents, nodes)
+        if self.stored:
+            left = yield from self.commits.left()
+            for space in self.stored.values():
+                yield from space.begin(self.commits.token, left, self.struct.embedding.get("dimension"))
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """The write has ended: store a new generation, with the documents and nodes that are finished."""
-        yield from self.commits.commit(documents, nodes)
+        try:
+            yield from self.commits.commit(documents, nodes)
+        except ConcurrentWriteError:  # the other writer has deleted what it could see of this write
+            for space in self.stored.values():
+                yield from space.delete_writes([self.commits.token])
+            raise
         self._tag()
         yield from self.commits.publish()
 
@@ -174,26 +183,25 @@ class IndexStorage:
         """Count a write that removes vectors from stores: a question that began before it may have missed them."""
         self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
 
-    def note_repetition(self) -> None:
-        """Tell the spaces in stores, before a write, whether one before it did not end."""
-        for space in self.stored.values():
-            space.repeats = self.struct.building
-
     def settle(self) -> Steps[None]:
-        """Delete the vectors of rows that committed writes have removed, where the index is served from stores.
+        """Delete the vectors of rows that committed writes have removed, and all that others have stored, where the
+        index is served from stores.
 
         Writers take turns: one that deletes what another has already deleted would take away the vectors of rows that
         were written again meanwhile.
         """
-        unsettled = False
+        if not self.stored:
+            return
+        left = yield from self.commits.left()
+        unsettled = bool(left)
         for space in self.stored.values():
             unsettled = unsettled or (yield from space.is_unsettled())
         if not unsettled:
             return
         with self.transaction():
-            yield from self.commits.take_turn()
+            yield from self.commits.settle(left)
             for space in self.stored.values():
-                yield from space.settle()
+                yield from space.settle(left)
 
     def _tag(self) -> None:
         for space in self.spaces.values():

@@ -4,7 +4,7 @@ Vector stores take no part in transactions. So a row that replaces another gets 
 old one stays there until the write is committed: whoever reads the records as they were before finds its vector.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.steps import Steps
@@ -58,12 +58,8 @@ class RowVersions:
     def forget(self, records: Mapping[str, Record]) -> Steps[None]:
         """Note that the vectors of rows are to be deleted, by their records by key."""
         ids = [self.in_store(key, record) for key, record in records.items()]
-        yield from self.note_doomed(ids)
-        yield from self._records.delete(self._replacing, [one for one in ids if one not in records])
-
-    def note_doomed(self, ids: Iterable[str]) -> Steps[None]:
-        """Note ids that are to be deleted in the store."""
         yield from self._records.put(self._doomed, [(one, {}) for one in ids])
+        yield from self._records.delete(self._replacing, [one for one in ids if one not in records])
 
     def doomed(self) -> Steps[list[str]]:
         """The ids that are to be deleted in the store."""

@@ -53,9 +53,9 @@ class StoredSpace:
     no answer. Vectors are added to the store before that transaction is committed, and deleted after it
     (:meth:`settle`).
 
-    Attributes
-    ----------
-    repeats : whether a write before this one did not end, and may have left vectors without records
+    What a write adds to the store is one document there, named by the token of the write, which is stored before its
+    first vector. If the write ends before its commit, that name is all that is needed to delete everything of it
+    (:meth:`delete_writes`), whichever rows these are, and no row of another write.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class StoredSpace:
         self._records = records
         self._versions = RowVersions(name, records)
         self._collection = f"space/{name}"
-        self.repeats = False
+        self._write = ""  # the token of the write that adds rows
         self._returns_vectors: bool | None = None
 
     def key(self, row_id: str) -> str:
@@ -87,6 +87,42 @@ class StoredSpace:
         return content_id("row", self._uid, self.name, row_id)
 
     # -- writing ------------------------------------------------------------------------------------------
+
+    def begin(self, write: str, left: Sequence[str], dimension: int | None) -> Steps[None]:
+        """Begin a write, outside of its transaction, after its token was stored.
+
+        Parameters
+        ----------
+        write : its token
+        left : the tokens of writes that ended before their commit
+        dimension : of the vectors; None as long as the index has none
+
+        Raises
+        ------
+        UnsupportedStoreError, StorageError
+            If the store does not delete by row; if it fails.
+        """
+        self._write = write
+        if dimension and self._returns_vectors is None:
+            yield from self._learn(dimension)
+        yield from self.delete_writes(left)
+
+    def delete_writes(self, writes: Sequence[str]) -> Steps[None]:
+        """Delete all that writes have added to the store, by the tokens of writes that ended before their commit.
+
+        Raises
+        ------
+        StorageError
+        """
+        for write in writes:
+            try:
+                yield from self._external.delete_document(self._document(write))
+            except StorageError:  # a store may refuse before its first row
+                if (yield from self._records.get(_KINDS, self.name)) is not None:
+                    raise
+
+    def _document(self, write: str) -> str:
+        return content_id("write", self._uid, self.name, write)
 
     def put(self, rows: SpaceRows) -> Steps[None]:
         """Add rows, replacing those of the same id.
@@ -109,9 +145,8 @@ class StoredSpace:
         records = yield from self._versions.versioned(dict(unversioned))
         yield from self._records.put(self._collection, list(records.items()))
         in_store = [self._versions.in_store(key, record) for key, record in records.items()]
-        if self.repeats:
-            yield from self._external.delete_vectors(in_store)
-        yield from self._external.add_vectors(in_store, rows.vectors, list(self._metadatas(rows)))
+        metadatas = list(self._metadatas(rows))
+        yield from self._external.add_vectors(in_store, rows.vectors, metadatas, self._document(self._write))
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
         """Delete rows; unknown ids are ignored. Their vectors stay in the store until :meth:`settle`.
@@ -123,33 +158,39 @@ class StoredSpace:
         keys = [self.key(row_id) for row_id in ids]
         known = yield from self._records.get_many(self._collection, keys)
         yield from self._versions.forget(known)
-        if self.repeats:  # a write that was killed may have stored vectors without records
-            yield from self._versions.note_doomed([key for key in keys if key not in known])
         yield from self._records.delete(self._collection, known)
 
     def is_unsettled(self) -> Steps[bool]:
         """Whether the store may hold vectors of rows that were removed."""
         return bool((yield from self._versions.doomed()))
 
-    def settle(self) -> Steps[None]:
+    def settle(self, left: Sequence[str] = ()) -> Steps[None]:
         """Delete the vectors of rows that were removed or replaced by writes that are committed.
 
         One process at a time may do so: see :meth:`~llama_index.ragkit.storage.index_storage.IndexStorage.settle`.
+
+        Parameters
+        ----------
+        left : the tokens of writes that ended before their commit, see :meth:`delete_writes`
 
         Raises
         ------
         StorageError
         """
+        yield from self.delete_writes(left)
         doomed = yield from self._versions.doomed()
         if doomed:
             yield from self._external.delete_vectors(doomed)
             yield from self._versions.settled(doomed)
 
-    def clear(self) -> Steps[None]:
-        """Delete all rows of the space, and no other."""
+    def clear(self, left: Sequence[str] = ()) -> Steps[None]:
+        """Delete all rows of the space, and no other: by their records, by the tokens of writes that have left some,
+        and by their label, where the store can.
+        """
         stored = yield from self._records.get_all(self._collection)
         yield from self.remove([record["id"] for record in stored.values()])
-        yield from self.settle()
+        yield from self.settle(left)
+        yield from self._external.delete_where(SPACE, self._label)
         yield from self._records.delete(_KINDS, [self.name])
 
     def _metadatas(self, rows: SpaceRows) -> Iterator[dict[str, Any]]:
@@ -167,7 +208,7 @@ class StoredSpace:
         if kind is None:
             key = content_id("probe", self._uid, self.name)
             probe = np.random.default_rng(0).normal(size=(1, dimension)).astype(np.float32)
-            yield from self._external.add_vectors([key], probe, [{SPACE: self._label}])
+            yield from self._external.add_vectors([key], probe, [{SPACE: self._label}], self._document(self._write))
             try:
                 found = yield from self._external.fetch_vectors([key])
             except StorageError:  # some adapters have `get_nodes` and fail when it is called
@@ -175,6 +216,7 @@ class StoredSpace:
             yield from self._external.delete_vectors([key])
             kind = {"vectors": _IN_STORE if key in found and np.array_equal(found[key], probe[0]) else "records"}
             yield from self._records.put(_KINDS, [(self.name, kind)])
+        yield from self._external.check_deletes()
         self._returns_vectors = kind["vectors"] == _IN_STORE
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -278,8 +320,7 @@ class StoredSpace:
         while True:
             (found,) = yield from self._search.search(vector[None], count, selection.filters)
             known = yield from self._known(found)
-            # Vectors that a killed write has left are unknown too, and those of its own documents are the nearest.
-            if not self.repeats and self._search.learns_from(len(found), len(known)):
+            if self._search.learns_from(len(found), len(known)):
                 continue
             records = counted(known, selection)
             if len(records) >= wanted or len(found) < count or count >= _MOST:
