@@ -20,8 +20,10 @@ from llama_index.ragkit import (
     DerivedRetriever,
     DerivedStruct,
     Found,
+    LastQuery,
     NodeExtractor,
     Query,
+    Selection,
     Snapshot,
     SpaceRows,
     Steps,
@@ -127,7 +129,7 @@ class ToyIndex(DerivedIndex[ToyConfig, ToyState]):
     builder_cls = ToyBuilder
     retriever_cls = ToyRetriever
 
-    def _page(self) -> Page:
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         return Page(title="Toy", view=Grid(rows=[], columns=[], values=np.zeros((0, 0))))
 
 

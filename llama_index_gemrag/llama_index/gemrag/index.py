@@ -24,8 +24,10 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
     Estimate,
+    LastQuery,
     LLMSummarizer,
     NodeExtractor,
+    Selection,
     Summarizer,
     SummaryMethods,
     count_tokens,
@@ -236,11 +238,11 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         state = self.state
         return to_graph(state, self._texts(state), self.config.blend, neighbours)
 
-    def _page(self, max_chunks: int = 1500) -> Page:
+    def _page(self, query: LastQuery | None, selection: Selection, max_chunks: int = 1500) -> Page:
         """The memory; a large one is shown in part: the answer first, then the members of themes."""
-        last = self.last_query
-        state = self.state if last is None or last.found.state is None else last.found.state
-        return page_of(state, self._texts(state), self.config.blend, last, max_chunks)
+        state = self.state if query is None or query.found.state is None else query.found.state
+        state = state.only(selection.allowed(state.chunks))
+        return page_of(state, self._texts(state), self.config.blend, query, max_chunks)
 
     def _texts(self, state: GEMRAGState) -> dict[str, str]:
         """The texts of existing chunks and of themes."""

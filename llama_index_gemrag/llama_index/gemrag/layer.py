@@ -42,10 +42,12 @@ class Centre:
     ----------
     questions : the questions
     total : where they are a part of all questions, the sum of all unit vectors, shape (d,), and their number
+    counted : which of the questions count, shape (number of questions,); None for all
     """
 
     questions: Snapshot = field(default_factory=Snapshot.empty)
     total: tuple[Doubles, int] | None = None
+    counted: NDArray[np.bool_] | None = None
 
     @cached_property
     def direction(self) -> Doubles | None:
@@ -53,9 +55,12 @@ class Centre:
         if self.total is not None:
             total, count = self.total
         else:
-            total, count = np.zeros(self.questions.dim or 0), len(self.questions)
-            for rows in self.questions.blocks(BLOCK):
+            total, count = np.zeros(self.questions.dim or 0), 0
+            for number, rows in enumerate(self.questions.blocks(BLOCK)):
+                if self.counted is not None:
+                    rows = rows[self.counted[number * BLOCK : (number + 1) * BLOCK]]
                 total += unit_rows(rows.astype(np.float64)).sum(axis=0)
+                count += len(rows)
         if not count:
             return None
         mean: Doubles = np.round(total / count, _DECIMALS)
@@ -103,6 +108,11 @@ class Layer:
         positions = np.repeat(np.arange(len(rows)), counts)
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return order[starts[rows][positions] + within], positions
+
+    def only(self, mask: NDArray[np.bool_]) -> "Layer":
+        """Some nodes with their questions, by a mask of shape (n,)."""
+        of_node = np.append(mask, False)  # the last for questions whose node is not here
+        return Layer(self.texts.only(mask), self.questions.only(of_node[self.owners]), self.centre)
 
     @cached_property
     def agreement(self) -> Floats:

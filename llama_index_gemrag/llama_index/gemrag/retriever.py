@@ -137,7 +137,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         An index that is served from stores has read the questions near to the prompt so far, and scores of chunks with
         others are the most that they can be.
         """
-        state, full_score = query.state, (yield from query.full_score()) if self.lexical_weight else 0.0
+        full_score = (yield from query.full_score()) if self.lexical_weight else 0.0
+        state = yield from offload(query.state.counting, query.allowed)
         if self.rule.blend is not None:  # the text decides which question of a chunk is the nearest
             state = yield from state.with_questions_of(state.chunk_layer.unread)
         while True:

@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks and themes with their questions."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.gemrag.layer import Centre, Layer
 from llama_index.ragkit.steps import Steps
-from llama_index.ragkit.vectors.masks import shown
+from llama_index.ragkit.vectors.masks import recent, shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["GEMRAGState", "Theme"]
@@ -96,6 +96,31 @@ class GEMRAGState:
         """Mask of the themes all of whose members pass the filter."""
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)
         return shown((self.chunks.rows_of(names) for names in members), allowed)
+
+    def counting(self, allowed: Mask | None) -> "GEMRAGState":
+        """The same for a question that only some chunks count for: hubs are near to the questions of these."""
+        return self if allowed is None else recent(self._of_masks, allowed, self._counted)
+
+    def _counted(self, allowed: Mask) -> "GEMRAGState":
+        of_allowed = np.append(allowed, False)[self.chunk_layer.owners]  # False for those whose chunk is not here
+        centre = replace(self.chunk_layer.centre, counted=of_allowed)
+        chunks, themes = replace(self.chunk_layer, centre=centre), replace(self.theme_layer, centre=centre)
+        return replace(self, chunk_layer=chunks, theme_layer=themes)
+
+    @cached_property
+    def _of_masks(self) -> dict[bytes, "GEMRAGState"]:
+        return {}
+
+    def only(self, allowed: Mask | None) -> "GEMRAGState":
+        """The chunks that pass a filter with their questions, and the themes all of whose members do."""
+        if allowed is None:
+            return self
+        names = {self.chunks.ids[row] for row in np.flatnonzero(allowed)}
+        themes = {name: theme for name, theme in self.themes.items() if names.issuperset(theme.members)}
+        of_theme = np.array([name in themes for name in self.theme_layer.texts.ids], np.bool_)
+        chunks, texts = self.chunk_layer.only(allowed), self.theme_layer.only(of_theme)
+        written = {name: record for name, record in self.written.items() if name in themes}
+        return GEMRAGState.of(chunks.texts, chunks.questions, texts.texts, texts.questions, themes, written)
 
     def key(self, node_id: str) -> tuple[str, str]:
         """The canonical order among equal scores."""

@@ -277,7 +277,6 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
             rows = yield from self._rows.chunks(near.rows.ids)
             names |= dict.fromkeys(name for row in rows.values() for name in row["themes"])
         found, written = yield from reader.themes(list(names))
-        centre = Centre(total=(yield from self._rows.centre()))
         questions, unread = asked, {}
         if questions is None:
             questions = yield from reader.questions(QUESTIONS, near.rows.ids)
@@ -285,6 +284,8 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
             ids_of = yield from self._rows.questions_of(QUESTIONS, near.rows.ids)
             others = {chunk: [row_id for row_id in ids if row_id not in questions] for chunk, ids in ids_of.items()}
             unread = {chunk: ids for chunk, ids in others.items() if ids}
+        # Where the selection names the chunks that count, all of their questions are there.
+        centre = Centre(questions) if selection.only is not None else Centre(total=(yield from self._rows.centre()))
         texts = yield from self.storage.stored[THEMES].fetch(found)
         theme_questions = yield from reader.questions(THEME_QUESTIONS, found)
         return StoredMemoryState(

@@ -35,7 +35,9 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
     Estimate,
+    LastQuery,
     NodeExtractor,
+    Selection,
     Steps,
     Summarizer,
     arun_steps,
@@ -382,15 +384,15 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
         return sum(map(count_tokens, texts.values()))
 
-    def _page(self) -> Page:
-        last, builder = self.last_query, self.builder
-        if last is not None and isinstance(builder, StoredGraphRAGBuilder):
-            state, last = run_steps(drawn(last, builder.rows, builder.chunks))
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        builder = self.builder
+        if query is not None and isinstance(builder, StoredGraphRAGBuilder):
+            state, query = run_steps(drawn(query, builder.rows, builder.chunks))
         else:
             state = self.state
-        view = state.everything if last is None else last.found.view
-        shown = rows_to_show(view, last)
-        return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), last)
+        view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
+        shown = rows_to_show(view, query)
+        return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)
 
 
 register_index(GraphRAGIndex)

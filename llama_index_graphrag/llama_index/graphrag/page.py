@@ -129,8 +129,14 @@ def page_of(
     if query is not None and found is not None:
         panels.append(Results("Retrieved", _results(query, found, view, texts, names)))
         panels.append(Facts("The search", _facts(view, found)))
-    counts = {"chunks": len(state.chunks), "entities": len(view.entities), "relations": len(view.entities.indices) // 2}
-    panels.append(Facts("The graph", {**counts, "communities": len(hierarchy), "written reports": len(state.reports)}))
+    counts = {
+        "chunks": len(view.graph.chunks),
+        "entities": len(view.entities),
+        "relations": len(view.entities.indices) // 2,
+        "communities": len(hierarchy),
+        "written reports": len(view.known(state.reports)),
+    }
+    panels.append(Facts("The graph", counts))
     return Page(
         title="Graph RAG communities",
         subtitle=f"Question: {query.question}" if query else "Communities of entities, nested, and their reports",

@@ -30,7 +30,18 @@ from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
 from llama_index.graphrag.stored_communities import StoredCommunityView
 from llama_index.graphrag.stored_state import CommunitiesGoneError, StoredView
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Selection, Steps, fit_tokens, fresh, offload
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedRetriever,
+    LastQuery,
+    Query,
+    Selection,
+    Steps,
+    StoredBuilder,
+    fit_tokens,
+    fresh,
+    offload,
+)
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 from llama_index.ragkit.validation import check_choice
 
@@ -208,10 +219,11 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _wanted(self) -> int:
         return max(super()._wanted, self.options.relevance_budget or 0)
 
-    def _selection(self) -> Steps[Selection]:
+    def _selection(self, builder: StoredBuilder[Any, GraphRAGState]) -> Steps[Selection]:
         """Which chunks count; for a question that reads the whole under a filter, one by one."""
-        selection = yield from super()._selection()
-        if selection.filters is None or not (self._reads_whole or self.options.entities_top_k):
+        each = self._reads_whole or self.options.entities_top_k
+        selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)
+        if selection.filters is None or not each:
             return selection
         rows = yield from self._index.storage.stored["chunks"].all_described()
         only = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
@@ -223,8 +235,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
             )
         return replace(selection, only=only)
 
-    def _retrieve_steps(self, bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
-        return (yield from self._with_communities(partial(super()._retrieve_steps, bundle)))
+    def _ask_steps(self, bundle: QueryBundle) -> Steps[tuple[list[NodeWithScore], LastQuery | None]]:
+        return (yield from self._with_communities(partial(super()._ask_steps, bundle)))
 
     def _explain_steps(self, question: QueryType) -> Steps[list[GraphRAGExplanation]]:
         return (yield from self._with_communities(partial(super()._explain_steps, question)))
@@ -235,8 +247,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         Both are writes, which an index in stores cannot make while a question reads one state of its database.
         """
         builder = self._index.builder
-        filtered = any(given is not None for given in (self.filters, self.node_ids, self.doc_ids))
-        needs = self._reads_whole and self.options.relevance_budget is None and not filtered
+        needs = self._reads_whole and self.options.relevance_budget is None and self.selection.is_whole
         if not isinstance(builder, StoredGraphRAGBuilder) or not needs:
             return (yield from ask())
         tries = _TRIES

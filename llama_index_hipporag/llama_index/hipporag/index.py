@@ -16,7 +16,16 @@ from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.stored_answer import StoredAnswer
 from llama_index.hipporag.stored_builder import StoredGraphBuilder
-from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedStruct,
+    LastQuery,
+    Selection,
+    arun_steps,
+    register_index,
+    run_steps,
+    texts_of,
+)
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.validation import chosen
 
@@ -173,13 +182,15 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         """As :meth:`export_to`."""
         await arun_steps(to_property_graph(self.state, self.storage.get_node, store))
 
-    def _page(self) -> Page:
-        last = self.last_query
-        if last is not None and isinstance(last.found, StoredAnswer):
-            last = replace(last, found=run_steps(last.found.drawn()))
-        state = self.state if last is None else last.found.state
-        phrases, passages = rows_to_show(state, last)
-        return page_of(state, run_steps(texts_of(passages, self.storage.get_node)), last, phrases, passages)
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        if query is not None and isinstance(query.found, StoredAnswer):
+            query = replace(query, found=run_steps(query.found.drawn()))
+        state = self.state if query is None else query.found.state
+        allowed = selection.allowed(state.chunks)
+        graph = state.visible(allowed) if query is None else query.found.graph
+        phrases, passages = rows_to_show(state, graph, allowed, query)
+        texts = run_steps(texts_of(passages, self.storage.get_node))
+        return page_of(state, graph, allowed, texts, query, phrases, passages)
 
 
 register_index(HippoRAGIndex)

@@ -12,6 +12,7 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
+from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["page_of", "rows_to_show"]
 
@@ -22,11 +23,19 @@ _RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
 
 
-def rows_to_show(state: HippoRAGState, query: LastQuery | None) -> tuple[list[int], list[str]]:
-    """Phrases (rows) and passages (ids) of the page: first those of the last answer and of the ways to it."""
-    graph = state.graph if query is None else query.found.graph
+def rows_to_show(
+    state: HippoRAGState, graph: KnowledgeGraph, allowed: Mask | None, query: LastQuery | None
+) -> tuple[list[int], list[str]]:
+    """Phrases (rows) and passages (ids) of the page: first those of the last answer and of the ways to it.
+
+    Parameters
+    ----------
+    graph : that of the allowed passages
+    allowed : shape (number of passages,), those that may be shown; None for all
+    """
     phrases = np.argsort(-graph.frequency, kind="stable").tolist()
-    passages = list(state.chunks.ids)
+    ids = state.chunks.ids
+    passages = list(ids) if allowed is None else [ids[row] for row in np.flatnonzero(allowed)]
     if query is not None:
         found: GraphSearchResult = query.found
         answer = [node_id for node_id, _ in query.answer if node_id in state.chunks]
@@ -34,8 +43,6 @@ def rows_to_show(state: HippoRAGState, query: LastQuery | None) -> tuple[list[in
         activated = found.nodes[np.argsort(-found.active, kind="stable")].tolist()
         own = [row for node_id in answer for row in _phrases_of(graph, state.chunks.row_of(node_id))]
         phrases = [*found.seeds.weights, *ways, *own, *activated, *phrases]
-        if found.allowed is not None:  # what a filter hides stays hidden
-            passages = [node_id for node_id, ok in zip(passages, found.allowed.tolist(), strict=True) if ok]
         passages = [*answer, *passages]
     shown = [row for row in dict.fromkeys(phrases) if graph.frequency[row] > 0]
     return shown[:_PHRASES], list(dict.fromkeys(passages))[:_PASSAGES]
@@ -43,6 +50,8 @@ def rows_to_show(state: HippoRAGState, query: LastQuery | None) -> tuple[list[in
 
 def page_of(
     state: HippoRAGState,
+    graph: KnowledgeGraph,
+    allowed: Mask | None,
     texts: Mapping[str, str],
     query: LastQuery | None,
     phrases: Sequence[int],
@@ -52,11 +61,11 @@ def page_of(
 
     Parameters
     ----------
+    graph, allowed : see :func:`rows_to_show`
     texts : text of each passage to show
     query : the last query and its search result, if any
     phrases, passages : what to show, see :func:`rows_to_show`
     """
-    graph = state.graph if query is None else query.found.graph
     active = np.zeros(graph.shape[1])
     linked: set[int] = set()
     ways: dict[str, list[int]] = {}
@@ -69,7 +78,7 @@ def page_of(
     top = max(float(active.max(initial=0.0)), 1e-12)
     nodes = [
         Node(
-            id=f"phrase {row}",
+            id=f"phrase {place}",
             text=state.phrases.at(row),
             group="linked" if row in linked else "phrase",
             size=0.6 + 4 * float(np.sqrt(active[row] / top)) if query else 1.0 + float(graph.frequency[row]) ** 0.5,
@@ -77,7 +86,7 @@ def page_of(
             highlighted=row in lit,
             details={"passages": int(graph.frequency[row])},
         )
-        for row in phrases
+        for place, row in enumerate(phrases)
     ]
     labels = {n: passage_label(texts[n], state.chunks.metadata_of(n)) for n in passages if n in texts}
     nodes += [
@@ -113,9 +122,14 @@ def page_of(
         panels.append(Results("Retrieved", items))
         start = ", ".join(dict.fromkeys(link.phrase for link in query.found.seeds.links))
         panels.append(Facts("The walk", {"starts from": start or "nothing: " + query.found.seeds.reason}))
-    counts = dict(zip(("passages", "phrases", "facts"), graph.shape, strict=True))
-    panels.append(Facts("The graph", {**counts, "synonym edges": graph.synonym_edges.nnz // 2}))
-    whole = len(labels) == graph.shape[0] and len(phrases) == graph.shape[1]
+    counts = {
+        "passages": graph.shape[0] if allowed is None else int(np.count_nonzero(allowed)),
+        "phrases": int(np.count_nonzero(graph.frequency)),
+        "facts": int(np.count_nonzero(graph.stated)),
+        "synonym edges": graph.synonym_edges.nnz // 2,
+    }
+    panels.append(Facts("The graph", counts))
+    whole = len(labels) == counts["passages"] and len(phrases) == counts["phrases"]
     return Page(
         title="HippoRAG graph",
         subtitle=f"Question: {query.question}" if query is not None else "Phrases, and the passages that contain them",
@@ -125,7 +139,8 @@ def page_of(
         highlight_label="Way to the answer",
         covers=""
         if whole
-        else f"The page has {len(phrases)} of {graph.shape[1]} phrases and {len(labels)} of {graph.shape[0]} passages.",
+        else f"The page has {len(phrases)} of {counts['phrases']} phrases and {len(labels)} of {counts['passages']} "
+        "passages.",
     )
 
 
@@ -158,11 +173,11 @@ def _edges(
             facts = facts_between(state, graph, a, b)
             relations = "; ".join(dict.fromkeys(relation for _, relation, _ in facts))
             label = "≈" if facts[0][1] == NEAR else shorten(relations, _RELATIONS, placeholder="…")
-            edges.append(Edge(f"phrase {a}", f"phrase {b}", label, weight, highlighted=frozenset((a, b)) in lit))
+            edges.append(Edge(f"phrase {i}", f"phrase {j}", label, weight, highlighted=frozenset((a, b)) in lit))
     for node_id in passages:
         ends = set(ways.get(node_id, ())[-1:])
         edges += [
-            Edge(f"passage {node_id}", f"phrase {phrase}", weight=0.5, highlighted=phrase in ends)
+            Edge(f"passage {node_id}", f"phrase {place[phrase]}", weight=0.5, highlighted=phrase in ends)
             for phrase in _phrases_of(graph, state.chunks.row_of(node_id))
             if phrase in place
         ]

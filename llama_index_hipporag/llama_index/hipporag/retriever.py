@@ -236,8 +236,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
     def _batch(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
         if not self._index.storage.stored:
             return (yield from self._answers(bundles))
-        outcomes = yield from gather([partial(self._retrieve_steps, bundle) for bundle in bundles])
-        return [outcome.unwrap() for outcome in outcomes]
+        outcomes = yield from gather([partial(self._ask_steps, bundle) for bundle in bundles])
+        return [outcome.unwrap()[0] for outcome in outcomes]
 
     def _answers(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
         waiting = deque((yield from self._queries(bundles)))

@@ -15,6 +15,7 @@ from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.vectors.masks import recent
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["HippoRAGState", "extracts_terms", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
@@ -130,14 +131,7 @@ class HippoRAGState:
 
     def visible(self, allowed: Mask | None) -> KnowledgeGraph:
         """The graph of the allowed passages alone."""
-        if allowed is None:
-            return self.graph
-        key = allowed.tobytes()
-        if key not in self._restricted:
-            for old in list(self._restricted)[:-3]:  # a few are cached; another costs a pass over the arrays
-                self._restricted.pop(old, None)
-            self._restricted[key] = self.graph.restricted(allowed)
-        return self._restricted[key]
+        return self.graph if allowed is None else recent(self._restricted, allowed, self.graph.restricted)
 
     @cached_property
     def _restricted(self) -> dict[bytes, KnowledgeGraph]:

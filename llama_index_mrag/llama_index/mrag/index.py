@@ -16,7 +16,7 @@ from llama_index.mrag.page import nodes_to_show, page_of
 from llama_index.mrag.retriever import MRAGRetriever
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.stored_builder import StoredMRAGBuilder
-from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index, run_steps, texts_of
+from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
 if TYPE_CHECKING:
@@ -144,10 +144,15 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
         sums = run_steps(builder.sums()) if isinstance(builder, StoredMRAGBuilder) else self.state.sums
         return importance(sums)
 
-    def _page(self) -> Page:
-        last = self.last_query
-        state = self.state if last is None else last.found.state
-        return page_of(state, run_steps(texts_of(nodes_to_show(state, last), self.storage.get_node)), last)
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        state = self.state if query is None else query.found.state
+        allowed = selection.allowed(state.chunks)
+        nodes: int | None = state.sums.count if allowed is None else int(np.count_nonzero(allowed))
+        if self.storage.stored and selection.filters is not None:  # those that are near to the question alone are here
+            nodes = None
+        state = state.only(allowed) if query is None else state
+        texts = run_steps(texts_of(nodes_to_show(state, query), self.storage.get_node))
+        return page_of(state, texts, query, nodes)
 
 
 register_index(MRAGIndex)

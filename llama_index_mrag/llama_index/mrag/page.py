@@ -27,7 +27,7 @@ def nodes_to_show(state: MRAGState, query: LastQuery | None) -> list[str]:
     return list(dict.fromkeys([*(name for name, _ in result.ranking), *chosen]))
 
 
-def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None) -> Page:
+def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None, nodes: int | None) -> Page:
     """Aspects of the last question by the nodes that voters chose for them; without one, heads by nodes.
 
     A question of one aspect is ranked by nearness, whose two parts are shown. Without a question the values are the
@@ -37,13 +37,15 @@ def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None)
     ----------
     texts : the text of every one of :func:`nodes_to_show` that has one
     query : the last question, if any, and its :class:`VoteResult`
+    nodes : how many the index has that may be shown; None if that is not known
     """
+    facts = _facts(state, nodes)
     if query is not None and query.found.ranking:
-        return _votes(query.question, query.found, texts)
-    return _means(state, texts)
+        return _votes(query.question, query.found, texts, facts)
+    return _means(state, texts, facts)
 
 
-def _votes(question: str, result: VoteResult, texts: Mapping[str, str]) -> Page:
+def _votes(question: str, result: VoteResult, texts: Mapping[str, str], facts: Facts) -> Page:
     state = result.state
     shown = [(name, score) for name, score in result.ranking if name in texts][:_MOST_NODES]
     rows = state.chunks.rows_of([name for name, _ in shown])
@@ -66,7 +68,7 @@ def _votes(question: str, result: VoteResult, texts: Mapping[str, str]) -> Page:
         title="MRAG votes",
         subtitle=f"Question: {question}",
         view=Grid(rows=voters, columns=columns, values=values, label=label, groups=_GROUPS),
-        panels=[*panels, _facts(state)],
+        panels=[*panels, facts],
         highlight_label="The ten best",
     )
 
@@ -120,7 +122,7 @@ def _first_choices(result: VoteResult) -> list[int]:
     return np.argmax(result.tally.agreement, axis=1).tolist() if len(result.tally.rows) else []
 
 
-def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
+def _means(state: MRAGState, texts: Mapping[str, str], facts: Facts) -> Page:
     shown = [name for name in state.chunks.ids if name in texts][:_MOST_NODES]
     values = np.zeros((state.heads, len(shown)))
     for i, name in enumerate(shown):
@@ -137,7 +139,7 @@ def _means(state: MRAGState, texts: Mapping[str, str]) -> Page:
             label="cosine",
             groups=_GROUPS,
         ),
-        panels=[_facts(state)],
+        panels=[facts],
     )
 
 
@@ -164,6 +166,7 @@ def _heads(state: MRAGState) -> list[Node]:
     ]
 
 
-def _facts(state: MRAGState) -> Facts:
+def _facts(state: MRAGState, nodes: int | None) -> Facts:
+    known = {} if nodes is None else {"nodes": nodes}
     dim = (state.chunks.dim or 0) // max(1, state.heads)
-    return Facts("The index", {"nodes": state.sums.count, "heads": state.heads, "numbers per head": dim})
+    return Facts("The index", {**known, "heads": state.heads, "numbers per head": dim})

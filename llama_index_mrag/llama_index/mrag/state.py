@@ -1,7 +1,7 @@
 """The immutable state that a query reads: vectors, and their norms and sums per head."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -13,7 +13,8 @@ from llama_index.mrag.heads.importance import HeadSums, importance
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.kernels import inverse_norms, pair_cosines, squared_norms
-from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.ragkit.vectors.masks import recent
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["ExternalHeadSearch", "MRAGState"]
 
@@ -63,16 +64,13 @@ class MRAGState:
         """
         if not len(chunks) or not heads:
             return cls(chunks, external=external)
-        size = (chunks.dim or 0) // heads
-        norms, units = np.zeros(heads), np.zeros((heads, size))
         inverse = np.empty((heads, len(chunks)), np.float32)
-        for head in range(heads):
-            part = chunks.columns(head * size, (head + 1) * size)
+        of_heads: list[HeadSums] = []
+        for head, columns in enumerate(_columns(chunks, heads)):
+            part = chunks.columns(*columns)
             inverse[head] = inverse_norms(squared_norms(part))
-            if sums is None:
-                own = HeadSums.empty(1, size).add(part[:, None])
-                norms[head], units[head] = own.norms[0], own.units[0]
-        return cls(chunks, heads, sums or HeadSums(len(chunks), norms, units), inverse, external)
+            of_heads += [_sums_of(part)] if sums is None else []
+        return cls(chunks, heads, sums or HeadSums.joined(of_heads), inverse, external)
 
     def changed(self, chunks: Snapshot, touched: Iterable[str], heads: int) -> "MRAGState":
         """The state for new vectors, which may differ from the current ones only in rows with the `touched` ids."""
@@ -93,6 +91,23 @@ class MRAGState:
         """The paper's importance scores, shape (heads,)."""
         return importance(self.sums)
 
+    def counting(self, allowed: Mask | None) -> "MRAGState":
+        """The same for a question that only some nodes count for: importance is that over these."""
+        return self if allowed is None else recent(self._of_masks, allowed, self._counted)
+
+    def _counted(self, allowed: Mask) -> "MRAGState":
+        rows = np.flatnonzero(allowed)
+        parts = (self.chunks.columns(*columns)[rows] for columns in _columns(self.chunks, self.heads))
+        return replace(self, sums=HeadSums.joined([_sums_of(part) for part in parts]))
+
+    @cached_property
+    def _of_masks(self) -> dict[bytes, "MRAGState"]:
+        return {}
+
+    def only(self, allowed: Mask | None) -> "MRAGState":
+        """The state of an index of the nodes that pass a filter."""
+        return self if allowed is None else MRAGState.of(self.chunks.only(allowed), self.heads)
+
     def key(self, row: int) -> tuple[str, str]:
         """The canonical order among equal scores."""
         record = self.chunks.records[row]
@@ -106,3 +121,14 @@ class MRAGState:
         """Cosine of each head of a node with that of a query, shape (heads,)."""
         vector = self.chunks.vectors_of([self.chunks.ids[row]])[0]
         return pair_cosines(split_heads(vector, self.heads), split_heads(query, self.heads))
+
+
+def _columns(chunks: Snapshot, heads: int) -> Iterator[tuple[int, int]]:
+    """Where each head begins and ends in a flat vector."""
+    size = (chunks.dim or 0) // heads
+    return ((head * size, (head + 1) * size) for head in range(heads))
+
+
+def _sums_of(part: Floats) -> HeadSums:
+    """The sums of one head, from its part of all vectors."""
+    return HeadSums.empty(1, part.shape[1]).add(part[:, None])

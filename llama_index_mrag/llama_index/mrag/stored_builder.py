@@ -103,10 +103,10 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         return HeadSums.empty(heads, dimension // max(1, heads)) if record is None else HeadSums.from_record(record)
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[MRAGState]:
-        """The nodes near to a question, with the sums over all."""
+        """The nodes near to a question, with the sums over all, or over those that the selection names."""
         dimension = near.rows.dim or 0
         heads = self._heads.number(dimension)
-        sums = yield from self._stored_sums(heads, dimension)
+        sums = (yield from self._stored_sums(heads, dimension)) if selection.only is None else None
         return (yield from offload(MRAGState.of, near.rows, heads, None, sums))
 
     def find_further(

@@ -81,7 +81,7 @@ def _vote(
     lexical: Sequence[Mapping[int, float]] | None,
     ranked: bool,
 ) -> Steps[VoteResult]:
-    state = query.state
+    state = yield from offload(query.state.counting, query.allowed)
     hits = None
     if state.external is not None and rows is None:
         hits = yield from state.external.search(state, vectors, options.num_candidates)

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from llama_index.pgrag.changed_facts import cells_of, facts_after, report_unverified
+from llama_index.pgrag.changed_facts import cells_of, facts_after, facts_of, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes, restore, update
-from llama_index.pgrag.records import from_record
-from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, fact_paths, with_facts
+from llama_index.pgrag.state import KINDS, PseudoGraph, with_facts
 from llama_index.ragkit import Builder, Change, SpaceRows, Steps, as_matrix, offload
 
 __all__ = ["PseudoGraphBuilder"]
@@ -75,11 +74,9 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
         spaces = self.storage.spaces
         rows = {kind: self.storage.snapshot(kind) for kind in KINDS}
         chunks = self.storage.snapshot()
-        stored: dict[str, list[FactPath]] = {}
-        for node_id, entry in (yield from self.storage.manifest.entries()).items():
-            if entry.record is not None and node_id in chunks:
-                paths = from_record(entry.record)[1]
-                stored[node_id] = list(fact_paths(node_id, entry.ref_doc_id, entry.key, paths))
+        entries = yield from self.storage.manifest.entries()
+        read = {i: entry for i, entry in entries.items() if entry.record is not None and i in chunks}
+        stored = facts_of(read, read)
         graph, _ = with_facts(self._empty(), stored, ())
         complete = {
             fact.id
@@ -88,7 +85,7 @@ class PseudoGraphBuilder(Builder[PGRAGConfig, PseudoGraph]):
             if all(cell in rows[kind] for kind, cell in found.cells(fact))
         }
         if len(complete) < len(graph.map_of):
-            kept = {node_id: [fact for fact in facts if fact.id in complete] for node_id, facts in stored.items()}
+            kept = {i: tuple(fact for fact in facts if fact.id in complete) for i, facts in stored.items()}
             graph, _ = with_facts(self._empty(), kept, ())
         routes = {route_id for found in graph.maps.values() for route_id in found.routes}
         wanted: dict[str, Collection[str]] = {"topics": graph.maps, "routes": routes, "facts": graph.map_of}

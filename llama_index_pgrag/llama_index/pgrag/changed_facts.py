@@ -1,16 +1,17 @@
 """The facts of nodes after a write, and the cells of their maps."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llama_index.pgrag.maps.mind_map import path_text
-from llama_index.pgrag.records import from_record, is_unverified, lost_texts, without_texts
+from llama_index.pgrag.records import from_record, is_unverified, lost_texts, other_sources, without_texts
 from llama_index.pgrag.state import KINDS, FactPath, MindMap, fact_paths
 from llama_index.ragkit import Change, IndexStorage, Resources, Steps
 
-__all__ = ["MapCell", "cells_of", "facts_after", "report_unverified"]
+__all__ = ["MapCell", "cells_of", "facts_after", "facts_of", "report_unverified"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +51,30 @@ def report_unverified(change: Change) -> None:
 def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, tuple[FactPath, ...]]]:
     """The facts of new nodes, and of others that lose some with the nodes that are removed."""
     entries = yield from storage.manifest.entries_of(node.node_id for node in change.added)
-    records = {node_id: change.records.get(node_id, {}) for node_id in entries}
-    reduced = yield from _reduced(change, storage, resources)
-    entries.update(reduced)
-    records.update({node_id: entry.record or {} for node_id, entry in reduced.items()})
+    entries = {i: replace(entry, record=change.records.get(i, {})) for i, entry in entries.items()}
+    entries.update((yield from _reduced(change, storage, resources)))
+    read_together = {e.ref_doc_id for e in entries.values() if e.ref_doc_id and (e.record or {}).get("needs")}
+    around: dict[str, Any] = {}
+    for document in sorted(read_together):
+        node_ids = (yield from storage.manifest.nodes_of(document)) or []
+        around |= yield from storage.manifest.entries_of(i for i in node_ids if i not in entries)
+    return facts_of(entries, {**around, **entries})
+
+
+def facts_of(entries: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, tuple[FactPath, ...]]:
+    """The facts of nodes by their entries in the manifest.
+
+    Parameters
+    ----------
+    around : the entries of all nodes that may have been read together with these, themselves included
+    """
+    by_document: defaultdict[str | None, dict[str, Any]] = defaultdict(dict)
+    for node_id, entry in around.items():
+        by_document[entry.ref_doc_id][node_id] = entry.record or {}
+    others = {i: rows for records in by_document.values() for i, rows in other_sources(records).items()}
     return {
-        node_id: fact_paths(node_id, entry.ref_doc_id, entry.key, from_record(records[node_id])[1])
-        for node_id, entry in entries.items()
+        i: fact_paths(i, entry.ref_doc_id, entry.key, from_record(entry.record or {})[1], others.get(i, {}))
+        for i, entry in entries.items()
     }
 
 

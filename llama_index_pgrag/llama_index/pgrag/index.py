@@ -14,7 +14,7 @@ from llama_index.pgrag.records import is_unverified
 from llama_index.pgrag.retriever import PGRAGRetriever
 from llama_index.pgrag.state import KINDS, PseudoGraph
 from llama_index.pgrag.stored_builder import StoredMapBuilder
-from llama_index.ragkit import DerivedIndex, DerivedStruct, register_index, run_steps, texts_of
+from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
 if TYPE_CHECKING:
@@ -148,10 +148,9 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
         graph = self.state
         return to_networkx(graph, run_steps(texts_of(graph.chunks.ids, self.storage.get_node)))
 
-    def _page(self) -> Page:
-        last = self.last_query
-        graph = self.state if last is None or last.found.graph is None else last.found.graph
-        return page_of(graph, last)
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        graph = self.state if query is None or query.found.graph is None else query.found.graph
+        return page_of(graph.only(selection.allowed(graph.chunks)), query)
 
 
 register_index(PGRAGIndex)

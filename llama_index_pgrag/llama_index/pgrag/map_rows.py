@@ -57,13 +57,16 @@ class NodeRow:
         """As a record."""
         first = self.facts[0]
         paths = [list(fact.path) for fact in self.facts]
-        return {"document": first.document, "key": first.order[0], "paths": paths, "present": list(self.present)}
+        record = {"document": first.document, "key": first.order[0], "paths": paths, "present": list(self.present)}
+        others = {str(row): list(fact.others) for row, fact in enumerate(self.facts) if fact.others}
+        return {**record, "others": others} if others else record
 
     @classmethod
     def of(cls, node_id: str, record: Record) -> "NodeRow":
         """From a record."""
         paths = [tuple(path) for path in record["paths"]]
-        return cls(fact_paths(node_id, record["document"], record["key"], paths), tuple(record["present"]))
+        others = {int(row): ids for row, ids in record.get("others", {}).items()}
+        return cls(fact_paths(node_id, record["document"], record["key"], paths, others), tuple(record["present"]))
 
 
 class MapRows:

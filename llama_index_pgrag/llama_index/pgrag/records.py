@@ -8,7 +8,7 @@ from llama_index.pgrag.maps.node_maps import TOPIC, NodeMap
 from llama_index.pgrag.maps.verification import Check
 from llama_index.ragkit.ids import content_id
 
-__all__ = ["from_record", "is_unverified", "lost_texts", "read_together", "to_record", "without_texts"]
+__all__ = ["from_record", "is_unverified", "lost_texts", "other_sources", "read_together", "to_record", "without_texts"]
 
 
 def to_record(
@@ -53,6 +53,24 @@ def read_together(records: Sequence[dict[str, Any]], maps: Sequence[NodeMap], te
             record["needs"] = [[row, cell, names[other]] for row, cell, other in found.needs]
         if found.own_topic:
             record["own_topic"] = found.own_topic
+
+
+def other_sources(records: Mapping[str, dict[str, Any]]) -> dict[str, dict[int, list[str]]]:
+    """For each node of a document, by path the other nodes whose texts its cells need; `TOPIC` is for all its paths.
+
+    Parameters
+    ----------
+    records : of the document's nodes
+    """
+    holder = {(record.get("read_with"), record.get("text")): node_id for node_id, record in sorted(records.items())}
+    found: dict[str, dict[int, list[str]]] = {}
+    for node_id, record in records.items():
+        for row, _, text in record.get("needs", ()):
+            other = holder.get((record["read_with"], text), node_id)
+            of_row = found.setdefault(node_id, {}).setdefault(row, [])
+            if other != node_id and other not in of_row:
+                of_row.append(other)
+    return found
 
 
 def lost_texts(records: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:

@@ -6,9 +6,10 @@ two facts, linked by a super node.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
 from llama_index.pgrag.maps.name_links import NameLinks
 from llama_index.pgrag.maps.names import CellNames
+from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
-from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["KINDS", "FactPath", "MindMap", "PseudoGraph", "fact_paths", "maps_of", "with_facts"]
 
@@ -36,6 +38,8 @@ class FactPath:
     topic_id : its mind map
     node_id, document : its source; the document is None for a node without one
     order : sorts the facts of a map; derived from content, not from the order of insertion
+    others : ids of other nodes of the document, sorted, whose texts have words of the path that its own lacks: a fact
+        passes a filter if all of them do
     """
 
     id: str
@@ -44,11 +48,16 @@ class FactPath:
     node_id: str
     document: str | None
     order: tuple[str, int]
+    others: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The whole path, which is embedded (Eq. 2)."""
         return path_text(self.path)
+
+    def passes(self, nodes: Container[str]) -> bool:
+        """Whether it passes a filter that these nodes pass."""
+        return self.node_id in nodes and all(node_id in nodes for node_id in self.others)
 
     @property
     def key(self) -> str:
@@ -137,17 +146,47 @@ class PseudoGraph:
         rows: NDArray[np.int64] = np.asarray(self.chunks.rows_of(list(column.values)), np.int64)[codes]
         return rows
 
+    @cached_property
+    def with_others(self) -> list[FactPath]:
+        """The facts that have words of other nodes."""
+        return [fact for facts in self.of_node.values() for fact in facts if fact.others]
+
+    def only(self, allowed: Mask | None) -> "PseudoGraph":
+        """The maps and super nodes of the nodes that pass a filter, with the vectors of all."""
+        if allowed is None:
+            return self
+        nodes = frozenset(self.chunks.ids[row] for row in np.flatnonzero(allowed))
+        shown = {f.node_id: [g for g in self.of_node[f.node_id] if g.passes(nodes)] for f in self.with_others}
+        hidden = [node_id for node_id in self.of_node if node_id not in nodes]
+        graph, _ = with_facts(self, {i: facts for i, facts in shown.items() if i in nodes}, hidden)
+        kept = [
+            np.array([i in known for i in rows.ids], np.bool_)
+            for rows, known in ((self.topics, graph.maps), (self.facts, graph.map_of))
+        ]
+        return replace(
+            graph,
+            super_topics=self.super_topics.among(self.topics, kept[0], graph.maps),
+            super_facts=self.super_facts.among(self.facts, kept[1], graph.map_of),
+        )
+
     def fact(self, fact_id: str) -> FactPath:
         """A fact by its id."""
         return next(fact for fact in self.maps[self.map_of[fact_id]].facts if fact.id == fact_id)
 
 
-def fact_paths(node_id: str, document: str | None, key: str, paths: Iterable[Path]) -> tuple[FactPath, ...]:
+def fact_paths(
+    node_id: str,
+    document: str | None,
+    key: str,
+    paths: Iterable[Path],
+    others: Mapping[int, Collection[str]] = MappingProxyType({}),
+) -> tuple[FactPath, ...]:
     """The facts of a node.
 
     Parameters
     ----------
     key : canonical sort key of the node
+    others : see :func:`~llama_index.pgrag.records.other_sources`
     """
     paths = list(paths)
     topic_ids = {
@@ -155,7 +194,15 @@ def fact_paths(node_id: str, document: str | None, key: str, paths: Iterable[Pat
         for topic in dict.fromkeys(path[0] for path in paths)
     }
     return tuple(
-        FactPath(content_id("fact", node_id, *path), path, topic_ids[path[0]], node_id, document, (key, i))
+        FactPath(
+            content_id("fact", node_id, *path),
+            path,
+            topic_ids[path[0]],
+            node_id,
+            document,
+            (key, i),
+            tuple(sorted({*others.get(i, ()), *others.get(TOPIC, ())})),
+        )
         for i, path in enumerate(paths)
     )
 

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.map_rows import NodeRow
-from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT, NameLinks
+from llama_index.pgrag.maps.name_links import NameLinks
+from llama_index.pgrag.maps.names import cell_name
 from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
 from llama_index.pgrag.state import PseudoGraph
@@ -115,11 +115,13 @@ def _shares(chunks: Snapshot, mass: Mass) -> np.ndarray:
 
 
 def _links(chunks: Snapshot, rows: Mapping[str, NodeRow]) -> NameLinks:
-    """The links of names of some chunks."""
-    weights = {node_id: row.names.weights(TOPIC_WEIGHT) for node_id, row in rows.items()}
-    names = sorted({name for of_node in weights.values() for name in of_node})
+    """The links of names of some chunks, as if there were no others."""
+    of_topics = {cell_name(row.facts[0].path[0]) for row in rows.values()}
+    present = {i: tuple(name for name in row.present if name in of_topics) for i, row in rows.items()}
+    own = {i: replace(row, present=present[i]).names for i, row in rows.items()}
+    names = sorted({name for found in own.values() for name in found.weights(1.0)})
     column = {name: i for i, name in enumerate(names)}
-    found = [(chunks.row_of(i), column[name], weight) for i, own in weights.items() for name, weight in own.items()]
-    at = np.array([place[:2] for place in found], np.int64).reshape(-1, 2)
-    values = np.array([weight for *_, weight in found])
-    return NameLinks(names, csr_matrix((values, (at[:, 0], at[:, 1])), shape=(len(chunks), len(names))))
+    row_of = {node_id: chunks.row_of(node_id) for node_id in rows}
+    said = [(row_of[i], column[name]) for i, found in own.items() for name in found.said | found.mentioned]
+    topics = [(row_of[i], column[found.topic]) for i, found in own.items() if found.topic]
+    return NameLinks.joining(names, len(chunks), said, topics)

@@ -45,6 +45,7 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
+    few: ClassVar[int] = 200  # which have some thousand facts
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: PGRAGConfig, stores: Stores) -> None:
         super().__init__(storage, resources, config, stores)

@@ -107,7 +107,7 @@ class MapReader:
                 break
             before = seeds
             maps = yield from self._maps(seeds)
-            walked = [f.id for m in maps.values() for f in m.facts if passing is None or f.node_id in passing]
+            walked = [f.id for m in maps.values() for f in m.facts if passing is None or f.passes(passing)]
             super_topics = _walkable(
                 (yield from self.fusions["topics"].read(seeds if config.topic_walk else ())), seeds
             )
@@ -124,7 +124,9 @@ class MapReader:
             super_facts=super_facts,
         )
         nodes = None if passing is None else frozenset(passing)
-        allowed = Allowed(topics=mask, nodes=nodes)
+        # Where the selection names the chunks that count, all of their facts are there.
+        of_few = None if self.selection.only is None else np.ones(len(facts), np.bool_)
+        allowed = Allowed(topics=mask, facts=of_few, nodes=nodes)
         candidates = yield from offload(find_candidates, graph, question, points, config, allowed)
         of_maps = yield from self.rows.nodes_of_maps(candidate.topic_id for candidate in candidates)
         members = {i: None for ids in of_maps.values() for i in ids if passing is None or i in passing}
@@ -136,7 +138,7 @@ class MapReader:
         """The facts near to key points, with their maps and their nodes; if few chunks count, all of their facts."""
         space = self.storage.stored["facts"]
         if self.selection.only is not None:
-            rows = yield from self.rows.nodes(shown)
+            rows = yield from self._passing_rows((yield from self.rows.nodes(shown)))
             own = [fact for row in rows.values() for fact in row.facts]
             found = yield from space.fetch(fact.id for fact in own)
             return found, {fact.id: fact.topic_id for fact in own}, dict.fromkeys(rows)
@@ -181,6 +183,15 @@ class MapReader:
         rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
         return maps_of(fact for row in rows.values() for fact in row.facts)
 
+    def _passing_rows(self, rows: Mapping[str, NodeRow]) -> Steps[dict[str, NodeRow]]:
+        """The rows of nodes that count, without the facts that have words of nodes which do not."""
+        others = {i for row in rows.values() for fact in row.facts for i in fact.others}
+        if self.selection.is_whole or not others:
+            return dict(rows)
+        shown = {*rows, *(yield from self.passing(sorted(others)))}
+        kept = {i: replace(row, facts=tuple(f for f in row.facts if f.passes(shown))) for i, row in rows.items()}
+        return {i: row for i, row in kept.items() if row.facts}
+
     def _topics_of(self, fact_ids: Iterable[str]) -> Steps[dict[str, str]]:
         """The maps of some facts."""
         records = yield from self.storage.stored["facts"].records_of(sorted(fact_ids))
@@ -206,7 +217,7 @@ class MapReader:
         ----------
         cells : what the chunks were found by; None if all of their maps are candidates
         """
-        rows = yield from self.rows.nodes(chunks.ids)
+        rows = yield from self._passing_rows((yield from self.rows.nodes(chunks.ids)))
         of_node = {node_id: row.facts for node_id, row in rows.items()}
         maps = maps_of(fact for own in of_node.values() for fact in own)
         map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}

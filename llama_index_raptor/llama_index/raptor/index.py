@@ -11,8 +11,10 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
     Estimate,
+    LastQuery,
     LLMSummarizer,
     NodeExtractor,
+    Selection,
     Summarizer,
     SummaryMethods,
     count_tokens,
@@ -202,13 +204,13 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             below, tokens = layer, layer * summary_tokens
         return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
 
-    def _page(self) -> Page:
-        last = self.last_query
-        stored = last is not None and isinstance(last.found, StoredTreeState)
-        state = run_steps(last.found.drawn([node for node, _ in last.answer])) if last and stored else self.state
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        stored = query is not None and isinstance(query.found, StoredTreeState)
+        state = run_steps(query.found.drawn([node for node, _ in query.answer])) if query and stored else self.state
+        state = state.only(selection.allowed(state.chunks))
         fetch = fetch_derived(state.written, self.storage.get_node)
         texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
-        return page_of(state, texts, last, partial=stored)
+        return page_of(state, texts, query, partial=stored)
 
 
 register_index(RaptorIndex)

@@ -79,6 +79,18 @@ class RaptorState:
         """Mask of the summaries all of whose leaves pass the filter."""
         return shown((self.leaf_rows[name] for name in self.summaries.ids), allowed)
 
+    def only(self, allowed: Mask | None) -> "RaptorState":
+        """The chunks that pass a filter, and the summaries all of whose leaves do, with or without a text."""
+        if allowed is None:
+            return self
+        tree = Tree.of({name: s for name, s in self.tree.summaries.items() if allowed[self.leaf_rows[name]].all()})
+        return RaptorState(
+            chunks=self.chunks.only(allowed),
+            summaries=self.summaries.only(np.array([name in tree.summaries for name in self.summaries.ids], np.bool_)),
+            tree=tree,
+            written={name: record for name, record in self.written.items() if name in tree.summaries},
+        )
+
     def around(self, nodes: Sequence[str]) -> Steps["RaptorState"]:
         """A state that has all nodes above and below some of its nodes, such as this one."""
         return self

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.raptor.state import RaptorState
@@ -63,7 +65,7 @@ class StoredTreeState(RaptorState):
 
     def drawn(self, nodes: Sequence[str]) -> Steps[RaptorState]:
         """Some of its nodes, all summaries above them, and the children of these."""
-        rows = yield from self.tree_rows.above(nodes)
+        rows = self._shown((yield from self.tree_rows.above(nodes)))
         rows |= yield from self.tree_rows.of(sorted({child for row in rows.values() for child in row["children"]}))
         shown = self._shown(rows)
         leaves = [node for node, row in shown.items() if not row["level"]]
@@ -80,11 +82,8 @@ class StoredTreeState(RaptorState):
         written = {**self.written, **(yield from self.tree_rows.texts(names))}
         further = yield from self.storage.stored[SUMMARIES].fetch([name for name in names if name in written])
         summaries = self.summaries.joined(further)
-        here = [name for name in summaries.ids if name in rows]
-        if len(here) < len(summaries):
-            places = summaries.rows_of(here)
-            summaries = Snapshot.of(summaries.matrix[places], [summaries.records[place] for place in places])
-        texts: Mapping[str, Record] = {name: written[name] for name in here}
+        summaries = summaries.only(np.array([name in rows for name in summaries.ids], np.bool_))
+        texts: Mapping[str, Record] = {name: written[name] for name in summaries.ids}
         return replace(self, chunks=chunks, summaries=summaries, tree=closed_tree(rows), written=texts, rows=rows)
 
 

@@ -15,7 +15,8 @@ class ChunkInSegment:
     node_id : its id
     rank : its place in the ranking of chunks, from 0; None for a chunk that was not found and lies between others
     value : what it is worth; negative for a chunk that is only carried. In `mode="chunks"` its nearness
-    header : what stands before it where it is searched
+    header : what stands before it where it is searched; "" where a filter excludes other chunks of its document, from
+        which it may be written
     """
 
     node_id: str
@@ -33,7 +34,7 @@ class SpRAGExplanation:
     node_id, text : the result
     score : the retriever's score: relevance of the best chunk; in `mode="chunks"` nearness
     value : the sum of the values of its chunks; in `mode="chunks"` nearness
-    document : title of its document, "" if it has none
+    document : title of its document, "" if it has none, or a filter excludes some of its chunks
     start, end : which chunks of the document it is, the end exclusive
     query : the query that it was found for
     chunks : its chunks in reading order

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from llama_index.ragkit import DerivedIndex, DerivedStruct, arun_steps, register_index, run_steps, texts_of
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedStruct,
+    LastQuery,
+    Selection,
+    arun_steps,
+    register_index,
+    run_steps,
+    texts_of,
+)
 from llama_index.ragkit.html import Page
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SpRAGConfig
@@ -150,12 +159,15 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             return run_steps(builder.header(node_id))
         return self.state.header(node_id)
 
-    def _page(self) -> Page:
-        last = self.last_query
-        state = self.state if last is None else last.found.state
-        state = run_steps(state.with_documents(documents_to_show(state, last)))
-        texts = run_steps(texts_of(chunks_to_show(state, last), self.storage.get_node))
-        return page_of(state, texts, last, self.storage.struct.counters)
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        state = self.state if query is None else query.found.state
+        state = run_steps(state.with_documents(documents_to_show(state, query)))
+        state = state.only(selection.allowed(state.chunks))
+        texts = run_steps(texts_of(chunks_to_show(state, query), self.storage.get_node))
+        counters = self.storage.struct.counters
+        if not selection.is_whole:  # in stores, nothing counts what passes
+            counters = {} if self.storage.stored else state.counters()
+        return page_of(state, texts, query, counters)
 
 
 register_index(SpRAGIndex)

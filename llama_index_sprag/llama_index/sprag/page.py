@@ -1,6 +1,7 @@
 """The HTML page: each document as a strip of its chunks, with their values and the segments that were chosen."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
@@ -46,7 +47,7 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
     ----------
     texts : text of each chunk to show
     query : the last query and its search result, if any
-    counters : of the struct
+    counters : of the struct, or of the state; empty for no numbers
     """
     segments = _chosen(state, query)
     documents = [state.documents[key] for key in documents_to_show(state, query) if key in state.documents]
@@ -83,7 +84,8 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
         "failed": "documents not described",
     }
     facts = {shown: counters[name] for name, shown in names.items() if counters.get(name)}
-    panels.append(Facts("The index", facts))
+    if facts:
+        panels.append(Facts("The index", facts))
     return Page(
         title="spRAG segments",
         subtitle=f"Question: {query.question}" if query is not None else "The longest documents, chunk by chunk",
@@ -110,9 +112,15 @@ def _chosen(state: SpRAGState, query: LastQuery | None) -> list[FoundSegment]:
     found: SpRAGFound = query.found
     answered = dict(query.answer)
     if found.segments:
-        return list(found.segments)[: len(answered)]
+        return [_placed(state, segment) for segment in found.segments[: len(answered)]]
     places = [(chunk, *state.place_of[chunk], score) for chunk, score in query.answer if chunk in state.place_of]
     return [FoundSegment(key, start, [chunk], [score], score, score, 0, [None]) for chunk, key, start, score in places]
+
+
+def _placed(state: SpRAGState, segment: FoundSegment) -> FoundSegment:
+    """A segment by its place among the chunks of its document that are shown."""
+    known = segment.document in state.documents and segment.chunks[0] in state.place_of
+    return replace(segment, start=state.place_of[segment.chunks[0]][1]) if known else segment
 
 
 def _worth(state: SpRAGState, document: DocumentEntry, query: LastQuery | None) -> NDArray[np.float64]:

@@ -123,7 +123,8 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         segments = find_segments([ranking], documents, place_of.get, self.config, shown)
         headers = None
         if self.segment_headers:
-            headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in documents.items()}
+            entries = documents if shown is None else {key: entry.only(shown) for key, entry in documents.items()}
+            headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in entries.items()}
 
         def fetch(node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
             found = {i: best[i].node for i in node_ids if i in best}

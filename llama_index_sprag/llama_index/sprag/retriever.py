@@ -38,6 +38,7 @@ from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.descriptions import shown_text
+from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.keywords import SpRAGRetrieverKeywords
 from llama_index.sprag.prompts import QUERIES_PROMPT
@@ -282,7 +283,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         state = found.state
         headers = None
         if self.options.segment_headers:
-            described = {segment.document: state.documents[segment.document] for segment in found.segments}
+            described = state.described(dict.fromkeys(s.document for s in found.segments), found.allowed)
             headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in described.items()}
         results = yield from segment_results(found.segments, self._index.storage.get_nodes, headers)
         kept = {id(result) for result in fit_tokens([result for _, result in results], self.token_budget)}
@@ -295,16 +296,18 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             found = replace(found, state=state)
             pairs = yield from self._segment_results(found)
             segments = {result.node.node_id: segment for segment, result in pairs}
-            return [_explain(found, segments[n.node.node_id], n) for n in nodes]
+            described = found.state.described({s.document for s in segments.values()}, found.allowed)
+            return [_explain(found, described, segments[n.node.node_id], n) for n in nodes]
         documents = dict.fromkeys(found.state.place_of[result.node.node_id][0] for result in nodes)
         found = replace(found, state=(yield from found.state.with_documents(documents)))
+        described = found.state.described(documents, found.allowed)
         rank_of = {chunk: rank for rank, (chunk, _) in enumerate(found.ranking)}
         explained = []
         for result in nodes:
             chunk, score = result.node.node_id, result.get_score()
             document, start = found.state.place_of[chunk]
             segment = FoundSegment(document, start, [chunk], [score], score, score, 0, [rank_of.get(chunk)])
-            explained.append(_explain(found, segment, result))
+            explained.append(_explain(found, described, segment, result))
         return explained
 
 
@@ -320,9 +323,13 @@ def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
     return [(chunk, score) for chunk, (score, _) in sorted(best.items(), key=lambda item: (-item[1][0], item[0]))]
 
 
-def _explain(found: SpRAGFound, segment: FoundSegment, result: NodeWithScore) -> SpRAGExplanation:
+def _explain(
+    found: SpRAGFound, described: Mapping[str, DocumentEntry], segment: FoundSegment, result: NodeWithScore
+) -> SpRAGExplanation:
+    entry = described[segment.document]
+    whole = len(entry.chunks) == len(found.state.documents[segment.document].chunks)
     chunks = [
-        ChunkInSegment(chunk, rank, float(value), found.state.header(chunk))
+        ChunkInSegment(chunk, rank, float(value), found.state.header(chunk) if whole else "")
         for chunk, rank, value in zip(segment.chunks, segment.ranks, segment.values, strict=True)
     ]
     return SpRAGExplanation(
@@ -330,7 +337,7 @@ def _explain(found: SpRAGFound, segment: FoundSegment, result: NodeWithScore) ->
         text=result.node.get_content(),
         score=result.get_score(),
         value=segment.value,
-        document=found.state.documents[segment.document].title,
+        document=entry.title,
         start=segment.start,
         end=segment.start + len(segment.chunks),
         query=found.queries[segment.query],

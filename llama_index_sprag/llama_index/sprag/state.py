@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks, their contexts, and the documents that they make."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -112,6 +112,38 @@ class SpRAGState:
             return None
         hidden = {self.chunks.ids[row] for row in np.flatnonzero(~allowed)}
         return lambda chunk: chunk not in hidden
+
+    def described(self, keys: Iterable[str], allowed: Mask | None) -> dict[str, DocumentEntry]:
+        """Some of its documents with the chunks that may be shown: title, summary and headers are of whole documents.
+
+        Parameters
+        ----------
+        allowed : see :meth:`shown`
+        """
+        shown = self.shown(allowed)
+        return {key: self.documents[key] if shown is None else self.documents[key].only(shown) for key in keys}
+
+    def only(self, allowed: Mask | None) -> "SpRAGState":
+        """With the chunks of its documents that may be shown, and what is said about documents that are shown whole.
+
+        Parameters
+        ----------
+        allowed : see :meth:`shown`
+        """
+        if self.shown(allowed) is None:
+            return self
+        documents = self.described(self.documents, allowed)
+        return replace(self, documents={key: document for key, document in documents.items() if document.chunks})
+
+    def counters(self) -> dict[str, int]:
+        """How many documents there are, chunks, chunks with a header, and documents that were not described."""
+        chunks = list(self.place_of)
+        return {
+            "documents": len(self.documents),
+            "chunks": len(chunks),
+            "contexts": sum(bool(self.header(chunk)) for chunk in chunks),
+            "failed": len(self.undescribed),
+        }
 
     def with_documents(self, keys: Iterable[str]) -> Steps["SpRAGState"]:
         """With those documents; a state in memory has all of them."""

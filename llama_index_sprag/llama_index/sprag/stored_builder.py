@@ -27,6 +27,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.stores import Stores
+from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
@@ -277,5 +278,11 @@ def _is_same(found: Described, before: DocumentEntry | None) -> bool:
 
 
 def _terms(chunks: Mapping[str, tuple[BaseNode, str, str]]) -> dict[str, Mapping[str, int]]:
-    """The words of chunks and their headers, by the id of the chunk."""
-    return {i: lexical_terms(header) + lexical_terms(shown_text(node)) for i, (node, header, _) in chunks.items()}
+    """The words of chunks and their headers with the labels of the chunks, by the id of the chunk."""
+    return {
+        i: {
+            **lexical_terms(header) + lexical_terms(shown_text(node)),
+            **labels_of(node.metadata, node.ref_doc_id),
+        }
+        for i, (node, header, _) in chunks.items()
+    }

@@ -86,7 +86,8 @@ class Traversal:
         layer, offset = self._layers[node >= self._chunks]
         mean = layer.mean_questions([node - offset], self._blend)[0]
         found = [other.edges_from(mean).astype(np.float64) for other, _ in self._layers if len(other.texts)]
-        return standardised(np.concatenate(found), found[0])
+        usual = found[0] if self._allowed is None else found[0][self._allowed[: self._chunks]]
+        return standardised(np.concatenate(found), usual)
 
     def _order(self, node: int) -> tuple[str, str]:
         return self._state.key(self._ids[node])

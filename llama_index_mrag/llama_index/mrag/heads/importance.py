@@ -18,7 +18,7 @@ has its own here. The paper's "appropriately scaled" has no counterpart in the p
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,12 @@ class HeadSums:
     def empty(cls, heads: int, head_dim: int) -> "HeadSums":
         """Sums over no vectors."""
         return cls(0, np.zeros(heads), np.zeros((heads, head_dim)))
+
+    @classmethod
+    def joined(cls, heads: Sequence["HeadSums"]) -> "HeadSums":
+        """The sums of several heads of the same vectors, at least one."""
+        norms, units = (np.concatenate([getattr(each, name) for each in heads]) for name in ("norms", "units"))
+        return cls(heads[0].count, norms, units)
 
     def add(self, vectors: NDArray[np.float32], sign: int = 1) -> "HeadSums":
         """The sums with these vectors added; `sign` -1 subtracts them.

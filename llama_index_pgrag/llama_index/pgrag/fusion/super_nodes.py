@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from llama_index.pgrag.config import Fusion
 from llama_index.pgrag.fusion.linkage import components, leader_clusters
-from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["Ids", "SuperNodes", "restore", "update"]
 
@@ -48,6 +48,36 @@ class SuperNodes:
             if place < len(group) and group[place] == row_id:
                 return group
         return (row_id,)
+
+    def among(self, rows: Snapshot, kept: Mask, of: Iterable[str]) -> "SuperNodes":
+        """The super nodes of some rows as they would be if there were no others than the kept ones.
+
+        Rows may be together because of one that is not kept, so what is left of their component is fused again.
+
+        Parameters
+        ----------
+        rows : those of the kept rows, and perhaps others
+        kept : shape (number of rows,)
+        of : ids of kept rows
+        """
+        component_of: dict[str, str] = {}
+        members: dict[str, Ids] = {}
+        groups: dict[str, tuple[Ids, ...]] = {}
+        for name in dict.fromkeys(self.component_of.get(row_id, row_id) for row_id in of):
+            ids = self.members.get(name, ())
+            left = [i for i, place in zip(ids, rows.rows_of(ids).tolist(), strict=True) if place >= 0 and kept[place]]
+            if len(left) == len(ids):
+                component_of.update(dict.fromkeys(ids, name))
+                members.update({name: ids} if ids else {})
+                groups.update({name: self.groups[name]} if ids else {})
+                continue
+            own = _named(left, components(rows.vectors_of(left), self.threshold).tolist())
+            component_of.update(own)
+            found: dict[str, Ids] = {}
+            _collect(found, own, left)
+            members.update(found)
+            groups.update(_grouped(found, rows, self.threshold, self.fusion))
+        return SuperNodes(self.threshold, self.fusion, component_of, members, groups)
 
     def nodes(self) -> list[Ids]:
         """The members of every super node, ordered by their first member."""

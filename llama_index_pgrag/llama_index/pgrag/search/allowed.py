@@ -27,7 +27,7 @@ class Allowed:
 
     def fact(self, fact: FactPath) -> bool:
         """Whether a fact passes the filter."""
-        return self.nodes is None or fact.node_id in self.nodes
+        return self.nodes is None or fact.passes(self.nodes)
 
     @classmethod
     def of(cls, graph: PseudoGraph, chunks: Mask | None) -> "Allowed":
@@ -41,6 +41,8 @@ class Allowed:
         column, codes = graph.facts.column("node")
         passing = np.fromiter((value in nodes for value in column.values), np.bool_, len(list(column.values)))
         facts = passing[codes]
+        hidden = [fact.id for fact in graph.with_others if not fact.passes(nodes)]
+        facts[graph.facts.rows_of(hidden)] = False
         topics = np.zeros(len(graph.topics), dtype=np.bool_)
         column, codes = graph.facts.column("topic")
         values = list(column.values)

@@ -86,10 +86,12 @@ class Answer:
 
     def best_fact(self, node_id: str) -> MergedPath | None:
         """The fact of a node that is nearest to a key point; None if it has none."""
-        own = self.graph.of_node.get(node_id, ())
+        facts = self.graph.of_node.get(node_id, ())
+        rows = self.graph.facts.rows_of([fact.id for fact in facts])
+        counted = np.isfinite(self.facts.nearness[rows])  # a filter may exclude some of them
+        own, rows = [fact for fact, counts in zip(facts, counted.tolist(), strict=True) if counts], rows[counted]
         if not own:
             return None
-        rows = self.graph.facts.rows_of([fact.id for fact in own])
         best = int(np.argmax(self.facts.nearness[rows]))
         return MergedPath(own[best], float(self._shown(self.paths)[rows[best]]), (own[best],))
 

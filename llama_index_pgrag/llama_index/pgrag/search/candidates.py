@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
+from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["Candidate", "Reason", "Vector", "find_candidates"]
 
@@ -56,18 +57,20 @@ def find_candidates(
     for topic_id, cosine in zip(hits.ids, hits.scores, strict=True):
         found[topic_id] = Candidate(topic_id, "seed topic", cosine)
     reached: dict[str, Reason] = {}
-    for topic_id in list(found):
-        if config.topic_walk:
-            for other in graph.super_topics.together(topic_id):
+    if config.topic_walk:
+        super_topics = _among(graph.super_topics, graph.topics, allowed.topics, list(found))
+        for topic_id in found:
+            for other in super_topics.together(topic_id):
                 reached.setdefault(other, "topic walk")
     walked: set[str] = set()  # facts of super-facts that were walked: one of many equal facts is walked once
-    for topic_id in list(found):
-        for fact in graph.maps[topic_id].facts if config.fact_walk else ():
-            if allowed.fact(fact) and fact.id not in walked:
-                together = graph.super_facts.together(fact.id)
-                walked.update(together)
-                for other in together:
-                    reached.setdefault(graph.map_of[other], "fact walk")
+    facts = [f.id for topic_id in found for f in graph.maps[topic_id].facts if config.fact_walk and allowed.fact(f)]
+    super_facts = _among(graph.super_facts, graph.facts, allowed.facts, facts)
+    for fact_id in facts:
+        if fact_id not in walked:
+            together = super_facts.together(fact_id)
+            walked.update(together)
+            for other in together:
+                reached.setdefault(graph.map_of[other], "fact walk")
     for topic_id, cosine in _nearest(graph, question, [i for i in reached if i not in found], allowed.topics):
         if len(found) < config.max_topics:
             found[topic_id] = Candidate(topic_id, reached[topic_id], cosine)
@@ -80,6 +83,10 @@ def find_candidates(
         for topic_id, cosine in _nearest(graph, question, [i for i in dict.fromkeys(entered) if i not in found], None):
             found[topic_id] = Candidate(topic_id, "fact", cosine)
     return list(found.values())
+
+
+def _among(super_nodes: SuperNodes, rows: Snapshot, mask: Mask | None, of: Sequence[str]) -> SuperNodes:
+    return super_nodes if mask is None else super_nodes.among(rows, mask, of)
 
 
 def _nearest(

@@ -129,7 +129,8 @@ def node_scores(
         return scores
     best = cosines.astype(np.float64)
     if len(graph.facts):
-        np.maximum.at(best, graph.node_rows, facts.cosines.max(axis=0))
+        counted = np.isfinite(facts.nearness)
+        np.maximum.at(best, graph.node_rows[counted], facts.cosines.max(axis=0)[counted])
     scores[shown] = nearness[shown]
     if config.fact_weight:
         # Facts are dense scores too, and count as far as those of the question can be trusted.

@@ -48,6 +48,7 @@ from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
 from llama_index.ragkit.validation import check_count
 
@@ -236,8 +237,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return self.index_struct_cls()
 
     @abstractmethod
-    def _page(self) -> Page:
-        """The page of the index with the last query; a method may take keywords of its own."""
+    def _page(self, query: LastQuery | None, selection: Selection) -> Page:
+        """The page of the index; a method may take keywords of its own.
+
+        Parameters
+        ----------
+        query : the question whose answer is highlighted; None for a page without one
+        selection : which chunks may be shown, and what is derived from these alone: no text, name, number or edge of
+            others
+        """
 
     # -- parts of the index ------------------------------------------------------------------------
 
@@ -637,19 +645,30 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         ----------
         path : where to write it; None for a page that a notebook shows
         query : a question to retrieve for first; default the last query of a retriever, if any
-        kwargs : of the retriever that answers `query`, and of the method's own page
+        kwargs : of the retriever that answers `query`, and of the method's own page. `filters`, `node_ids` and
+            `doc_ids` restrict the page too, with or without a question: nothing of other nodes is on it. So does what
+            the last query was restricted to, where that is shown
 
         Returns
         -------
         The path of the page, or without one the page itself.
         """
-        of_page = set(inspect.signature(self._page).parameters)
+        of_page = inspect.signature(self._page).parameters.keys() - {"query", "selection"}
         own = {name: kwargs.pop(name) for name in list(kwargs) if name in of_page}
-        if query is not None:
-            self.as_retriever(**kwargs).retrieve(query)
+        asked, selection = self._asked(query, kwargs)
         draw: Callable[..., Page] = self._page
-        page = draw(**own)
+        page = draw(query=asked, selection=selection, **own)
         return InlinePage(page) if path is None else write(page, path)
+
+    def _asked(self, question: str | None, kwargs: Mapping[str, Any]) -> tuple[LastQuery | None, Selection]:
+        """What a page shows: the answer to a question, else the last one, and which chunks."""
+        retriever: Any = self.as_retriever(**kwargs)
+        if question is not None:
+            return retriever.ask(question), retriever.selection
+        last = self.last_query
+        if last is None or not retriever.selection.is_whole:
+            return None, retriever.selection
+        return last, last.selection
 
     @classmethod
     def estimate(

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llama_index.ragkit.storage.selection import Selection
+
 __all__ = ["LastQuery"]
 
 
@@ -15,8 +17,10 @@ class LastQuery:
     ----------
     answer : ids of the nodes with their scores, in the order of the answer
     found : further results that the page of the method shows
+    selection : which chunks the question was restricted to, and the page with it
     """
 
     question: str
     answer: Sequence[tuple[str, float]]
     found: Any
+    selection: Selection

@@ -21,7 +21,7 @@ from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
-from llama_index.ragkit.storage.selection import select_stored
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import count, refusal
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -161,7 +161,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         given = [each.node.node_id for each in nodes]
         if vector is None:
             return None, [None] * len(given)
-        selection = yield from select_stored(self._index.storage.manifest, self.filters, given)
+        selection = yield from builder.select(Selection(self.filters, given))
         contents = yield from builder.view(bundle.query_str, vector, len(given), selection)
         chunks = contents.state.chunks
         query = Query(bundle, contents, None, len(chunks), self._index.resources, vector) if len(chunks) else None

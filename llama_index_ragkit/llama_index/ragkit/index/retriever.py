@@ -30,9 +30,8 @@ from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, fetch_derived
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.storage.selection import Selection, select_stored
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import check_choice, check_count
-from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["DerivedRetriever", "Explanation"]
@@ -41,6 +40,8 @@ dispatcher = get_dispatcher(__name__)
 T = TypeVar("T")
 FoundType = TypeVar("FoundType", bound=SearchOutcome)
 ExplanationType = TypeVar("ExplanationType")
+Answered = tuple[list[NodeWithScore], LastQuery | None]
+"""The nodes of an answer, and what the page of the index shows of it; None if a write has changed it since."""
 
 
 _DEFAULTS = {
@@ -231,9 +232,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
     def _allowed(self, chunks: Snapshot) -> Mask | None:
         """Which chunks may be shown, shape (n,); None for all."""
-        if self.filters is None and self.node_ids is None and self.doc_ids is None:
-            return None
-        return select(chunks, self.filters, self.node_ids, self.doc_ids)
+        return self.selection.allowed(chunks)
+
+    @property
+    def selection(self) -> Selection:
+        """Which chunks may be shown."""
+        return Selection(self.filters, self.node_ids, self.doc_ids)
 
     # -- retrieving -------------------------------------------------------------------------------------------
 
@@ -269,44 +273,53 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             return queries[0] if queries else None
         if index.storage.is_empty or vector is None:
             return None
-        selection = yield from self._selection()
+        selection = yield from self._selection(builder)
         contents = yield from builder.view(bundle.query_str, vector, self._candidates, selection)
         if not len(contents.state.chunks):
             return None
         return Query(bundle, contents, None, self._wanted, index.resources, vector)
 
-    def _selection(self) -> Steps[Selection]:
+    def _selection(self, builder: StoredBuilder[Any, State]) -> Steps[Selection]:
         """Which chunks of an index that is served from stores count."""
-        manifest = self._index.storage.manifest
-        return (yield from select_stored(manifest, self.filters, self.node_ids, self.doc_ids))
+        return (yield from builder.select(self.selection))
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""
         report_fallback(self.method, query.text, found.fallback)
 
-    def _retrieve_steps(self, bundle: QueryBundle) -> Steps[list[NodeWithScore]]:
+    def ask(self, query: QueryType) -> LastQuery | None:
+        """Retrieve for the page of the index: the question, its answer and what was found; None if that is gone.
+
+        The page of a question is drawn from this and not from what the index asked last, which may be the question of
+        another user.
+        """
+        return run_steps(self._ask_steps(as_bundle(query)))[1]
+
+    def _ask_steps(self, bundle: QueryBundle) -> Steps[Answered]:
         vector = yield from self._vector(bundle)
         return (yield from self._index.writer.in_one_generation(partial(self._answer, bundle, vector)))
 
-    def _answer(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[NodeWithScore]]:
+    def _answer(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Answered]:
         query = yield from self._query(bundle, vector)
         if query is None:
-            return []
+            return [], None
         found = yield from self._search(query)
         self._report(query, found)
         nodes = yield from self._results(found)
         # A write in memory since then may have deleted what was found.
-        if self._index.storage.stored or self._index.writer.is_current(query.state):
-            answer = [(result.node.node_id, result.get_score()) for result in nodes]
-            self._index.writer.last_query = LastQuery(query.text, answer, self._on_page(found))
-        return nodes
+        if not self._index.storage.stored and not self._index.writer.is_current(query.state):
+            return nodes, None
+        answer = [(result.node.node_id, result.get_score()) for result in nodes]
+        asked = LastQuery(query.text, answer, self._on_page(found), self.selection)
+        self._index.writer.last_query = asked
+        return nodes, asked
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return run_steps(self._retrieve_steps(query_bundle))
+        return run_steps(self._ask_steps(query_bundle))[0]
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await arun_steps(self._retrieve_steps(query_bundle))
+        return (await arun_steps(self._ask_steps(query_bundle)))[0]
 
     # -- explaining -------------------------------------------------------------------------------------------
 

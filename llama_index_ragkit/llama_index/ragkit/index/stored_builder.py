@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,11 +13,11 @@ from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.sql.stores import Stores
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.storage.selection import Selection, select_stored
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 
 __all__ = ["StoredBuilder"]
@@ -38,11 +39,14 @@ class StoredBuilder(Builder[Config, State]):
     Attributes
     ----------
     spaces : the vector spaces that are kept in stores
+    few : chunks that pass a filter, up to which a question reads all of them: what is derived from them together, such
+        as a mean, is then that of an index of these alone
     waits_for_all : whether what is derived depends on which nodes are given together. These are written in parts; the
         builder derives it with the last of them (`Change.more`), or by :meth:`derive_waiting` if that never comes
     """
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS,)
+    few: ClassVar[int] = 500
     waits_for_all: ClassVar[bool] = False
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
@@ -59,6 +63,24 @@ class StoredBuilder(Builder[Config, State]):
     def chunks(self) -> StoredChunks:
         """The chunks, by their vectors and by their words."""
         return StoredChunks(self.storage.stored[CHUNKS], self.terms.lexical if self.keeps_terms else None)
+
+    def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
+        """Which chunks count: as their ids where these are known, or few pass the filter.
+
+        Parameters
+        ----------
+        few : see the attribute, which is the default
+        """
+        found = yield from select_stored(self.storage.manifest, given.filters, given.only, given.documents)
+        if found.filters is None:
+            return found
+        if found.only is None:
+            texts = yield from offload(self.terms.lexical.labelled, found.filters)
+            if texts is None or len(texts) > (self.few if few is None else few):
+                return replace(found, texts=texts if texts is not None and texts.exact else None)
+            found = replace(found, only=(yield from offload(self.terms.lexical.ids_of, texts)))
+        records = yield from self.storage.stored[CHUNKS].records_of(found.only or (), found)
+        return Selection(only=[record["id"] for record in records.values()])
 
     def view(
         self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection

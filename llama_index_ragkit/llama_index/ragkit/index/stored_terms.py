@@ -7,6 +7,7 @@ from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 
@@ -17,7 +18,7 @@ _AT_ONCE = 1_000  # chunks in one transaction
 
 class StoredChunkTerms:
     """Keeps the words of chunks in a database, where :class:`~llama_index.ragkit.storage.chunk_terms.ChunkTerms` keeps
-    them in memory.
+    them in memory; beside them the labels by which filters look chunks up.
 
     Parameters
     ----------
@@ -49,7 +50,9 @@ class StoredChunkTerms:
         return lexical
 
     def _store(self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]) -> None:
-        self.lexical.changed(removed, {n.node_id: self._terms_of(n, records.get(n.node_id)) for n in added})
+        terms = {n.node_id: self._terms_of(n, records.get(n.node_id)) for n in added}
+        labels = {n.node_id: labels_of(n.metadata, n.ref_doc_id) for n in added}
+        self.lexical.changed(removed, {i: {**of_node, **labels[i]} for i, of_node in terms.items()})
 
     def count(self) -> Steps[int]:
         """The number of chunks that have words."""

@@ -4,17 +4,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql.arrays import integer_id
 from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
-from llama_index.ragkit.sql.lexical_search import best_texts, text_scores
+from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
+from llama_index.ragkit.storage.labels import LABEL, LabelledTexts, labels_in, passing_texts
 from llama_index.ragkit.text.lexical_index import full_score, question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
+Ints = NDArray[np.int64]
+Only = Sequence[str] | LabelledTexts | None
+
+_MOST_LABELLED = 100_000  # texts with the labels of a filter that are looked up for a question
 _ANALYZED = 1000  # texts from which on PostgreSQL takes statistics, whenever a write doubles them
 
 
@@ -49,7 +56,8 @@ class SQLLexicalIndex:
         Parameters
         ----------
         added : id -> how often the text has each term, see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
+            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels
+            (:func:`~llama_index.ragkit.storage.labels.labels_of`) 0 times
         """
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:
@@ -64,7 +72,34 @@ class SQLLexicalIndex:
             with reading(self._engine, single=True) as connection:
                 connection.execute(text(f"ANALYZE {', '.join(LEXICAL_COLUMNS)}"))
 
-    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
+    def labelled(self, filters: MetadataFilters) -> LabelledTexts | None:
+        """The texts that pass a filter, and perhaps others, by their labels.
+
+        None where labels do not tell, more than 100,000 texts have a label of it, or texts were added without labels.
+        """
+        lexical_tables(self._engine).make(self._engine)
+        with reading(self._engine) as connection:
+            rows = LexicalRows(connection, self._name)
+            hashes = {label: integer_id(label) for label in (LABEL, *labels_in(filters))}
+            found = rows.counts(hashes.values())
+            counts = {label: found.get(key, 0) for label, key in hashes.items()}
+            if not counts[LABEL] or counts[LABEL] != rows.size().texts:
+                return None
+
+            def read(labels: Sequence[str]) -> tuple[Ints, Ints]:
+                blocks = [(n, records["words"]) for _, n, records in rows.postings({hashes[label] for label in labels})]
+                none = np.empty(0, np.int64)
+                numbers, first = np.unique(np.concatenate([none, *(n for n, _ in blocks)]), return_index=True)
+                return numbers, np.concatenate([none, *(words for _, words in blocks)])[first]
+
+            return passing_texts(filters, counts, read, _MOST_LABELLED)
+
+    def ids_of(self, texts: LabelledTexts) -> list[str]:
+        """The ids of texts."""
+        with reading(self._engine) as connection:
+            return list(LexicalRows(connection, self._name).ids_of(texts.numbers.tolist()).values())
+
+    def scores(self, question: str, limit: int, only: Only = None) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
         Of texts with the last of these scores, at least the thousand that were written first are considered.
@@ -72,8 +107,8 @@ class SQLLexicalIndex:
         Parameters
         ----------
         limit : how many at most
-        only : ids of the texts that count; the others do not change the scores of these. None for all. All words of
-            these texts are read
+        only : the texts that count, by their ids or as :meth:`labelled` finds them; the others do not change the
+            scores of these. None for all. All words of texts that are given by ids are read
 
         Returns
         -------
@@ -89,14 +124,14 @@ class SQLLexicalIndex:
                 size = rows.size()
                 weights = asked.weights([stem.texts for stem in asked.stems], size.texts)
                 found = best_texts(rows, asked.stems, weights, size, limit) if limit else {}
+            elif isinstance(only, LabelledTexts):
+                found = asked.best_among(rows, only, limit)
             else:
                 found = asked.scores(rows.texts([integer_id(name) for name in only], "hash"), None)
         best = sorted((name for name in found if found[name]), key=lambda name: (-found[name], name))
         return {name: found[name] for name in best[:limit]}
 
-    def scores_of(
-        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
-    ) -> list[dict[str, float]]:
+    def scores_of(self, ids: Sequence[str], questions: Sequence[str], only: Only = None) -> list[dict[str, float]]:
         """The BM25 scores of some texts for each of several questions, whose words are read once.
 
         Parameters
@@ -110,13 +145,19 @@ class SQLLexicalIndex:
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
-            size = rows.size() if only is None else None
-            texts = rows.texts([integer_id(name) for name in (ids if only is None else only)], "hash")
-            found = [_Asked.of(rows, question).scores(texts, size) for question in questions]
+            read = only if only is not None and not isinstance(only, LabelledTexts) else ids
+            texts = rows.texts([integer_id(name) for name in read], "hash")
+            found = []
+            for question in questions:
+                asked = _Asked.of(rows, question)
+                if isinstance(only, LabelledTexts):
+                    found.append(asked.among(rows, only).scores(texts, _size_of(only)))
+                else:
+                    found.append(asked.scores(texts, rows.size() if only is None else None))
         wanted = set(ids)
         return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
 
-    def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
+    def full_score(self, question: str, only: Only = None) -> float:
         """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
 
         Parameters
@@ -127,8 +168,10 @@ class SQLLexicalIndex:
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
             asked = _Asked.of(rows, question)
-            if only is None:
-                return full_score(asked.times, [stem.texts for stem in asked.stems], rows.size().texts)
+            if only is None or isinstance(only, LabelledTexts):
+                asked = asked if only is None else asked.among(rows, only)
+                count = rows.size().texts if only is None else len(only)
+                return full_score(asked.times, [stem.texts for stem in asked.stems], count)
             texts = rows.texts([integer_id(name) for name in only], "hash")
             having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
             return full_score(asked.times, having, len(texts.ids))
@@ -138,6 +181,11 @@ class SQLLexicalIndex:
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:
             LexicalRows(connection, self._name).drop()
+
+
+def _size_of(texts: LabelledTexts) -> IndexSize:
+    """The size of an index of some texts alone."""
+    return IndexSize(len(texts), int(texts.words.sum()), 0)
 
 
 class _Asked(NamedTuple):
@@ -156,6 +204,27 @@ class _Asked(NamedTuple):
     def of(cls, rows: LexicalRows, question: str) -> "_Asked":
         times_of, language = question_stems(question)
         return cls(rows.asked(list(times_of), language), list(times_of.values()))
+
+    def among(self, rows: LexicalRows, texts: LabelledTexts) -> "_Asked":
+        """The question with its stems counted in some texts."""
+        unknown = [stem for stem in self.stems if stem.words not in texts.having]
+        if unknown:
+            times_among(rows, unknown, texts)
+        return self._replace(stems=[stem._replace(texts=texts.having[stem.words]) for stem in self.stems])
+
+    def best_among(self, rows: LexicalRows, texts: LabelledTexts, limit: int) -> dict[str, float]:
+        """The best of some texts, by id, as if there were no others; ones of the same score beside them."""
+        times = times_among(rows, self.stems, texts)
+        having = [texts.having[stem.words] for stem in self.stems]
+        weights = self.weights(having, len(texts))
+        scores = text_scores(texts.words, times, weights, _size_of(texts).mean)
+        count = min(limit, int(np.count_nonzero(scores)))
+        if not count:
+            return {}
+        least = np.partition(scores, -count)[-count]
+        found = np.concatenate([np.flatnonzero(scores > least), np.flatnonzero(scores == least)[: count + TIED]])
+        ids = rows.ids_of(texts.numbers[found].tolist())
+        return {ids[n]: score for n, score in zip(texts.numbers[found].tolist(), scores[found].tolist(), strict=True)}
 
     def weights(self, having: Iterable[int], n: int) -> list[float]:
         """The weights of the stems, which `having` of n texts have; 0 for those that no text has."""

@@ -11,16 +11,19 @@ from sqlalchemy import Connection, Row, text
 
 from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.sql.lexical_records import (
+    SPAN,
     Block,
     StemTable,
     blocks_of,
     packed_terms,
+    postings_in,
     postings_of,
     shared_stems,
     terms_in,
     without,
 )
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS
+from llama_index.ragkit.storage.labels import LABEL
 from llama_index.ragkit.text.stems import language_bit, stem_masks
 
 __all__ = ["AskedStem", "IndexSize", "LexicalRows", "StoredTexts"]
@@ -61,12 +64,14 @@ class StoredTexts(NamedTuple):
     Attributes
     ----------
     ids : m ids
+    numbers : (m,) their numbers
     words : (m,) the number of their words
     places : (number of terms,) the text that each term belongs to
     terms : the terms, of type `TERM`
     """
 
     ids: list[str]
+    numbers: Ints
     words: Ints
     places: Ints
     terms: NDArray[np.void]
@@ -205,7 +210,7 @@ class LexicalRows:
             pass
 
     def add(self, texts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add texts that are not there, by id -> term -> how often."""
+        """Add texts that are not there, by id -> term -> how often; labels 0 times."""
         for some in _parts(texts, _TEXTS_AT_ONCE):
             self._add(some, [texts[name] for name in some])
 
@@ -230,7 +235,7 @@ class LexicalRows:
         """The stems of words in every language; those of new words are stored."""
         known = self._stem_table(hashes.values())
         there = set(known.word.tolist())
-        new = [word for word, key in hashes.items() if key not in there]
+        new = [word for word, key in hashes.items() if key not in there and not word.startswith(LABEL)]
         rows = [
             (integer_id("stem", stem), hashes[word], languages)
             for word, masks in zip(new, stem_masks(new), strict=True)
@@ -335,10 +340,28 @@ class LexicalRows:
         keys : their numbers, or what else the column has
         column : text, or hash
         """
-        statement = f"SELECT id, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among(column)}"
-        found = list(self._for(keys, statement))
-        places, terms = terms_in([bytes(row[2]) for row in found])
-        return StoredTexts([str(row[0]) for row in found], np.array([row[1] for row in found], np.int64), places, terms)
+        statement = "SELECT id, text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND "
+        found = list(self._for(keys, statement + self._among(column)))
+        places, terms = terms_in([bytes(row[3]) for row in found])
+        numbers, words = (np.array([row[i] for row in found], np.int64) for i in (1, 2))
+        return StoredTexts([str(row[0]) for row in found], numbers, words, places, terms)
+
+    def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of those texts that are there, by number."""
+        statement = f"SELECT text, id FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}"
+        return {row[0]: str(row[1]) for row in self._for(numbers, statement)}
+
+    def counts(self, words: Iterable[int]) -> dict[int, int]:
+        """How many texts have each of some words, where any has."""
+        statement = f"SELECT word, texts FROM ragkit_lexical_words WHERE space = :space AND {self._among('word')}"
+        return {row[0]: row[1] for row in self._for(words, statement)}
+
+    def postings(self, words: Collection[int]) -> Iterator[tuple[int, Ints, NDArray[np.void]]]:
+        """The postings of words, block by block: the word, the numbers of the texts, and the postings."""
+        for first in range(0, self.size().next, SPAN):
+            for block in self.blocks(words, first, first + SPAN):
+                records = postings_in([block])
+                yield block.word, first + records["row"].astype(np.int64), records
 
 
 def _parts(values: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.sql.lexical_records import SPAN, Block, postings_in
 from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows
+from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.text.lexical_index import BM25_K1, length_norms, stem_scores
 
-__all__ = ["TIED", "best_texts", "text_scores"]
+__all__ = ["TIED", "best_texts", "text_scores", "times_among"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -51,6 +52,28 @@ def text_scores(words: Ints, times_of: Floats, weights: Sequence[float], mean: f
         here = np.flatnonzero(times)
         scores[here] += stem_scores(weight, times[here], length_norms(words[here].astype(np.float32), mean))
     return scores
+
+
+def times_among(rows: LexicalRows, stems: Sequence[AskedStem], texts: LabelledTexts) -> Floats:
+    """How often each of some texts has each stem, shape (n, number of stems); counts those that have it.
+
+    The words of these texts are read, or the postings of the stems, whichever takes less time.
+    """
+    found = np.zeros((len(texts), len(stems)))
+    place_of = {word: place for place, stem in enumerate(stems) for word in stem.words}
+    if not len(texts):
+        return found
+    if sum(stem.texts for stem in stems) > _POSTINGS_A_TEXT * len(texts):
+        read = rows.texts(texts.numbers.tolist())
+        found[np.searchsorted(texts.numbers, read.numbers)] = read.times(stems)
+    else:
+        for word, numbers, records in rows.postings(place_of):
+            at = np.minimum(np.searchsorted(texts.numbers, numbers), len(texts) - 1)
+            here = texts.numbers[at] == numbers
+            found[at[here], place_of[word]] += records["times"][here]
+    having = np.count_nonzero(found, axis=0).tolist()
+    texts.having.update((stem.words, count) for stem, count in zip(stems, having, strict=True))
+    return found
 
 
 def best_texts(

@@ -1,4 +1,4 @@
-"""`Selection`: which chunks count for a question that is answered from stores."""
+"""`Selection`: which chunks count for a question, or may be shown on a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -21,15 +22,31 @@ class Selection:
     ----------
     filters : on their metadata; None for no filter
     only : ids of the only ones that may count; None for all
+    documents : ids of the only documents whose chunks may count; None for all. Stores look chunks up by `only` alone,
+        see :func:`select_stored`
+    texts : of a question that is answered from stores, the texts of its lexical index that pass the filter; None where
+        there is no filter, or the index cannot tell
     """
 
     filters: MetadataFilters | None = None
     only: Sequence[str] | None = None
+    documents: Sequence[str] | None = None
+    texts: LabelledTexts | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether all chunks count."""
-        return self.filters is None and self.only is None
+        return self.filters is None and self.only is None and self.documents is None
+
+    def allowed(self, rows: Snapshot) -> Mask | None:
+        """Which rows count, shape (n,); None for all.
+
+        Raises
+        ------
+        ConfigurationError
+            See :meth:`mask`.
+        """
+        return None if self.is_whole else self.mask(rows)
 
     def mask(self, rows: Snapshot) -> Mask:
         """Which rows count, shape (n,).
@@ -39,7 +56,7 @@ class Selection:
         ConfigurationError
             If a filter cannot be compared with the value of a row.
         """
-        return select(rows, self.filters, self.only)
+        return select(rows, self.filters, self.only, self.documents)
 
 
 EVERYTHING = Selection()

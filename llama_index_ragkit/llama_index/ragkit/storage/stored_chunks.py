@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps, gather, offload
+from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
@@ -29,15 +30,15 @@ _MOST = 16_000
 class StoredTerms(Protocol):
     """A lexical index in a store, such as :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
 
-    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
+    def scores(self, question: str, limit: int, only: Sequence[str] | LabelledTexts | None = None) -> dict[str, float]:
         """BM25 scores of the best texts by id, best first."""
 
     def scores_of(
-        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
+        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | LabelledTexts | None = None
     ) -> list[dict[str, float]]:
         """BM25 scores of some texts by id, for each of several questions."""
 
-    def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
+    def full_score(self, question: str, only: Sequence[str] | LabelledTexts | None = None) -> float:
         """The score of a text of mean length that has each word of the question once."""
 
 
@@ -83,8 +84,8 @@ class StoredChunks:
         ----------
         vector : of the question, shape (dimension,)
         wanted : how many chunks will be shown; at least 100 by vectors and as many by words are looked for
-        selection : which chunks count. Others are left out; how rare a word is, is counted over all chunks, unless the
-            selection names the only ones that count
+        selection : which chunks count. Others are left out, and do not count for how rare a word is, unless the lexical
+            index cannot tell which pass the filter
 
         Raises
         ------
@@ -110,7 +111,7 @@ class StoredChunks:
             records = {**by_vectors, **by_words}
             others = [record["id"] for record in by_vectors.values() if record["id"] not in scores]
             if len(scores) >= count:  # otherwise no other text has a word of the question
-                (scores_of_others,) = yield from offload(self.terms.scores_of, others, [question])
+                (scores_of_others,) = yield from offload(self.terms.scores_of, others, [question], _counted(selection))
                 scores = {**scores, **scores_of_others}
         rows = yield from self.space.rows(records)
         return ChunkView(rows, _aligned(scores, rows.ids), (yield from offload(self.full_score, question, selection)))
@@ -130,11 +131,11 @@ class StoredChunks:
         """The lexical scores of chunks for each of several texts, in the order of `ids`; read at once."""
         if self.terms is None or not texts:
             return [np.zeros(len(ids)) for _ in texts]
-        return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, selection.only)]
+        return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, _counted(selection))]
 
     def full_score(self, text: str, selection: Selection = EVERYTHING) -> float:
         """The lexical score of a chunk of mean length that has each word of a text once; 0 without a lexical index."""
-        return 0.0 if self.terms is None else self.terms.full_score(text, selection.only)
+        return 0.0 if self.terms is None else self.terms.full_score(text, _counted(selection))
 
     def _by_words(
         self, terms: StoredTerms, question: str, count: int, selection: Selection
@@ -142,7 +143,7 @@ class StoredChunks:
         """The records of the chunks with the best lexical scores, of those that count, and the scores of all found."""
         limit = count
         while True:
-            scores = yield from offload(terms.scores, question, limit)
+            scores = yield from offload(terms.scores, question, limit, _counted(selection))
             records = yield from self.space.records_of(scores, selection)
             if selection.is_whole or len(records) >= count or len(scores) < limit or limit >= _MOST:
                 return records, scores
@@ -165,6 +166,11 @@ class StoredChunks:
             return view
         (words,) = yield from offload(self.lexical_scores, others.ids, [question], selection)
         return replace(view, rows=view.rows.joined(others), lexical=np.concatenate([view.lexical, words]))
+
+
+def _counted(selection: Selection) -> Sequence[str] | LabelledTexts | None:
+    """The texts of the lexical index that count; None for all, or where it cannot tell."""
+    return selection.texts if selection.only is None else selection.only
 
 
 def _aligned(scores: Mapping[str, float], ids: Sequence[str]) -> NDArray[np.float64]:

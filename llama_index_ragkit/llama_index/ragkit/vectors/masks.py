@@ -1,13 +1,33 @@
-"""Filter masks of derived rows, which pass if all their sources pass."""
+"""Filter masks: of derived rows, which pass if all their sources pass, and what was made of the last few masks."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["shown"]
+__all__ = ["recent", "shown"]
+
+T = TypeVar("T")
+_MOST = 4
+
+
+def recent(made: dict[bytes, T], mask: Mask, make: Callable[[Mask], T]) -> T:
+    """What is made of a mask, kept for the last four: of a filter that was asked for lately, it costs nothing.
+
+    Parameters
+    ----------
+    made : what was made so far, of the bytes of masks
+    """
+    key = mask.tobytes()
+    found = made.get(key)
+    if found is None:
+        for old in list(made)[: max(0, len(made) + 1 - _MOST)]:
+            made.pop(old, None)
+        found = made[key] = make(mask)
+    return found
 
 
 def shown(sources: Iterable[NDArray[np.intp]], allowed: Mask | None) -> Mask | None:

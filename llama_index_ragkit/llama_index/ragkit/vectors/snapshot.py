@@ -236,6 +236,10 @@ class Snapshot(ShortRepr):
             return others
         return self.append(others.matrix, others.records) if len(others) else self
 
+    def only(self, mask: Mask) -> "Snapshot":
+        """A snapshot with the rows of a mask, shape (n,), which are copied; this one and its store keep the others."""
+        return Snapshot.of(self.matrix[mask], [self.records[row] for row in np.flatnonzero(mask)])
+
     def without(self, rows: Rows) -> "Snapshot":
         """A snapshot without these rows."""
         if not self._is_newest:

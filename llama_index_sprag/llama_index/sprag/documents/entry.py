@@ -1,6 +1,6 @@
 """A document of an index as a sequence of chunks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,20 @@ class DocumentEntry:
     def summary(self) -> str:
         """What is said about it, "" if nothing is."""
         return str(self.description.get("summary", ""))
+
+    def only(self, shown: Callable[[str], bool]) -> "DocumentEntry":
+        """The document as if some chunks alone were known: without what is said about it, unless these are all."""
+        kept = [number for number, chunk in enumerate(self.chunks) if shown(chunk)]
+        if len(kept) == len(self.chunks):
+            return self
+        before = [-1, *kept]
+        return DocumentEntry(
+            self.key,
+            tuple(self.chunks[number] for number in kept),
+            tuple(self.goes_on[n] and previous == n - 1 for previous, n in zip(before, kept, strict=False)),
+            self.tokens[kept],
+            self.characters[kept],
+        )
 
     def section(self, chunk: int) -> tuple[str, ...]:
         """The titles of the sections of a chunk, from the highest."""
