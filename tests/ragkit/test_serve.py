@@ -14,9 +14,16 @@ from tests.tampering import changed_parts
 
 from llama_index.hipporag import NounPhraseExtractor
 from llama_index.ragkit import load_storage_context, persist
-from llama_index.ragkit.errors import ConfigurationError, RagKitError
+from llama_index.ragkit.errors import (
+    ConcurrentWriteError,
+    ConfigurationError,
+    RagKitError,
+    StorageError,
+    ToolArgumentError,
+)
 from llama_index.ragkit.serve import IndexTools, load_stored, mcp_server
 from llama_index.ragkit.serve.command import main
+from llama_index.ragkit.serve.token import TOKEN_VARIABLE, read_token
 from llama_index.ragkit.testing import HashEmbedding
 
 mcp = pytest.importorskip("mcp")
@@ -102,13 +109,89 @@ def test_an_agent_inserts_replaces_and_forgets_and_the_folder_follows(tmp_path):
         ("retrieve", {"question": " "}, "The question is empty"),
         ("retrieve", {"question": QUESTION, "top_k": 0}, "top_k must be from 1 to 100, not 0"),
         ("explain", {"question": QUESTION, "top_k": 1000}, "top_k must be from 1 to 100"),
-        ("insert", {"text": "\n"}, "The document has no text"),
+        ("insert", {"text": "\n"}, "The text is empty"),
+        ("retrieve", {"question": "a" * 3_000_000}, "3,000,000 characters; at most 4,000"),
+        ("explain", {"question": "a" * 4001}, "4,001 characters; at most 4,000"),
+        (
+            "retrieve",
+            {"question": QUESTION, "filters": {f"k{i}": i for i in range(20_000)}},
+            "20,000 entries; at most 50",
+        ),
+        ("retrieve", {"question": QUESTION, "filters": {"k": "v" * 1001}}, "1,001 characters; at most 1,000"),
+        ("retrieve", {"question": QUESTION, "filters": {"k" * 1001: 1}}, "1,001 characters; at most 1,000"),
+        ("explain", {"question": QUESTION, "filters": {"k": 2**64}}, "below 2**63"),
+        ("insert", {"text": "a" * 1_000_001}, "1,000,001 characters; at most 1,000,000"),
+        ("insert", {"text": "a", "document_id": "x" * 1001}, "1,001 characters; at most 1,000"),
+        ("insert", {"text": "a", "document_id": ""}, "document_id is empty"),
+        ("insert", {"text": "a", "metadata": {f"k{i}": i for i in range(51)}}, "51 entries; at most 50"),
+        ("forget", {"document_id": "x" * 1001}, "1,001 characters; at most 1,000"),
         ("forget", {"document_id": "stranger"}, "no document 'stranger'"),
     ],
 )
 def test_what_cannot_be_done_is_said_to_the_agent(tool: str, arguments: dict[str, Any], message: str):
     (told,) = asked(mcp_server(IndexTools(load()), write=True), (tool, arguments))
     assert message in told
+    assert len(told) < 300
+
+
+@pytest.mark.parametrize("tool", ["retrieve", "explain"])
+def test_limits_are_checked_before_any_work(tool: str):
+    index = load()
+    index.embed_model.texts.clear()
+    call = getattr(IndexTools(index), tool)
+    wrong = (
+        {"question": "a" * 4001},
+        {"question": "a\ud800"},
+        {"filters": {f"k{i}": 1 for i in range(51)}},
+        {"top_k": 101},
+    )
+    for arguments in wrong:
+        with pytest.raises(ToolArgumentError):
+            asyncio.run(call(**{"question": QUESTION, **arguments}))
+    assert index.embed_model.texts == []
+
+
+SECRET = "Zk81Rq3vTn0Xw7"
+FAILURE = (
+    f"connection to postgresql://archivist:{SECRET}@db.inner:5432/letters?password={SECRET} failed: SELECT x /data/f"
+)
+
+
+@pytest.mark.parametrize("error", [StorageError, ConfigurationError, OSError, KeyError])
+@pytest.mark.parametrize(
+    ("tool", "arguments", "broken"),
+    [
+        ("retrieve", {"question": QUESTION}, "as_retriever"),
+        ("explain", {"question": QUESTION}, "as_retriever"),
+        ("insert", {"text": "a"}, "arefresh_ref_docs"),
+        ("forget", {"document_id": "lamp"}, "adelete_ref_doc"),
+    ],
+)
+def test_an_agent_learns_nothing_of_the_server_from_its_errors_and_the_log_all_but_secrets(
+    tool: str, arguments: dict[str, Any], broken: str, error: type[Exception], monkeypatch, caplog
+):
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise error(FAILURE) from OSError(f"cause with password={SECRET}")
+
+    index = load()
+    monkeypatch.setattr(type(index), broken, fails)
+    (told,) = asked(mcp_server(IndexTools(index), write=True), (tool, arguments))
+    assert "could not do this. Try again later" in told
+    for hidden in ("archivist", "db.inner", "5432", "letters", "SELECT", "/data", "postgresql", error.__name__):
+        assert hidden not in told
+    assert "db.inner:5432/letters" in caplog.text
+    assert "cause with password=***" in caplog.text
+    assert SECRET not in caplog.text + told
+
+
+def test_an_agent_is_told_to_repeat_what_another_write_delayed(monkeypatch):
+    async def fails(*args: Any, **kwargs: Any) -> Any:
+        raise ConcurrentWriteError("process 1234 on /data/x")
+
+    index = load()
+    monkeypatch.setattr(type(index), "arefresh_ref_docs", fails)
+    (told,) = asked(mcp_server(IndexTools(index), write=True), ("insert", {"text": "a"}))
+    assert told.endswith("The index is being written to. Try again in a moment.")
 
 
 def test_writes_at_once_are_all_kept(tmp_path):
@@ -120,6 +203,63 @@ def test_writes_at_once_are_all_kept(tmp_path):
 
     asyncio.run(run())
     assert len(load_stored(tmp_path, HashEmbedding()).ref_doc_info) == 9
+
+
+# -- tokens -----------------------------------------------------------------------------------------
+
+TOKEN = "a-token-of-many-signs"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.7", "127.0.0.2", "archive.example", "localhost."])
+@pytest.mark.parametrize("transport", ["streamable-http", "sse"])
+def test_a_server_that_others_can_reach_needs_a_token(host: str, transport: str):
+    with pytest.raises(ConfigurationError, match="so it needs a token"):
+        mcp_server(IndexTools(load())).run(transport, host=host, port=1)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_on_the_loopback_interface_no_token_is_needed(host: str):
+    assert mcp_server(IndexTools(load())).streamable_http_app(host=host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_requests_without_the_token_are_refused(host: str):
+    testclient = pytest.importorskip("starlette.testclient")
+    app = mcp_server(IndexTools(load()), write=True, token=TOKEN).streamable_http_app(host=host)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    given = {"Accept": "application/json, text/event-stream"}
+    with testclient.TestClient(app, base_url="http://127.0.0.1:80") as client:
+        for authorization in (TOKEN, f"Bearer {TOKEN}x", "Bearer ", f"Basic {TOKEN}", f"Bearer {TOKEN[:-1]}", ""):
+            for path in ("/mcp", "/other"):
+                refused = client.post(path, json=request, headers={**given, "Authorization": authorization})
+                assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert client.post("/mcp", json=request, headers=given).status_code == 401
+        for scheme in ("Bearer", "bearer"):
+            allowed = client.post("/mcp", json=request, headers={**given, "Authorization": f"{scheme} {TOKEN}"})
+            assert allowed.status_code != 401
+
+
+def test_the_command_takes_the_token_from_a_file_or_the_environment_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    assert read_token(None) is None
+    arguments = ["--load", "tests.ragkit.served:nothing", "--http", "1", "--host", "0.0.0.0"]
+    assert main(arguments) == 1
+    assert "needs a token" in capsys.readouterr().err
+    file = tmp_path / "secret"
+    file.write_text(f"{TOKEN}\n")
+    assert read_token(file) == TOKEN
+    assert main([*arguments, "--token-file", str(file)]) == 1
+    assert "NoneType" in capsys.readouterr().err  # the host was accepted, and the function called
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    assert read_token(None) == TOKEN
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_token(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("token", ["", "short", "with a\nline break in it", "schlüssel-aus-vielen-zeichen"])
+def test_a_token_that_is_easy_to_guess_or_cannot_be_sent_is_refused(token: str):
+    with pytest.raises(ConfigurationError, match="at least 16"):
+        mcp_server(IndexTools(load()), token=token)
 
 
 # -- a process of its own ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 RagKitError
 ├── ConfigurationError (ValueError)    a parameter or a component is invalid; nothing was changed
+│   └── ToolArgumentError              an argument of an agent's tool is invalid; the message is for the agent
 ├── StorageError                       the stored data do not match the request
 │   ├── FormatVersionError             written by another version of the format
 │   ├── MissingSpaceError              a vector space that the index needs is not in the storage context
@@ -32,6 +33,7 @@ __all__ = [
     "ParseError",
     "RagKitError",
     "StorageError",
+    "ToolArgumentError",
     "UnsupportedStoreError",
 ]
 
@@ -42,6 +44,10 @@ class RagKitError(Exception):
 
 class ConfigurationError(RagKitError, ValueError):
     """A parameter or a component is invalid; nothing was changed."""
+
+
+class ToolArgumentError(ConfigurationError):
+    """An argument of an agent's tool is invalid. The message holds nothing but what the agent sent and may send."""
 
 
 class StorageError(RagKitError):

@@ -9,9 +9,11 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConfigurationError, RagKitError
 from llama_index.ragkit.index.derived_index import DerivedIndex
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.serve.index_tools import IndexTools
 from llama_index.ragkit.serve.loading import load_stored
 from llama_index.ragkit.serve.server import mcp_server
+from llama_index.ragkit.serve.token import TOKEN_VARIABLE, check_reachable, read_token
 
 __all__ = ["main"]
 
@@ -33,15 +35,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="offer insert and forget too; otherwise read-only")
     parser.add_argument("--name", default="llama-index-ragkit", help="name of the server")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP at this port instead of standard input")
-    parser.add_argument("--host", default="127.0.0.1", help="address to serve HTTP at [127.0.0.1]")
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve HTTP at; others need a token [127.0.0.1]")
+    parser.add_argument(
+        "--token-file", type=Path, help=f"a file with the token that requests must send; else that of {TOKEN_VARIABLE}"
+    )
     options = parser.parse_args(arguments)
     if (options.storage is None) == (options.load is None):
         parser.error("name either --storage or --load")
     try:
+        token = read_token(options.token_file) if options.http is not None else None
+        if options.http is not None:
+            check_reachable(options.host, token)
         index = _called(options.load) if options.load else _stored(options)
-        server = mcp_server(IndexTools(index, options.storage), write=options.write, name=options.name)
+        server = mcp_server(IndexTools(index, options.storage), write=options.write, name=options.name, token=token)
     except (RagKitError, ImportError, OSError, ValueError) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{redact(str(error))}\n")
         return 1
     if options.http is None:
         server.run()

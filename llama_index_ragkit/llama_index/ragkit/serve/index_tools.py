@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,29 @@ from llama_index.core import Document
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ToolArgumentError
 from llama_index.ragkit.index.derived_index import DerivedIndex
+from llama_index.ragkit.redaction import redact
+from llama_index.ragkit.serve.limits import (
+    MOST_QUESTION_CHARACTERS,
+    MOST_TEXT_CHARACTERS,
+    check_filters,
+    check_id,
+    check_text,
+    check_top_k,
+)
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.persist import persist
 
 __all__ = ["IndexTools"]
-
-MOST_RESULTS = 100
 
 Filters = Mapping[str, str | int | float | bool]
 
 
 class IndexTools:
     """Retrieve, explain, insert and forget; each call awaits the index's own asynchronous method.
+
+    Arguments are checked before anything is done; see :mod:`llama_index.ragkit.serve.limits`.
 
     Parameters
     ----------
@@ -33,8 +43,8 @@ class IndexTools:
 
     Raises
     ------
-    ConfigurationError
-        By a call, if an argument is invalid.
+    ToolArgumentError
+        By a call, if an argument is invalid or too large.
     """
 
     def __init__(self, index: DerivedIndex[Any, Any], storage: Path | None = None) -> None:
@@ -48,21 +58,21 @@ class IndexTools:
 
     async def retrieve(self, question: str, top_k: int = 5, filters: Filters | None = None) -> list[dict[str, Any]]:
         """The results for a question, best first: text, score, document, metadata."""
-        found = await self._retriever(top_k, filters).aretrieve(_asked(question))
-        return [_result(node) for node in found]
+        found = await self._retriever(question, top_k, filters).aretrieve(question)
+        return await asyncio.to_thread(lambda: [_result(node) for node in found])
 
     async def explain(self, question: str, top_k: int = 5, filters: Filters | None = None) -> list[dict[str, Any]]:
         """Why each result for a question was found."""
-        explanations = await self._retriever(top_k, filters).aexplain(_asked(question))
-        return [_json(asdict(each)) for each in explanations if is_dataclass(each) and not isinstance(each, type)]
+        explanations = await self._retriever(question, top_k, filters).aexplain(question)
+        return await asyncio.to_thread(_explained, explanations)
 
     async def insert(
         self, text: str, document_id: str | None = None, metadata: Filters | None = None
     ) -> dict[str, Any]:
         """Add a document, or replace the one of that id."""
-        if not text.strip():
-            raise ConfigurationError("The document has no text.")
-        document = Document(text=text, metadata=dict(metadata or {}), **({"id_": document_id} if document_id else {}))
+        own = {} if document_id is None else {"id_": check_id(document_id)}
+        values = check_filters("metadata", metadata)
+        document = Document(text=check_text("text", text, MOST_TEXT_CHARACTERS), metadata=values, **own)
         async with self._writing:
             await self._index.arefresh_ref_docs([document])
             await self._persist()
@@ -70,9 +80,10 @@ class IndexTools:
 
     async def forget(self, document_id: str) -> dict[str, Any]:
         """Delete a document and all that was derived from it."""
+        check_id(document_id)
         async with self._writing:
-            if document_id not in self._index.ref_doc_info:
-                raise ConfigurationError(f"The index has no document {document_id!r}.")
+            if document_id not in await asyncio.to_thread(lambda: self._index.ref_doc_info):
+                raise ToolArgumentError(f"The index has no document {document_id!r}.")
             await self._index.adelete_ref_doc(document_id, delete_from_docstore=True)
             await self._persist()
         return {"document_id": document_id, **self.describe()}
@@ -81,19 +92,23 @@ class IndexTools:
         if self._storage is not None:
             await asyncio.to_thread(persist, self._index.storage_context, self._storage)
 
-    def _retriever(self, top_k: int, filters: Filters | None) -> Any:
-        if not 1 <= top_k <= MOST_RESULTS:
-            raise ConfigurationError(f"top_k must be from 1 to {MOST_RESULTS}, not {top_k}.")
+    def told(self, error: Exception) -> str:
+        """An error with its causes as the log of the server shows it: without the keys of the models."""
+        models = vars(self._index.resources).values()
+        return "".join(redact(piece, *models) for piece in traceback.format_exception(error))
+
+    def _retriever(self, question: str, top_k: int, filters: Filters | None) -> Any:
+        check_text("question", question, MOST_QUESTION_CHARACTERS)
+        check_top_k(top_k)
+        wanted = check_filters("filters", filters)
         only: dict[str, Any] = {}
-        if filters:
-            only["filters"] = MetadataFilters(filters=[MetadataFilter(key=k, value=v) for k, v in filters.items()])
+        if wanted:
+            only["filters"] = MetadataFilters(filters=[MetadataFilter(key=k, value=v) for k, v in wanted.items()])
         return self._index.as_retriever(similarity_top_k=top_k, **only)
 
 
-def _asked(question: str) -> str:
-    if not question.strip():
-        raise ConfigurationError("The question is empty.")
-    return question
+def _explained(explanations: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_json(asdict(each)) for each in explanations if is_dataclass(each) and not isinstance(each, type)]
 
 
 def _result(found: NodeWithScore) -> dict[str, Any]:

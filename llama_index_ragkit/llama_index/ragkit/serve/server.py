@@ -1,47 +1,92 @@
 """`mcp_server`: an index as a server of the Model Context Protocol, by the official SDK."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from llama_index.ragkit.errors import RagKitError
+from llama_index.ragkit.errors import ConcurrentWriteError, ToolArgumentError
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.serve.index_tools import IndexTools
+from llama_index.ragkit.serve.limits import MOST_FILTERS, MOST_QUESTION_CHARACTERS, MOST_RESULTS
+from llama_index.ragkit.serve.token import BearerToken, check_reachable, check_token
 
 __all__ = ["mcp_server"]
+
+logger = logging.getLogger(__name__)
 
 _ABOUT = (
     "Search over an indexed collection of texts. `retrieve` answers a question with passages; `explain` says why each "
     "was found; `describe` says what the index holds."
 )
+_LIMITS = (
+    f" A question has at most {MOST_QUESTION_CHARACTERS:,} characters, `top_k` is at most {MOST_RESULTS}, and there "
+    f"are at most {MOST_FILTERS} filters."
+)
+_FAILED = (
+    "The server could not do this. Try again later or ask something else; whoever runs the server finds the reason in "
+    "its log."
+)
+_BUSY = "The index is being written to. Try again in a moment."
 _ABOUT_WRITING = " `insert` adds or replaces a document, `forget` deletes one with all that was derived from it."
 
 
-def mcp_server(tools: IndexTools, *, write: bool = False, name: str = "llama-index-ragkit") -> Any:
+def mcp_server(
+    tools: IndexTools, *, write: bool = False, name: str = "llama-index-ragkit", token: str | None = None
+) -> Any:
     """The server, an `mcp.server.MCPServer`; `.run()` serves standard input and output.
+
+    Agents are told what is wrong with their arguments. Of other errors they are told that there was one; the log has
+    them in full, without keys and passwords.
 
     Parameters
     ----------
     tools : those of the index
     write : whether `insert` and `forget` are offered; without it the server cannot change the index
     name : of the server, as clients show it
+    token : what requests over HTTP must send as `Authorization: Bearer TOKEN`, at least 16 characters; None for none,
+        where the server listens on the loopback interface alone
 
     Raises
     ------
+    ConfigurationError
+        If the token is too short; by `run`, if the host is another one than 127.0.0.1, localhost or ::1 and there is
+        no token.
     ImportError
         Without the extra `mcp`.
     """
     sdk = need("mcp.server", "A Model Context Protocol server", "llama-index-ragkit[mcp]")
     types = need("mcp.types", "A Model Context Protocol server", "llama-index-ragkit[mcp]")
     exceptions = need("mcp.server.mcpserver.exceptions", "A Model Context Protocol server", "llama-index-ragkit[mcp]")
-    server = sdk.MCPServer(name, instructions=_ABOUT + (_ABOUT_WRITING if write else ""))
+    check_token(token)
+
+    class Server(sdk.MCPServer):  # type: ignore[misc, name-defined]
+        """One whose HTTP applications ask for the token."""
+
+        def streamable_http_app(self, **options: Any) -> Any:
+            return guarded(super().streamable_http_app, options)
+
+        def sse_app(self, **options: Any) -> Any:
+            return guarded(super().sse_app, options)
+
+    def guarded(make_app: Any, options: dict[str, Any]) -> Any:
+        check_reachable(options.get("host", "127.0.0.1"), token)
+        app = make_app(**options)
+        if token is not None:
+            app.add_middleware(BearerToken, token=token)
+        return app
+
+    told = partial(_told, tools, exceptions.ToolError)
+    server = Server(name, instructions=_ABOUT + _LIMITS + (_ABOUT_WRITING if write else ""))
     reads = types.ToolAnnotations(read_only_hint=True)
     deletes = types.ToolAnnotations(destructive_hint=True)
 
     @server.tool(annotations=reads)  # type: ignore[untyped-decorator]
     def describe() -> dict[str, Any]:
         """What the index is, and how much it holds."""
-        return tools.describe()
+        with told():
+            return tools.describe()
 
     @server.tool(annotations=reads)  # type: ignore[untyped-decorator]
     async def retrieve(
@@ -51,7 +96,7 @@ def mcp_server(tools: IndexTools, *, write: bool = False, name: str = "llama-ind
 
         `filters` keeps the passages whose metadata have these values.
         """
-        with _told(exceptions.ToolError):
+        with told():
             return await tools.retrieve(question, top_k, filters)
 
     @server.tool(annotations=reads)  # type: ignore[untyped-decorator]
@@ -59,7 +104,7 @@ def mcp_server(tools: IndexTools, *, write: bool = False, name: str = "llama-ind
         question: str, top_k: int = 5, filters: dict[str, str | int | float | bool] | None = None
     ) -> list[dict[str, Any]]:
         """Why each passage for a question was found."""
-        with _told(exceptions.ToolError):
+        with told():
             return await tools.explain(question, top_k, filters)
 
     if write:
@@ -69,22 +114,28 @@ def mcp_server(tools: IndexTools, *, write: bool = False, name: str = "llama-ind
             text: str, document_id: str | None = None, metadata: dict[str, str | int | float | bool] | None = None
         ) -> dict[str, Any]:
             """Add a document, or replace the one with this id."""
-            with _told(exceptions.ToolError):
+            with told():
                 return await tools.insert(text, document_id, metadata)
 
         @server.tool(annotations=deletes)  # type: ignore[untyped-decorator]
         async def forget(document_id: str) -> dict[str, Any]:
             """Delete a document and everything that was derived from it."""
-            with _told(exceptions.ToolError):
+            with told():
                 return await tools.forget(document_id)
 
     return server
 
 
 @contextmanager
-def _told(tool_error: type[Exception]) -> Iterator[None]:
-    """Turns errors that say what to do into those whose text the agent reads."""
+def _told(tools: IndexTools, tool_error: type[Exception]) -> Iterator[None]:
+    """Tells the agent what it can do about an error, and the log of the server the rest.
+
+    Messages of errors may name hosts, users, files and statements, which are not for agents.
+    """
     try:
         yield
-    except RagKitError as error:
-        raise tool_error(str(error)) from error
+    except ToolArgumentError as error:
+        raise tool_error(str(error)) from None
+    except Exception as error:
+        logger.error("A call of an agent failed.\n%s", tools.told(error))
+        raise tool_error(_BUSY if isinstance(error, ConcurrentWriteError) else _FAILED) from None
