@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from tests.cases import CASES
 from tests.conformance.test_faults import TestEveryIndexEnded as FaultTestsOfCases
+from tests.serving.fault_places import FAULT_PLACES, ServedEnded
 
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.commits import Commits, Unfinished
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.storage.vector_spaces import VectorSpace
 
 
@@ -50,3 +52,15 @@ def test_a_fault_of_the_write_path_is_caught(
     monkeypatch.setattr(owner, name, broken)
     with pytest.raises(AssertionError, match=f"{operation}: {kind} at call"):
         test.test_a_write_that_ends_early(kind, operation)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_row_without_a_word_that_stays_in_a_vector_store_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    test = ServedEnded()
+    test.take(next(each for each in CASES if each.name == "pgrag"))
+    test.where = FAULT_PLACES[0]
+    monkeypatch.setattr(ServedEnded, "points", 3)
+    monkeypatch.setattr(StoredSpace, "delete_writes", _nothing)
+    with pytest.raises(AssertionError, match="insert: kill at call") as caught:
+        test.test_a_write_that_ends_early("kill", "insert")
+    assert "vectors" in str(caught.value.__cause__)

@@ -15,6 +15,7 @@ need("pytest", "llama_index.ragkit.testing", "llama-index-ragkit[testing]").regi
 )
 
 from llama_index.ragkit.testing.corpus import chunks, texts_and_scores  # noqa: E402
+from llama_index.ragkit.testing.fault_places import FaultPlace  # noqa: E402
 from llama_index.ragkit.testing.faults import Fault, FaultyKVStore, faulty_context  # noqa: E402
 from llama_index.ragkit.testing.index_kit import (  # noqa: E402
     FaultTests,
@@ -32,6 +33,7 @@ from llama_index.ragkit.testing.store_kit import (  # noqa: E402
 __all__ = [
     "DocumentStoreConformance",
     "Fault",
+    "FaultPlace",
     "FaultTests",
     "FaultyKVStore",
     "HashEmbedding",

@@ -49,10 +49,14 @@ class Fault:
         """Whether the call was reached."""
         return self.at is not None and self.calls >= self.at
 
-    def step(self) -> None:
-        """Count one call, and end it if it is the one."""
+    def check(self) -> None:
+        """End the call if the process was killed before."""
         if self.dead:
             raise Killed
+
+    def step(self) -> None:
+        """Count one call, and end it if it is the one."""
+        self.check()
         self.calls += 1
         if self.calls != self.at:
             return
@@ -162,17 +166,19 @@ def faulty_requests(fault: Fault) -> Iterator[None]:
 
     These are the calls of its stores, of models and of the cache, and computations in threads. They are reached where
     the steps of an index (:mod:`llama_index.ragkit.steps`) are run. To be ended before a call is to be ended after the
-    one that precedes it.
+    one that precedes it. After a kill nothing is called any more.
     """
     run: Callable[[Any], Any] = Call.run
     arun: Callable[[Any], Any] = Call.arun
 
     def run_or_end(self: Any) -> Any:
+        fault.check()
         result = run(self)
         fault.step()
         return result
 
     async def arun_or_end(self: Any) -> Any:
+        fault.check()
         result = await arun(self)
         await fault.astep()
         return result

@@ -1,34 +1,30 @@
 """Is an index whole after a write that ended early, wherever it ended?"""
 
 import asyncio
-import copy
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import chain, count
+from typing import Any, ClassVar, Literal, get_args
 
 import pytest
 from llama_index.core import Document, StorageContext
 from llama_index.core.node_parser import SentenceSplitter
 
 from llama_index.ragkit.testing.corpus import TEXTS
-from llama_index.ragkit.testing.faults import (
-    Data,
-    Fault,
-    FaultKind,
-    FaultyKVStore,
-    InjectedError,
-    Killed,
-    faulty_context,
-    faulty_requests,
-)
+from llama_index.ragkit.testing.fault_places import FaultPlace, MemoryPlace
+from llama_index.ragkit.testing.faults import Fault, FaultKind, InjectedError, Killed
 from llama_index.ragkit.testing.index_kit.harness import Index, IndexHarness
-from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 
 __all__ = ["FaultTests"]
 
 Operation = Literal["build", "insert", "update", "delete", "refresh"]
-OPERATIONS: tuple[Operation, ...] = ("build", "insert", "update", "delete", "refresh")
+Ending = Literal["finish", "delete", "drop"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 _SPLIT = [SentenceSplitter(chunk_size=24, chunk_overlap=0)]
 _A = Document(id_="A", text=f"{TEXTS[0]} {TEXTS[1]}")
@@ -57,77 +53,118 @@ _WRITES: dict[Operation, _Write] = {
 }
 
 
-class _Place:
-    """The stores of one run."""
+@dataclass(frozen=True)
+class _Whole:
+    """What an index answers, and the number of rows by what holds them, where it was built at once."""
 
-    def __init__(self, data: Data, kind: FaultKind) -> None:
-        self.store = FaultyKVStore(data, Fault(), persists=kind == "interrupt")
-        self.context = faulty_context(self.store)
+    answers: list[tuple[str, float]]
+    sizes: Counter[str]
 
 
 class FaultTests(IndexHarness):
     """A write that ends early leaves an index that works, and that can be finished or rid of the document.
 
     Each test ends one write at one call after another, until it is not ended any more. What ended it is an error of a
-    store, the death of the process, an interrupt, or the cancellation of the task. Then the index answers, takes
-    another document, and either the write is repeated, after which the index equals one that was built at once, or
-    the document is deleted, after which no word of it is left in any store.
+    store, the death of the process, an interrupt, or the cancellation of the task. What then follows is, by turns:
+
+    - "finish": the index answers, takes another document, and the write is repeated;
+    - "delete": the index answers, takes another document, and the document of the write is deleted, after which no row
+      has a word of it;
+    - "drop": the `drop` of the storage context, where it has one, after which there is no row.
+
+    After the first two, the index equals one of the same documents that was built at once: in its answers, and in the
+    number of rows of every table, collection and vector space.
+
+    Attributes
+    ----------
+    points : at how many calls each test ends its write, spread evenly; None for at each of them
     """
 
+    points: ClassVar[int | None] = None
+
+    def place(self, kind: FaultKind) -> FaultPlace:
+        """New stores for an index [a key-value store as on a server, under an index in memory].
+
+        Parameters
+        ----------
+        kind : what will end a write there
+        """
+        return MemoryPlace(persists=kind == "interrupt")
+
     @pytest.mark.parametrize("operation", OPERATIONS)
-    @pytest.mark.parametrize("kind", ["error", "kill", "interrupt", "cancel"])
+    @pytest.mark.parametrize("kind", KINDS)
     def test_a_write_that_ends_early(self, kind: FaultKind, operation: Operation) -> None:
         """At every call of its stores; every interrupt and cancellation also at every call of models."""
-        for at, place in enumerate(self._places(operation, kind), 1):
-            index = self._ended(place, operation, Fault(kind, at))
-            if index is None:
-                return
+        filled = self._filled(kind, operation)
+        for at in self._calls(filled, kind, operation):
+            place = filled.copy() or self._filled(kind, operation)
             try:
-                self._check(index, place, operation, finish=bool((at + (kind in ("error", "cancel"))) % 2))
+                if not self._is_ended(place, kind, operation, at):
+                    break
             except Exception as error:
                 raise AssertionError(f"{operation}: {kind} at call {at}") from error
+            finally:
+                place.close()
+        filled.close()
 
     # -- the parts of a test ----------------------------------------------------------------------------
 
-    def _places(self, operation: Operation, kind: FaultKind) -> Iterator[_Place]:
-        """New stores, again and again, that hold what there is before the write."""
-        first = _Place({}, kind)
+    def _filled(self, kind: FaultKind, operation: Operation) -> FaultPlace:
+        """New stores that hold what there is before the write."""
+        place = self.place(kind)
         if _WRITES[operation].before:
-            self._from(_WRITES[operation].before, first.context)
-        while True:
-            place = _Place(copy.deepcopy(first.store.data), kind)
-            if kind == "interrupt":  # vectors that live and die with the process, too
-                place.context.vector_stores.update(copy.deepcopy(first.context.vector_stores))
-            yield place
+            self._from(_WRITES[operation].before, place.open())
+        return place
 
-    def _ended(self, place: _Place, operation: Operation, fault: Fault) -> Index | None:
-        """The index after its write was ended; None if the write came to its end."""
-        index = None if operation == "build" else self.load(place.context)
-        try:
-            if fault.kind == "cancel":
-                asyncio.run(self._awrite(index, operation, place.context, fault))
-            elif fault.kind == "interrupt":
-                with faulty_requests(fault):
-                    self._write(index, operation, place.context)
+    def _calls(self, filled: FaultPlace, kind: FaultKind, operation: Operation) -> Iterable[int]:
+        """The numbers of the calls that are ended."""
+        if self.points is None:
+            return count(1)
+        place, fault = filled.copy() or self._filled(kind, operation), Fault(kind)
+        self._end(place, operation, fault)
+        place.close()
+        part = (KINDS.index(kind) + 0.5) / len(KINDS)  # what ends a write does so at other calls than the rest
+        return [1 + int((i + part) * fault.calls / self.points) for i in range(self.points)]
+
+    def _is_ended(self, place: FaultPlace, kind: FaultKind, operation: Operation, at: int) -> bool:
+        """Whether the write was ended; what it has left is checked."""
+        fault = Fault(kind, at)
+        context, index = self._end(place, operation, fault)
+        if fault.happened:
+            drop = getattr(context, "drop", None)
+            ending = ENDINGS[(at + (kind in ("kill", "interrupt"))) % (len(ENDINGS) - (drop is None))]
+            if ending == "drop" and drop is not None:
+                drop()
+                assert _sizes(place) == Counter(), "no row is left of what was dropped"
             else:
-                place.store.fault = fault
-                self._write(index, operation, place.context)
+                self._check(self._resumed(context) if index is None else index, place, kind, operation, ending)
+        return fault.happened
+
+    def _end(self, place: FaultPlace, operation: Operation, fault: Fault) -> tuple[StorageContext, Index | None]:
+        """The storage context and the index after a write that is ended; no index where it was built by that."""
+        context = place.open()
+        index = None if operation == "build" else self.load(context)
+        try:
+            with place.faults(fault):
+                if fault.kind == "cancel":
+                    asyncio.run(self._awrite(index, operation, context))
+                else:
+                    self._write(index, operation, context)
         except (InjectedError, Killed, KeyboardInterrupt, asyncio.CancelledError):
             pass
         except Exception as error:  # one of ours that names the injected one as its cause
             if not isinstance(error.__cause__, InjectedError):
                 raise
-        if not fault.happened:
-            return None
-        place.store.fault = Fault()
         if fault.kind == "kill":
-            place.context = faulty_context(FaultyKVStore(place.store.data, Fault()))
-            index = None if operation == "build" else self.load(place.context)
-        if operation == "build":  # a script that is run again resumes its build; one that was completed is loaded
-            stored: list[Any] = place.context.index_store.index_structs()
-            complete = any(struct.generation and not struct.building for struct in stored)
-            index = self.load(place.context) if complete else self._from(_WRITES[operation].after, place.context)
-        return index
+            context = place.open()
+            index = None if operation == "build" else self.load(context)
+        return context, index
+
+    def _resumed(self, context: StorageContext) -> Index:
+        """A script that is run again resumes its build; one that was completed is loaded."""
+        stored: list[Any] = context.index_store.index_structs()
+        complete = any(struct.generation and not struct.building for struct in stored)
+        return self.load(context) if complete else self._from(_WRITES["build"].after, context)
 
     def _from(self, documents: list[Document], context: StorageContext) -> Index:
         return self.from_documents(documents, storage_context=context, transformations=_SPLIT)
@@ -144,56 +181,59 @@ class FaultTests(IndexHarness):
         else:
             index.refresh_ref_docs([_A, _NEW, _C])
 
-    async def _awrite(self, index: Any, operation: Operation, context: StorageContext, fault: Fault) -> None:
-        with faulty_requests(fault):
-            if operation == "build":
-                await self.afrom_documents(_WRITES[operation].after, storage_context=context, transformations=_SPLIT)
-            elif operation == "insert":
-                await index.ainsert(_OLD)
-            elif operation == "update":
-                await index.aupdate_ref_doc(_NEW)
-            elif operation == "delete":
-                await index.adelete_ref_doc("X", delete_from_docstore=True)
-            else:
-                await index.arefresh_ref_docs([_A, _NEW, _C])
+    async def _awrite(self, index: Any, operation: Operation, context: StorageContext) -> None:
+        if operation == "build":
+            await self.afrom_documents(_WRITES[operation].after, storage_context=context, transformations=_SPLIT)
+        elif operation == "insert":
+            await index.ainsert(_OLD)
+        elif operation == "update":
+            await index.aupdate_ref_doc(_NEW)
+        elif operation == "delete":
+            await index.adelete_ref_doc("X", delete_from_docstore=True)
+        else:
+            await index.arefresh_ref_docs([_A, _NEW, _C])
 
-    def _check(self, index: Any, place: _Place, operation: Operation, finish: bool) -> None:
+    def _check(self, index: Any, place: FaultPlace, kind: FaultKind, operation: Operation, ending: Ending) -> None:
         self.ask(index)
         index.insert(_OTHER)
         assert any("Plankalkul" in text for text, _ in self.ask(index))
         final = [*_WRITES[operation].after, _OTHER]
-        if finish and operation == "delete":
+        if ending == "delete" or operation == "delete":
             index.delete_ref_doc("X", delete_from_docstore=True)
-        elif finish:
+        if ending == "delete":
+            final = [document for document in final if document.id_ != "X"]
+            index.refresh_ref_docs(final)
+        elif operation != "delete":
             reported, is_known = "X" in index.unfinished, "X" in index.ref_doc_info
             written = dict(zip([document.id_ for document in final], index.refresh_ref_docs(final), strict=True))
             if operation in ("build", "insert") and is_known:
                 assert reported == written["X"], "what is stored in part is unfinished, and nothing else"
-        else:
-            index.delete_ref_doc("X", delete_from_docstore=True)
-            final = [document for document in final if document.id_ != "X"]
-            index.refresh_ref_docs(final)
-        words = _stored_words(place)
-        assert _WRITES[operation].gone not in words or not _WRITES[operation].gone
-        if not finish:
-            assert "zanzibar" not in words
-            assert "quillaja" not in words
+        gone = ["zanzibar", "quillaja"] if ending == "delete" else [_WRITES[operation].gone]
+        words = "\n".join(chain.from_iterable(place.rows().values())).casefold()
+        assert [word for word in gone if word and word in words] == []
         assert index.unfinished == []
+        if index.failures():  # an error while a node was read is recorded with the node
+            assert index.retry_failed() == 0
         self.rebuild(index)
-        assert self.ask(index) == self._expected(final)
+        whole = self._whole(final, kind)
+        assert self.ask(index) == whole.answers
+        assert _sizes(place) == whole.sizes
 
-    def _expected(self, documents: list[Document]) -> list[tuple[str, float]]:
-        known: dict[str, list[tuple[str, float]]] = self.__dict__.setdefault("_answers", {})
-        key = json.dumps([document.hash for document in documents])
+    def _whole(self, documents: list[Document], kind: FaultKind) -> _Whole:
+        known: dict[str, _Whole] = self.__dict__.setdefault("_wholes", {})
+        key = json.dumps([kind, *(document.hash for document in documents)])
         if key not in known:
-            index = self._from(documents, StorageContext.from_defaults())
+            place = self.place(kind)
+            index = self._from(documents, place.open())
             self.rebuild(index)
-            known[key] = self.ask(index)
+            known[key] = _Whole(self.ask(index), _sizes(place))
+            place.close()
         return known[key]
 
 
-def _stored_words(place: _Place) -> str:
-    """Everything that the stores hold, in lower case."""
-    stores = place.context.vector_stores.values()
-    rows = [store.snapshot().records for store in stores if isinstance(store, MatrixVectorStore)]
-    return f"{place.store.data} {rows}".casefold()
+def _sizes(place: FaultPlace) -> Counter[str]:
+    """The number of rows by what holds them, whose names may have the random name of an index in them."""
+    sizes: Counter[str] = Counter()
+    for name, rows in place.rows().items():
+        sizes[re.sub("[0-9a-f]{8,}", "#", name)] += len(rows)
+    return +sizes
