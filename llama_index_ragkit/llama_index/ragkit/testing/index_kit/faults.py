@@ -232,8 +232,8 @@ class FaultTests(IndexHarness):
 
 
 def _sizes(place: FaultPlace) -> Counter[str]:
-    """The number of rows by what holds them, whose names may have the random name of an index in them."""
+    """The number of rows by what holds them, whose names may have the random number of an index in them."""
     sizes: Counter[str] = Counter()
     for name, rows in place.rows().items():
-        sizes[re.sub("[0-9a-f]{8,}", "#", name)] += len(rows)
+        sizes[re.sub("_?[0-9a-f]{8,}", "", name)] += len(rows)
     return +sizes
