@@ -14,8 +14,10 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.pgrag import MindMapExtractor, PGRAGIndex, builder
 from llama_index.pgrag.extraction.parts import part_budget, parts_of
+from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import LanguageModelError
 from llama_index.ragkit.llm.retry import RetryPolicy
+from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
@@ -294,3 +296,25 @@ def test_a_pipeline_reads_documents_too_and_an_index_takes_what_it_read():
         documents(LAMP, THEFT), extractor=extractor, embed_model=HashEmbedding(), transformations=[SPLIT, extractor]
     )
     assert len(facts(whole)) == 2
+
+
+@pytest.mark.parametrize("way", ["memory", "loaded", "stores"])
+def test_a_fact_with_words_of_another_chunk_passes_a_filter_only_with_it(way: str, tmp_path):
+    """The topic "Marl Head Light and Otto Lindqvist" has words of two chunks."""
+    where = {}
+    if way == "stores":
+        url, made = f"sqlite:///{tmp_path / 'index.db'}", {}
+        context = storage_context(url, lambda space, _: made.setdefault(space, MatrixVectorStore()))
+        where = {"storage_context": context, "serve_from": "stores"}
+    index = build(chunks("lamp", "theft", "tower"), ScriptedLLM(good), **where)
+    if way == "loaded":
+        index = load_index_from_storage(index.storage_context, embed_model=HashEmbedding())
+    question = "Who was the keeper of Marl Head Light?"
+    for node_ids, shown in ((["lamp", "theft", "tower"], True), (["lamp", "tower"], False)):
+        for options in ({}, {"return_source": True}):
+            retriever = index.as_retriever(node_ids=node_ids, **options)
+            told = repr(retriever.explain(question)) + repr(
+                [r.node.get_content() for r in retriever.retrieve(question)]
+            )
+            page = index.visualize(tmp_path / "page.html", question, node_ids=node_ids, **options)
+            assert ("Otto" in told) == ("Otto" in page.read_text(encoding="utf-8")) == shown

@@ -80,6 +80,22 @@ def test_a_filter_holds_for_every_part_of_a_segment():
     assert not any("crane" in result.node.get_content() for result in found)
 
 
+@pytest.mark.parametrize("mode", ["segments", "chunks"])
+def test_what_is_said_about_a_document_is_shown_only_where_all_of_it_may_be(index, mode, tmp_path):
+    """Title, summary and sections are written from all chunks of a document."""
+    shown = [node_id for node_id in index.docstore.docs if index.docstore.docs[node_id].ref_doc_id]
+    entry = next(each for each in index.state.documents.values() if len(each.chunks) > 1 and each.title)
+    for node_ids, whole in ((shown, True), (list(entry.chunks[:-1]), False)):
+        options = {"mode": mode, "node_ids": node_ids, "segment_headers": True}
+        reasons = index.as_retriever(**options).explain(QUESTION)
+        assert any(each.document for each in reasons) == whole
+        assert any(chunk.header for each in reasons for chunk in each.chunks) == whole
+        texts = " ".join(each.node.get_content() for each in index.as_retriever(**options).retrieve(QUESTION))
+        assert ("Document context" in texts) == (whole and mode == "segments")
+        page = index.visualize(tmp_path / "page.html", QUESTION, **options).read_text(encoding="utf-8")
+        assert (entry.title in page) == whole
+
+
 def test_explanations_name_the_chunks_with_their_ranks_and_values(index):
     retriever = index.as_retriever(irrelevant_chunk_penalty=0.05)
     explained = retriever.explain(QUESTION)

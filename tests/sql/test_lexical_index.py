@@ -1,5 +1,6 @@
 """Lexical search in an SQL database: the scores of the index in memory, through every change."""
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -12,11 +13,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql import SQLLexicalIndex, lexical_records, lexical_rows, lexical_search, reading
+from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.filters import select
+from llama_index.ragkit.vectors.row_buffer import Record
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 WORDS = "net income rose rising taxes tax taxed Москве Москва házak ház häuser haus 東京 都民 서울은 서울의 3m lyon"
 QUESTIONS = [
@@ -298,3 +304,76 @@ def test_questions_without_words_find_nothing_or_what_they_consist_of(engine: En
     texts = Texts(engine)
     texts.change([], {"a": "the net of and", "b": "income", "c": ""})
     assert texts.stored.scores(question, 10) == texts.expected(question)
+
+
+def _where(*parts: Any, condition: FilterCondition = FilterCondition.AND) -> MetadataFilters:
+    return MetadataFilters(filters=list(parts), condition=condition)
+
+
+def _is(key: str, value: Any, operator: FilterOperator = FilterOperator.EQ) -> MetadataFilter:
+    return MetadataFilter(key=key, value=value, operator=operator)
+
+
+_A, _BIG = _is("tenant", "a"), _is("size", 3)
+LABELLED = [
+    _where(_A),
+    _where(_is("tenant", ["a", "c"], FilterOperator.IN)),
+    _where(_A, _BIG),
+    _where(_A, _BIG, condition=FilterCondition.OR),
+    _where(_where(_A, _BIG), _is("doc_id", "d4"), condition=FilterCondition.OR),
+    _where(_is("size", 3.0)),
+    _where(_is("tenant", "nobody")),
+]
+
+
+@pytest.mark.parametrize("filters", LABELLED)
+@pytest.mark.parametrize("postings", [0, 10**9], ids=["by texts", "by postings"])
+def test_texts_with_labels_are_scored_as_if_there_were_no_others(
+    filters: MetadataFilters, postings: int, engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    """Document frequencies are those of the texts that pass, in the database as in memory, whichever way it reads."""
+    monkeypatch.setattr(lexical_search, "_POSTINGS_A_TEXT", postings)
+    random, texts = Random(3), Texts(engine)
+    given = {f"t{i}": sentence(random) for i in range(90)}
+    metadata = {name: {"tenant": "abc"[i % 3], "size": i % 5} for i, name in enumerate(given)}
+    texts.change((), given)
+    labelled = {
+        name: {**lexical_terms(text_of), **labels_of(metadata[name], f"d{i // 10}")}
+        for i, (name, text_of) in enumerate(given.items())
+    }
+    texts.stored.changed((), labelled)
+    texts.stored.changed(["t3", "t4"], {})
+    texts.memory = texts.memory.changed(["t3", "t4"], {})
+    records = [Record(i, f"d{n // 10}", i, json.dumps(metadata[i])) for n, i in enumerate(given)]
+    mask = select(Snapshot.of(np.ones((90, 1), np.float32), records), filters)
+    passing = {i for i, passes in zip(given, mask.tolist(), strict=True) if passes} - {"t3", "t4"}
+    found = texts.stored.labelled(filters)
+    assert found is not None
+    assert found.exact
+    assert set(texts.stored.ids_of(found)) == passing
+    for question in QUESTIONS:
+        expected = texts.expected(question, passing)
+        assert texts.stored.scores(question, 10, found) == dict(list(expected.items())[:10])
+        (of_some,) = texts.stored.scores_of(sorted(passing)[:7], [question], found)
+        assert of_some == {name: score for name, score in expected.items() if name in sorted(passing)[:7]}
+        masks = [np.array([name in passing for name in block], np.bool_) for block in texts.memory.ids]
+        assert texts.stored.full_score(question, found) == texts.memory.full_score(question, masks)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        _where(_is("tenant", "a", FilterOperator.NE)),
+        _where(_A, condition=FilterCondition.NOT),
+        _where(_A, _is("size", 2, FilterOperator.GT), condition=FilterCondition.OR),
+    ],
+)
+def test_what_labels_do_not_tell_is_not_looked_up(filters: MetadataFilters, engine: Engine):
+    texts = SQLLexicalIndex(engine, "a")
+    texts.changed((), {"one": {**lexical_terms("net income"), **labels_of({"tenant": "a", "size": 3}, None)}})
+    assert texts.labelled(filters) is None
+    both = texts.labelled(_where(_A, _is("size", 2, FilterOperator.GT)))
+    assert both is not None
+    assert not both.exact
+    texts.changed((), {"old": lexical_terms("written without labels")})
+    assert texts.labelled(_where(_A)) is None

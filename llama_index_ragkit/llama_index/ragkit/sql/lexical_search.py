@@ -61,16 +61,13 @@ def times_among(rows: LexicalRows, stems: Sequence[AskedStem], texts: LabelledTe
     """
     found = np.zeros((len(texts), len(stems)))
     place_of = {word: place for place, stem in enumerate(stems) for word in stem.words}
-    if not len(texts):
-        return found
     if sum(stem.texts for stem in stems) > _POSTINGS_A_TEXT * len(texts):
         read = rows.texts(texts.numbers.tolist())
         found[np.searchsorted(texts.numbers, read.numbers)] = read.times(stems)
     else:
         for word, numbers, records in rows.postings(place_of):
-            at = np.minimum(np.searchsorted(texts.numbers, numbers), len(texts) - 1)
-            here = texts.numbers[at] == numbers
-            found[at[here], place_of[word]] += records["times"][here]
+            here = np.isin(numbers, texts.numbers)
+            found[np.searchsorted(texts.numbers, numbers[here]), place_of[word]] += records["times"][here]
     having = np.count_nonzero(found, axis=0).tolist()
     texts.having.update((stem.words, count) for stem, count in zip(stems, having, strict=True))
     return found
