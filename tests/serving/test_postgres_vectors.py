@@ -12,6 +12,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
 from sqlalchemy import create_engine, event, text
+from sqlalchemy.orm import sessionmaker
 from tests.serving.places import pgvector
 
 from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
@@ -89,11 +90,12 @@ def test_what_the_user_makes_of_queries_and_filters_holds(store: Any):
 
 
 def test_a_table_of_another_form_is_read_by_the_adapter(store: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(type(store), "client", create_engine("sqlite://"))
-    read = PostgresVectors(store)
-    assert read.search(VECTORS[:1], 3) is None
-    assert read.fetch(IDS) is None
-    found = run_steps(ExternalVectorStore(store).fetch_vectors(IDS))
+    external = ExternalVectorStore(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_session", sessionmaker(create_engine("sqlite://")))
+        assert external._postgres.search(VECTORS[:1], 3) is None
+    assert external._postgres.fetch(IDS) is None
+    found = run_steps(external.fetch_vectors(IDS))
     np.testing.assert_array_equal([found[i] for i in IDS], VECTORS)
 
 

@@ -23,6 +23,7 @@ from llama_index.ragkit import (
     offload,
 )
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.shared_engine import share_engine
 from llama_index.ragkit.sql.stores import Stores
 
 __all__ = ["StoredMRAGBuilder"]
@@ -61,6 +62,8 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
                 f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
                 f"dtype={config.dtype!r}."
             )
+        for store in head_stores or ():
+            share_engine(store, stores.engine)
         self._heads = IndexHeads(storage, resources, head_stores, self.chunks.space.key)
 
     def check_embed_model(self) -> None:

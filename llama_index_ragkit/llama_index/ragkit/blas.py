@@ -1,11 +1,12 @@
 """Limiting BLAS to one thread."""
 
 import sys
-import threading
 from types import TracebackType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from llama_index.ragkit.forks import ProcessLock, renew_in_children
 
 __all__ = ["one_blas_thread"]
 
@@ -19,11 +20,15 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = ProcessLock(reentrant=True)
         self._depth = 0
+        renew_in_children(self, _OneThread._renew)
         self._limit: Any = None
         self._controller: ThreadpoolController | None = None
         self._modules = 0
+
+    def _renew(self) -> None:
+        self._depth = 0
 
     def __enter__(self) -> None:
         self._lock.acquire()

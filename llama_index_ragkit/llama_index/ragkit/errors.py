@@ -7,6 +7,7 @@ RagKitError
 │   ├── FormatVersionError             written by another version of the format
 │   ├── MissingSpaceError              a vector space that the index needs is not in the storage context
 │   ├── HalfWrittenError               the parts of a persisted index are of different generations
+│   ├── ReadOnlyError                  what may only be read was to be written to
 │   └── UnsupportedStoreError          a store lacks an operation that the method needs
 ├── EmbeddingError (ValueError)        vectors of the wrong length, or not finite
 │   └── EmbeddingModelMismatchError    not the model that the index was built with
@@ -32,6 +33,7 @@ __all__ = [
     "MissingSpaceError",
     "ParseError",
     "RagKitError",
+    "ReadOnlyError",
     "StorageError",
     "ToolArgumentError",
     "UnsupportedStoreError",
@@ -64,6 +66,10 @@ class MissingSpaceError(StorageError):
 
 class HalfWrittenError(StorageError):
     """The parts of a persisted index are of different generations."""
+
+
+class ReadOnlyError(StorageError):
+    """A database or a file that this process may only read was to be written to; nothing was changed."""
 
 
 class UnsupportedStoreError(StorageError):

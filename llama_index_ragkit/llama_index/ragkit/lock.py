@@ -1,14 +1,33 @@
 """`WriterLock`: one writer at a time, in threads and on event loops."""
 
 import asyncio
-import threading
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from llama_index.ragkit.errors import ConcurrentWriteError
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.steps import Request, Steps
 
-__all__ = ["WriterLock"]
+__all__ = ["WriterLock", "polled"]
+
+
+async def polled(acquire: Callable[[bool], bool], patience: float = math.inf) -> bool:
+    """Take a lock or a semaphore of `threading` from a task, by trying again and again; tells whether that worked.
+
+    Parameters
+    ----------
+    acquire : takes it, where its argument says whether to wait
+    patience : seconds
+    """
+    end, wait = time.monotonic() + patience, 0.001
+    while not acquire(False):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, 0.05)
+    return True
 
 
 class WriterLock:
@@ -20,7 +39,7 @@ class WriterLock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._loop: asyncio.AbstractEventLoop | None = None  # the loop of the writer, if it is asynchronous
 
     def acquire(self) -> Steps["_Held"]:
@@ -77,8 +96,5 @@ class _Acquire(Request):
         return _Held(self._lock, None)
 
     async def arun(self) -> _Held:
-        wait = 0.001
-        while not self._lock._lock.acquire(blocking=False):
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, 0.05)
+        await polled(self._lock._lock.acquire)
         return _Held(self._lock, asyncio.get_running_loop())

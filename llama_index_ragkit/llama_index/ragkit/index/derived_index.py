@@ -3,6 +3,7 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
@@ -17,6 +18,7 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.docstore.types import RefDocInfo
+from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 
@@ -183,18 +185,24 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             for name, value in given.items()
             if name not in {*_OF_RESOURCES, *_OF_STORAGE, *field_names(self.config_cls)}
         }
+        shown = context
         if index_struct is not None:
             with no_collection():
                 self._load(context, index_struct)
+            if self._is_stored(index_struct):
+                # BaseIndex stores the struct again. A reader may not, and it might replace that of another process.
+                shown = copy(context)
+                shown.index_store = SimpleIndexStore()
         super().__init__(
             nodes=None if nodes is None else list(nodes),
             objects=objects,
             index_struct=index_struct,
-            storage_context=context,
+            storage_context=shown,
             callback_manager=resources.callback_manager,
             transformations=transformations,
             show_progress=show_progress,
         )
+        self._storage_context = context
 
     # -- hooks of a method beside its class attributes ---------------------------------------------
 
@@ -349,6 +357,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """Open a stored index."""
         with reading_struct(struct):
             self._open(run_steps(open_storage(context, self.method, struct, self._chunk_store)))
+
+    def _is_stored(self, struct: DerivedStruct) -> bool:
+        """Whether the index store holds a struct, beyond this process."""
+        store = self._storage.context.index_store
+        return self._storage.records.outlives_the_process and store.get_index_struct(struct.index_id) is not None
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         """Build the index; BaseIndex calls this from the constructor.

@@ -1,6 +1,5 @@
 """`HybridRetriever`: dense and lexical search together, over any nodes."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_texts
@@ -87,7 +87,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         self.filters, self.node_ids, self.doc_ids = filters, node_ids, doc_ids
         self._embed_model = embed_model
         self._show_progress = show_progress
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._store = MatrixVectorStore(stores_text=False)
         self._nodes: dict[str, BaseNode] = {}
         self._contents = IndexContents(_Chunks(), LexicalIndex())

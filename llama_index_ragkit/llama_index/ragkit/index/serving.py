@@ -11,7 +11,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_builder import StoredBuilder
-from llama_index.ragkit.sql.engine import snapshot, transaction
+from llama_index.ragkit.sql.engine import in_turn, snapshot, transaction
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -103,7 +103,7 @@ def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> I
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
     spaces = stores.spaces(struct.spaces, records)
-    one, same = partial(transaction, stores.engine), partial(snapshot, stores.engine)
+    one, same = (partial(in_turn, block, stores.engine) for block in (transaction, snapshot))
     return IndexStorage.in_stores(context, struct, records, spaces, one, same)
 
 

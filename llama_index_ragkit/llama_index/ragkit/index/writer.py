@@ -22,6 +22,7 @@ from llama_index.ragkit.errors import (
     ConcurrentWriteError,
     HalfWrittenError,
 )
+from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.index.builder import Builder, State
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.contents import IndexContents
@@ -94,6 +95,8 @@ class IndexWriter(Generic[State]):
         self._terms = builder.chunk_terms
         self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
+        self._is_committing = False
+        renew_in_children(self, IndexWriter._abandon)
         self.more_follows = False
         self.last_query: LastQuery | None = None
 
@@ -136,7 +139,7 @@ class IndexWriter(Generic[State]):
             return (yield from work())
         for tries_left in reversed(range(_QUERY_TRIES)):
             try:
-                with storage.snapshot_of_database():
+                with (yield from storage.snapshot_of_database()):
                     before = yield from storage.commits.refresh()
                     found = yield from work()
             except HalfWrittenError:
@@ -165,13 +168,20 @@ class IndexWriter(Generic[State]):
     @contextmanager
     def _committing(self) -> Iterator[None]:
         """Anything that ends the block early, such as an interrupt, makes the next operation recover."""
+        self._is_committing = True
         try:
             yield
         except BaseException:
             self._interrupted = True
             raise
         finally:
+            self._is_committing = False
             self._storage.commits.end()
+
+    def _abandon(self) -> None:
+        """In a forked process, the write that a thread of its parent was making has ended early."""
+        self._interrupted = self._interrupted or self._is_committing
+        self._is_committing = False
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -209,6 +219,7 @@ class IndexWriter(Generic[State]):
                 yield from self._sweep()
 
     def _check_write(self) -> Steps[None]:
+        yield from self._storage.records.check_writable()  # before anything is paid for
         yield from self._recover()
         yield from self.checks.write()
 
@@ -306,7 +317,7 @@ class IndexWriter(Generic[State]):
             if storage.stored:  # what was extracted from new nodes outlives a transaction that is rolled back
                 known = {node_id: entry for node_id, entry in both.items() if node_id not in plan.changed}
                 yield from storage.manifest.add(known, metadata)
-            with storage.transaction():
+            with (yield from storage.transaction()):
                 yield from storage.remove_chunks(plan.removed)
                 yield from storage.manifest.add(both, metadata)
                 yield from storage.add_to_docstore(nodes)
@@ -331,6 +342,7 @@ class IndexWriter(Generic[State]):
             yield from self._sweep()
 
     def _delete_once(self, node_ids: Sequence[str], ref_doc_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
+        yield from self._storage.records.check_writable()
         yield from self._recover()
         entries = yield from self._storage.manifest.entries_of(node_ids)
         yield from self.checks.delete(entries)
@@ -349,7 +361,7 @@ class IndexWriter(Generic[State]):
         yield from self._builder.prepare(change)
         with self._committing():
             yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
-            with self._storage.transaction():
+            with (yield from self._storage.transaction()):
                 yield from self._storage.remove_chunks(entries)
                 yield from self._finish(
                     change,
@@ -389,7 +401,7 @@ class IndexWriter(Generic[State]):
         failure: Exception | None = None
         with self._committing():
             yield from self._storage.begin()
-            with self._storage.transaction():
+            with (yield from self._storage.transaction()):
                 try:
                     state = yield from work(self._contents.state)
                     self._contents = IndexContents(state, self._contents.lexical)

@@ -50,6 +50,15 @@ class BulkKVStore(BaseKVStore):
         """
 
     @abstractmethod
+    def check_writable(self) -> None:
+        """Check that values may be written.
+
+        Raises
+        ------
+        ReadOnlyError
+        """
+
+    @abstractmethod
     def clean(self) -> bool:
         """Remove the bytes of deleted and replaced values, where that is for the store to do.
 
@@ -110,6 +119,10 @@ class BulkKVStore(BaseKVStore):
     ) -> dict[str, CacheEntry | None]:
         """As :meth:`update`, in a thread."""
         return await asyncio.to_thread(self.update, changes, collection)
+
+    async def acheck_writable(self) -> None:
+        """As :meth:`check_writable`, in a thread."""
+        await asyncio.to_thread(self.check_writable)
 
     async def aclean(self) -> bool:
         """As :meth:`clean`, in a thread."""

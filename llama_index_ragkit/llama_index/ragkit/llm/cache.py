@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Set
@@ -14,6 +13,7 @@ from uuid import uuid4
 from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
 from llama_index.ragkit.lock import WriterLock
@@ -24,7 +24,7 @@ from llama_index.ragkit.steps import Steps, call
 __all__ = ["Claims", "ExtractionCache", "SQLiteKVStore", "cache_key"]
 
 _locks: "weakref.WeakKeyDictionary[BaseKVStore, WriterLock]" = weakref.WeakKeyDictionary()
-_locks_guard = threading.Lock()
+_locks_guard = ProcessLock()
 
 _IDENTITY = "identity"
 _LONGEST_SECONDS = 24 * 60 * 60.0  # a write of which it is not known whether its process runs

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
 
-from llama_index.ragkit.errors import StorageError
+from llama_index.ragkit.errors import ReadOnlyError, StorageError
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
 from llama_index.ragkit.short_repr import ShortRepr
@@ -38,6 +39,8 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
     path : the file; it and its folder are created. ":memory:" keeps everything in memory. Network file systems are not
         supported: SQLite's write-ahead log needs shared memory
 
+    A file that may not be written to, or whose folder may not, can be read.
+
     Raises
     ------
     StorageError
@@ -46,7 +49,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
 
     def __init__(self, path: str | Path) -> None:
         self._path = _MEMORY if str(path) == _MEMORY else str(Path(path).expanduser().absolute())
-        self._lock = threading.RLock()
+        self._lock = ProcessLock(reentrant=True)
         self._connection: sqlite3.Connection | None = None
         self._inherited: sqlite3.Connection | None = None
         self._pid = os.getpid()
@@ -63,6 +66,8 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             # SQLite forbids using, or even closing, a connection inherited through a fork.
             self._inherited, self._connection, self._pid = self._connection, None, os.getpid()
             self._cleaner = None
+        if isinstance(self._connection, sqlite_layout.UnchangingFile):  # it may have changed since
+            self.close()
         if self._connection is None:
             if self._path != _MEMORY:
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +82,11 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             try:
                 yield self._open()
             except (sqlite3.Error, OSError) as error:
+                if sqlite_layout.is_readonly(error):
+                    raise ReadOnlyError(
+                        f"The SQLite file {self._path} can only be read here: {error}. Write to it as a user who may, "
+                        "where it and its folder may be written to."
+                    ) from error
                 raise StorageError(
                     f"The SQLite file {self._path} cannot be used: {error}. It must be a new file or one that this "
                     "class made, in a folder that can be written, and not locked by another process for a minute."
@@ -180,6 +190,11 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         """Values were deleted or replaced through another connection: :meth:`clean` has something to do."""
         self._unclean = True
 
+    def check_writable(self) -> None:
+        """As in :class:`~llama_index.ragkit.llm.bulk_kvstore.BulkKVStore`."""
+        with self._transaction() as connection:
+            connection.execute(sqlite_layout.WRITE_NOTHING)
+
     def clean(self) -> bool:
         """Remove the bytes of deleted and replaced values from the files.
 
@@ -211,9 +226,9 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
                 sqlite_layout.rewrite(connection)
                 busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error):
+                if "locked" not in str(error) and not sqlite_layout.is_readonly(error):
                     raise
-                busy = 1
+                busy = "locked" in str(error)  # else it is left to those who may write
         finally:
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * sqlite_layout.BUSY_SECONDS)}").fetchall()
         self._unclean = bool(busy)

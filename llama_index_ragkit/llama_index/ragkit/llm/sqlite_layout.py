@@ -12,17 +12,21 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 __all__ = [
     "BUSY_SECONDS",
+    "WRITE_NOTHING",
+    "UnchangingFile",
     "collections_of",
     "connect",
     "empty",
     "find_all",
     "find_many",
+    "is_readonly",
     "key_hash",
-    "prepare",
+    "open_file",
     "put",
     "rewrite",
     "update",
@@ -40,14 +44,16 @@ _TABLES = (
     "INSERT INTO waste SELECT 0 WHERE NOT EXISTS (SELECT * FROM waste)",
 )
 Entry = dict[str, Any]
+
+WRITE_NOTHING = "UPDATE data SET key = key WHERE 0"
+"""A statement that fails where nothing may be written."""
 _OLD_TABLE = "entries"  # earlier versions kept keys and values in one table, whose pages hold copies
 
 
 def connect(path: str) -> sqlite3.Connection:
     """A connection to a file with the tables, which are created, or converted from that of earlier versions."""
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = open_file(path)
     try:
-        prepare(connection)
         known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not {"data", "names", "waste"} <= known or _OLD_TABLE in known:
             connection.execute("BEGIN IMMEDIATE")
@@ -62,11 +68,47 @@ def connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Set a connection to the write-ahead log, durable commits and deletes that overwrite."""
-    _write_ahead(connection)
-    for pragma in ("synchronous=FULL", "secure_delete=ON"):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
+class UnchangingFile(sqlite3.Connection):
+    """A connection to a file that nobody writes to meanwhile."""
+
+
+def open_file(path: str) -> sqlite3.Connection:
+    """A connection to a file, set to the write-ahead log, durable commits, deletes that overwrite, and transactions
+    that are begun explicitly: the driver would begin them at the first change, after reads that a writer of another
+    process may have made invalid.
+
+    SQLite reads a file through files beside it. Where these are not there and the folder may not be written to, nobody
+    is writing, and the file is read as one that does not change as long as the connection is open.
+    """
+    try:
+        return _prepared(_opened(path, sqlite3.Connection))
+    except sqlite3.OperationalError as error:
+        if not is_readonly(error):
+            raise
+    return _opened(f"{Path(path).as_uri()}?immutable=1", UnchangingFile)
+
+
+def _opened(where: str, kind: type[sqlite3.Connection]) -> sqlite3.Connection:
+    uri = kind is UnchangingFile
+    return sqlite3.connect(
+        where, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=kind, uri=uri
+    )
+
+
+def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        _write_ahead(connection)
+        for pragma in ("synchronous=FULL", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_readonly(error: BaseException | None) -> bool:
+    """Whether an error of SQLite says that a file or its folder cannot be written to."""
+    return isinstance(error, sqlite3.OperationalError) and "readonly" in str(error)
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -1,34 +1,52 @@
 """SQLAlchemy engines for the databases that these packages store in: SQLite files and PostgreSQL."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.errors import ConfigurationError, ReadOnlyError, StorageError
+from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.redaction import redact
+from llama_index.ragkit.slots import Slots
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.validation import check_count
 
-__all__ = ["is_joined", "make_engine", "reading", "shown_url", "snapshot", "transaction", "writing"]
+__all__ = [
+    "in_turn",
+    "is_joined",
+    "joined_snapshot",
+    "make_engine",
+    "reading",
+    "shown_url",
+    "snapshot",
+    "transaction",
+    "writing",
+]
 
 _DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg", "psycopg2")}
 _SUPPORTED = (
     "sqlite:///file.db, postgresql://user@host/database (also postgresql+psycopg:// and postgresql+psycopg2://)"
 )
 _BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
+_FORBIDDEN = ("25006", "42501")  # by PostgreSQL: a transaction that only reads, a user who may not
 
-_engines: WeakSet[Engine] = WeakSet()
+_slots: WeakKeyDictionary[Engine, Slots] = WeakKeyDictionary()
 _inherited: list[Pool] = []
+
+Block = Callable[[Engine], AbstractContextManager[None]]
 
 
 class _Block:
@@ -47,7 +65,12 @@ class _Block:
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        with self._turn, _errors(self.engine):
+        with _errors(self.engine, writes=self.writes), self.turn() as connection:
+            yield connection
+
+    @contextmanager
+    def turn(self) -> Iterator[Connection]:
+        with self._turn:
             if self._ended:
                 raise StorageError("The transaction of this task has ended: it was begun by a block that did not wait.")
             yield self._connection
@@ -61,24 +84,29 @@ class _Block:
 _joined: ContextVar[tuple[_Block, ...]] = ContextVar("ragkit_joined", default=())
 
 
-def make_engine(url: str | URL, *, pool_size: int = 5) -> Engine:
+def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60.0) -> Engine:
     """An engine for a database, for many threads and several processes, forked ones too.
 
     SQLite is set to the write-ahead log, waits a minute for other writers, overwrites what is deleted
     (`secure_delete`) and checks foreign keys. On PostgreSQL a connection is tested before it is used, so that a server
-    may be restarted. Nothing is connected to yet. Use the engine through :func:`reading` and :func:`writing`.
+    may be restarted, and nothing is kept in a session of the server, so that poolers may give each transaction another
+    one (PgBouncer's `pool_mode = transaction`). Nothing is connected to yet. Use the engine through :func:`reading` and
+    :func:`writing`.
 
     Parameters
     ----------
     url : `sqlite:///file.db` (the folder is created), or `postgresql://user:password@host/database`, for which
         psycopg is used, or psycopg2 where only that is installed. Databases that speak PostgreSQL's protocol and name
         themselves so (Citus, YugabyteDB) work by the same URL
-    pool_size : connections to PostgreSQL that are kept open; twice as many more are opened when needed
+    pool_size : connections to PostgreSQL at most, at least 2; they are opened when needed, and kept. A question takes
+        one, as does a write, which takes up to four more for moments. All but one are for these: others wait
+    pool_timeout : seconds for which anybody waits for a connection
 
     Raises
     ------
     ConfigurationError
-        For a URL of another kind: another database, an asynchronous driver, SQLite in memory.
+        For a URL of another kind: another database, an asynchronous driver, SQLite in memory. For a `pool_size`
+        below 2.
     StorageError
         If the folder of an SQLite file cannot be made.
     ImportError
@@ -88,13 +116,34 @@ def make_engine(url: str | URL, *, pool_size: int = 5) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         engine = _sqlite(parsed)
     else:
-        options = {"max_overflow": 2 * pool_size, "pool_pre_ping": True, "pool_recycle": 1800}
+        options = {"max_overflow": 0, "pool_timeout": pool_timeout, "pool_pre_ping": True, "pool_recycle": 1800}
+        check_count("pool_size", pool_size, 2)
         try:
-            engine = create_engine(parsed, pool_size=pool_size, **options)
+            engine = create_engine(parsed, connect_args=_client_side(parsed), pool_size=pool_size, **options)
         except ArgumentError as error:
             raise ConfigurationError(f"{shown_url(parsed)} is no URL of PostgreSQL: {_reason(parsed, error)}") from None
-    _engines.add(engine)
+        # Whoever holds a connection may need another one for a moment, which the last one is left for.
+        _slots[engine] = Slots(pool_size - 1, pool_timeout, partial(_all_taken, parsed))
+    renew_in_children(engine, _reconnect)
     return engine
+
+
+def _client_side(url: URL) -> dict[str, Any]:
+    """Let psycopg insert parameters into statements itself, as psycopg2 does, rather than prepare statements on the
+    server: a pooler may give the next transaction a session without them.
+    """
+    if url.get_driver_name() != "psycopg":
+        return {}
+    from psycopg import ClientCursor
+
+    return {"cursor_factory": ClientCursor}
+
+
+def _all_taken(url: URL) -> StorageError:
+    return StorageError(
+        f"All connections to the database {shown_url(url)} that this process may open are in use, and none became free "
+        "in time. Ask less at once, or give make_engine() a larger pool_size= or pool_timeout=."
+    )
 
 
 def shown_url(url: URL) -> str:
@@ -141,7 +190,7 @@ def _unread(url: str | URL) -> str:
     return repr(redact(f"***@{rest}" if at else rest))
 
 
-def _reason(url: URL, error: Exception) -> str:
+def _reason(url: URL, error: BaseException | None) -> str:
     """What an error says, without what the URL does not show."""
     return redact(str(error), SimpleNamespace(password=url.password, secrets=dict(url.query)))
 
@@ -159,17 +208,16 @@ def _sqlite(url: URL) -> Engine:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"The folder of {shown_url(url)} cannot be made: {error.strerror}.") from error
-    engine = create_engine(
-        url, connect_args={"timeout": sqlite_layout.BUSY_SECONDS, "check_same_thread": False}, max_overflow=-1
-    )
+    engine = create_engine(url, creator=partial(sqlite_layout.open_file, str(url.database)), max_overflow=-1)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
-        # Transactions are begun explicitly: the driver would begin them at the first change, after reads that a
-        # writer of another process may have made invalid.
-        connection.isolation_level = None
-        sqlite_layout.prepare(connection)
         connection.execute("PRAGMA foreign_keys=ON").fetchall()
+
+    @event.listens_for(engine, "checkin")
+    def look_again(connection: Any, record: Any) -> None:
+        if isinstance(connection, sqlite_layout.UnchangingFile):  # it may have changed when it is read next
+            record.invalidate()
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -226,7 +274,8 @@ def writing(engine: Engine) -> Iterator[Connection]:
         with joined.use() as connection:
             yield connection
         return
-    with _errors(engine), engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
+    options = engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+    with _errors(engine, writes=True), options.begin() as connection:
         yield connection
 
 
@@ -251,6 +300,40 @@ def transaction(engine: Engine) -> Iterator[None]:
             yield
 
 
+def in_turn(block: Block, engine: Engine) -> Steps[AbstractContextManager[None]]:
+    """A block of `snapshot` or `transaction`, which may be entered at once: waits until there is a connection for it.
+
+    Raises
+    ------
+    StorageError
+        If there is none for as long as the engine waits.
+    """
+    slots = _slots.get(engine)
+    if slots is None or is_joined(engine):
+        return block(engine)
+    place = yield from slots.acquire()
+    return _both(place, block(engine))
+
+
+@contextmanager
+def _both(outer: AbstractContextManager[None], inner: AbstractContextManager[None]) -> Iterator[None]:
+    with outer, inner:
+        yield
+
+
+@contextmanager
+def joined_snapshot(engine: Engine) -> Iterator[Connection | None]:
+    """The connection of a block of `snapshot`, if this is within one and in none of `transaction`; errors are those of
+    SQLAlchemy.
+    """
+    block = _block(engine)
+    if block is None or block.writes:
+        yield None
+    else:
+        with block.turn() as connection:
+            yield connection
+
+
 @contextmanager
 def _joining(block: _Block) -> Iterator[None]:
     before = _joined.get()
@@ -273,10 +356,18 @@ def _block(engine: Engine) -> _Block | None:
 
 
 @contextmanager
-def _errors(engine: Engine) -> Iterator[None]:
+def _errors(engine: Engine, *, writes: bool = False) -> Iterator[None]:
     try:
         yield
+    except PoolTimeoutError as error:
+        raise _all_taken(engine.url) from error
     except SQLAlchemyError as error:
+        if writes and isinstance(error, DBAPIError) and _is_forbidden(error.orig):
+            reason = _reason(engine.url, error.orig).strip().partition("\n")[0]
+            raise ReadOnlyError(
+                f"The database {shown_url(engine.url)} can only be read here: {reason}. Write to it as a user who may, "
+                "on the primary server, or where its folder may be written to."
+            ) from error
         reason = _reason(engine.url, error)
         raise StorageError(f"The database {shown_url(engine.url)} cannot be used: {reason}") from error
     except UnicodeEncodeError as error:
@@ -286,13 +377,14 @@ def _errors(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def _forked() -> None:
-    """Give the engines of a forked process connections of their own."""
-    for engine in list(_engines):
-        if engine.dialect.name == "sqlite":
-            _inherited.append(engine.pool)  # SQLite forbids even closing a connection that was inherited
-        engine.dispose(close=False)
+def _is_forbidden(error: BaseException | None) -> bool:
+    """Whether an error of a driver says that nothing may be written."""
+    code = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    return code in _FORBIDDEN or sqlite_layout.is_readonly(error)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+def _reconnect(engine: Engine) -> None:
+    """Give an engine of a forked process connections of its own; inherited ones are neither used nor closed."""
+    _inherited.append(engine.pool)
+    engine.dispose(close=False)
+    _joined.set(())  # the block that this process was forked in is that of its parent

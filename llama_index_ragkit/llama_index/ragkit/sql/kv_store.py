@@ -37,7 +37,8 @@ class SQLKVStore(BulkKVStore):
     ConfigurationError
         For a database or a URL that is not supported, or a tenant that no database can hold.
     StorageError
-        From any method, if the database cannot be used.
+        From any method, if the database cannot be used; a `ReadOnlyError` from those that write, if it can only be
+        read.
     """
 
     def __init__(self, database: str | URL | Engine, tenant: str = "") -> None:
@@ -99,6 +100,15 @@ class SQLKVStore(BulkKVStore):
     ) -> dict[str, CacheEntry | None]:
         """Read, change and write entries in one transaction."""
         return self._records.update(changes, _name(collection)) if changes else {}
+
+    def check_writable(self) -> None:
+        """Check that values may be written.
+
+        Raises
+        ------
+        ReadOnlyError
+        """
+        self._records.check_writable()
 
     def clean(self) -> bool:
         """Remove the bytes of deleted and replaced values from an SQLite file; PostgreSQL does that by itself.

@@ -54,6 +54,7 @@ _LOCK = text(
     f"""SELECT key, value FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
     ORDER BY hash FOR UPDATE"""
 )
+_WRITE_NOTHING = text("UPDATE ragkit_records SET value = value WHERE false")  # fails where nothing may be written
 # Each is found from the one before, so that the rows between are not read.
 _TENANTS = text(
     """WITH RECURSIVE known (name) AS (SELECT min(tenant) FROM ragkit_records UNION ALL
@@ -136,6 +137,12 @@ class PostgresRecords:
             if gone:
                 self._delete(connection, gone, collection)
         return after
+
+    def check_writable(self) -> None:
+        """Check that records may be written."""
+        _TABLES.make(self._engine)
+        with writing(self._engine) as connection:
+            connection.execute(_WRITE_NOTHING)
 
     def drop(self) -> int:
         """Delete all collections of the tenant; returns the number of records."""

@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
-import threading
 from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
 
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.bulk_kvstore import CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
@@ -18,7 +18,7 @@ __all__ = ["SEPARATOR", "SQLiteRecords"]
 SEPARATOR = "\x1f"  # between tenant and collection; neither may contain it
 
 _files: "WeakKeyDictionary[Engine, SQLiteKVStore]" = WeakKeyDictionary()
-_files_lock = threading.Lock()
+_files_lock = ProcessLock()
 
 
 def _file_of(engine: Engine) -> SQLiteKVStore:
@@ -79,6 +79,11 @@ class SQLiteRecords:
         if deleted:
             self.file.has_deleted()
         return after
+
+    def check_writable(self) -> None:
+        """Check that records may be written."""
+        with writing(self._engine) as connection:
+            connection.exec_driver_sql(sqlite_layout.WRITE_NOTHING)
 
     def drop(self) -> int:
         """Delete all collections of the tenant; returns the number of records."""

@@ -13,6 +13,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.graph_rows import GraphRows
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
+from llama_index.ragkit.sql.shared_engine import share_engine
 from llama_index.ragkit.sql.vector_store_on_demand import MakesStores
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT
 from llama_index.ragkit.storage.records import Records
@@ -83,6 +84,7 @@ def find_stores(context: StorageContext, method: str, uid: str) -> Stores:
                 f"{_HOW}. This one has no vector store for {space!r}; it has "
                 f"{sorted(name for name in context.vector_stores if name != DEFAULT) or 'none'}."
             )
+        share_engine(found, records.engine)
         return found
 
     return Stores(records.engine, f"{records.tenant}/{method}_{uid}", vector_store)

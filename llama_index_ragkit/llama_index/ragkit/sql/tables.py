@@ -1,7 +1,6 @@
 """`Tables`: tables that are made when a database is first used, by however many processes at once."""
 
 import re
-import threading
 from contextvars import Context
 from weakref import WeakSet
 
@@ -9,6 +8,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from llama_index.ragkit.errors import StorageError
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.sql.engine import is_joined, reading, writing
 
 __all__ = ["Tables"]
@@ -27,7 +27,7 @@ class Tables:
     def __init__(self, *statements: str) -> None:
         self._statements = statements
         self._made: WeakSet[Engine] = WeakSet()
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def make(self, engine: Engine) -> None:
         """Make them, once an engine."""

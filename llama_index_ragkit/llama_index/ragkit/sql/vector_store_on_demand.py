@@ -13,8 +13,11 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
+from llama_index.ragkit.adapter_internals import renew_connections
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.sql.kv_store import SQLKVStore
+from llama_index.ragkit.sql.shared_engine import share_engine
 
 __all__ = ["MakesStores", "VectorStoreFactory", "VectorStoreOnDemand"]
 
@@ -91,6 +94,8 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
                 f"The factory of vector stores returned a {type(store).__name__} for {self._space!r}, which is no "
                 "LlamaIndex vector store."
             )
+        share_engine(store, self._records.engine)
+        renew_in_children(store, renew_connections)
         return store
 
     def _needed(self, nodes: list[BaseNode]) -> BasePydanticVectorStore:

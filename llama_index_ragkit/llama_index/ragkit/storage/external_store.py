@@ -2,9 +2,9 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -17,7 +17,9 @@ from llama_index.core.vector_stores.types import (
 )
 from numpy.typing import NDArray
 
+from llama_index.ragkit.adapter_internals import is_pgvector, renew_connections
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
+from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call, gather, offload
@@ -27,6 +29,9 @@ from llama_index.ragkit.vectors.relaxed_filters import relaxed
 __all__ = ["AT_ONCE", "ExternalVectorStore", "search_at_once"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 AT_ONCE = 4  # calls of one kind beside each other
 _LEAST_PART = 500  # rows
@@ -52,7 +57,8 @@ class ExternalVectorStore(ShortRepr):
     works.
 
     Any error of the store is raised as a `StorageError` that names the store and describes the state of the write; the
-    original error is its cause.
+    original error is its cause. In a forked process the store makes connections of its own, as far as
+    :func:`~llama_index.ragkit.adapter_internals.renew_connections` can let it.
 
     Parameters
     ----------
@@ -68,6 +74,9 @@ class ExternalVectorStore(ShortRepr):
         self.store = store
         self._postgres = PostgresVectors(store)
         self._delete_verified = False
+        renew_in_children(store, renew_connections)
+        if self._postgres.is_usable:  # it can delete, and would look for the document in the whole table
+            return
         try:
             store.delete(str(uuid4()))
         except NotImplementedError as error:
@@ -123,7 +132,7 @@ class ExternalVectorStore(ShortRepr):
             node.model_copy(update={"embedding": vector.tolist()}) for node, vector in zip(nodes, vectors, strict=True)
         ]
         try:
-            yield from call(self.store.add, self.store.async_add, rows)
+            yield from self._call(self.store.add, self.store.async_add, rows)
         except Exception as error:
             then = (
                 "The write is incomplete. Remove the cause, then call refresh_ref_docs() with the same documents to "
@@ -169,7 +178,7 @@ class ExternalVectorStore(ShortRepr):
         unknown = str(uuid4())
         try:
             by_row = yield from self._delete_rows([unknown])
-            yield from call(self.store.delete, self.store.adelete, unknown)
+            yield from self._call(self.store.delete, self.store.adelete, unknown)
         except Exception as error:
             raise self._cannot_delete(error) from error
         if not by_row:
@@ -187,7 +196,7 @@ class ExternalVectorStore(ShortRepr):
         StorageError
         """
         try:
-            yield from call(self.store.delete, self.store.adelete, document)
+            yield from self._call(self.store.delete, self.store.adelete, document)
         except Exception as error:
             then = "What a write that ended early has stored is still there. Remove the cause, then repeat the call."
             raise self._failed("delete by document", error, then) from error
@@ -201,7 +210,7 @@ class ExternalVectorStore(ShortRepr):
         """
         filters = MetadataFilters(filters=[MetadataFilter(key=key, value=value)])
         try:
-            yield from call(self.store.delete_nodes, self.store.adelete_nodes, filters=filters)
+            yield from self._call(self.store.delete_nodes, self.store.adelete_nodes, filters=filters)
         except Exception as error:
             logger.debug("%s.delete_nodes by a filter: %s", self._name, self._reason(error))
 
@@ -246,7 +255,7 @@ class ExternalVectorStore(ShortRepr):
         try:
             self._check_ids(() if by_row else documents)
             for document in () if by_row else documents:
-                yield from call(self.store.delete, self.store.adelete, document)
+                yield from self._call(self.store.delete, self.store.adelete, document)
         except Exception as error:
             raise self._failed(f"delete {len(ids)} chunks", error, then) from error
         if not by_row and stay:
@@ -288,7 +297,7 @@ class ExternalVectorStore(ShortRepr):
         for filters in tries:
             query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=top_k, filters=filters)
             try:
-                result = yield from call(self.store.query, self.store.aquery, query)
+                result = yield from self._call(self.store.query, self.store.aquery, query)
             except Warning:  # LanceDB's adapter raises one if it finds nothing
                 return []
             except Exception as error:
@@ -308,7 +317,7 @@ class ExternalVectorStore(ShortRepr):
         if (found := (yield from offload(self._postgres.fetch, ids))) is not None:
             return found
         try:
-            nodes = yield from call(self.store.get_nodes, self.store.aget_nodes, list(ids))
+            nodes = yield from self._call(self.store.get_nodes, self.store.aget_nodes, list(ids))
         except NotImplementedError:
             return {}
         except Exception as error:
@@ -319,7 +328,7 @@ class ExternalVectorStore(ShortRepr):
         """Whether the store deletes by row; not all do."""
         self._check_ids(ids)
         try:
-            yield from call(self.store.delete_nodes, self.store.adelete_nodes, ids)
+            yield from self._call(self.store.delete_nodes, self.store.adelete_nodes, ids)
         except NotImplementedError:
             return False
         return True
@@ -328,7 +337,7 @@ class ExternalVectorStore(ShortRepr):
         unknown = str(uuid4())
         try:
             if not (yield from self._delete_rows([unknown])):
-                yield from call(self.store.delete, self.store.adelete, unknown)
+                yield from self._call(self.store.delete, self.store.adelete, unknown)
         except Exception as error:
             raise self._cannot_delete(error) from error
         self._delete_verified = True
@@ -341,6 +350,16 @@ class ExternalVectorStore(ShortRepr):
                 "may put ids into the text of a statement. Give the document and its nodes other ids, leave out "
                 "vector_store=, or use PGVectorStore, QdrantVectorStore or ChromaVectorStore."
             )
+
+    def _call(self, fn: Callable[P, T], afn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+        """Call a method of the store.
+
+        The asynchronous methods of a `PGVectorStore` have connections of their own, which belong to one event loop: its
+        other methods run in threads.
+        """
+        if is_pgvector(getattr(self.store, "made", self.store)):
+            return (yield from offload(fn, *args, **kwargs))
+        return (yield from call(fn, afn, *args, **kwargs))
 
     def _failed(self, what: str, error: Exception, then: str = "") -> StorageError:
         return StorageError(f"{self._name} could not {what}. {self._reason(error)} {then}".rstrip())

@@ -30,7 +30,12 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = ["IndexStorage"]
 
 
-Block = Callable[[], AbstractContextManager[None]]
+Block = Callable[[], Steps[AbstractContextManager[None]]]
+
+
+def _no_block() -> Steps[AbstractContextManager[None]]:
+    return nullcontext()
+    yield
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,8 @@ class IndexStorage:
     spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
     external : the user's own vector store that chunks are written to as well, if there is one
     stored : the vector spaces of an index that is served from stores, which has no `spaces`
-    transaction : a block whose writes are all made or none, where the index is served from stores
-    snapshot_of_database : a block whose reads all see the same state, where the index is served from stores
+    transaction : gives a block whose writes are all made or none, where the index is served from stores
+    snapshot_of_database : gives a block whose reads all see the same state, where the index is served from stores
     """
 
     context: StorageContext
@@ -59,8 +64,8 @@ class IndexStorage:
     spaces: dict[str, VectorSpace]
     external: ExternalVectorStore | None
     stored: dict[str, StoredSpace] = field(default_factory=dict)
-    transaction: Block = nullcontext
-    snapshot_of_database: Block = nullcontext
+    transaction: Block = _no_block
+    snapshot_of_database: Block = _no_block
 
     @classmethod
     def create(
@@ -198,7 +203,7 @@ class IndexStorage:
             unsettled = unsettled or (yield from space.is_unsettled())
         if not unsettled:
             return
-        with self.transaction():
+        with (yield from self.transaction()):
             yield from self.commits.settle(left)
             for space in self.stored.values():
                 yield from space.settle(left)

@@ -184,8 +184,7 @@ def check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
     """Compare the struct with the last commit; returns whether all parts must be of one generation.
 
     A write that was killed has stored some parts and not others: the last commit counts, and loading repairs the rest.
-    On a server the commit counts in any case, since core stores the struct again whenever an index is loaded, and may
-    so replace the one that another process has stored meanwhile.
+    On a server the commit counts in any case: an index store elsewhere may have been left behind.
 
     Raises
     ------

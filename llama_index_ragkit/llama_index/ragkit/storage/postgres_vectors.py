@@ -15,11 +15,12 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Filter
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from numpy.typing import NDArray
 
+from llama_index.ragkit.adapter_internals import is_pgvector, pgvector_session
+
 __all__ = ["PostgresVectors"]
 
 _FEW = 100  # rows; a search for fewer keeps fewer candidates
 _HEADER = 4  # bytes before the numbers in pgvector's binary form
-_ADAPTER = "llama_index.vector_stores.postgres.base"
 
 Floats = NDArray[np.float32]
 
@@ -128,8 +129,7 @@ class PostgresVectors:
 
     def _connected(self) -> Any:
         store: Any = getattr(self._store, "made", self._store)
-        known = self._works and type(store).__module__ == _ADAPTER
-        return store if known and store.client is not None else None
+        return store if self._works and is_pgvector(store) and store.client is not None else None
 
     def _rows(
         self, store: Any, statement: str, values: dict[str, Any], settings: dict[str, str] | None = None
@@ -141,10 +141,10 @@ class PostgresVectors:
         quoted = store.client.dialect.identifier_preparer.quote
         table = f"{quoted(store.schema_name)}.{quoted(f'data_{store.table_name}')}"
         try:
-            with store.client.begin() as connection:
+            with pgvector_session(store) as session, session.begin():
                 if settings:
-                    connection.execute(select(*(func.set_config(*each, True) for each in settings.items())))
-                found: Sequence[Any] = connection.execute(text(statement.format(table=table)), values).all()
+                    session.execute(select(*(func.set_config(*each, True) for each in settings.items())))
+                found: Sequence[Any] = session.execute(text(statement.format(table=table)), values).all()
         except Exception as error:  # the adapter will say what is wrong
             self._works = not isinstance(
                 error, ProgrammingError

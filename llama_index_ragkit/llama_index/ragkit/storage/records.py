@@ -84,6 +84,16 @@ class Records:
             if not self._cleaned_later:
                 yield from clean(self._kv)
 
+    def check_writable(self) -> Steps[None]:
+        """Check that records may be written, where the store can tell without writing any.
+
+        Raises
+        ------
+        ReadOnlyError
+        """
+        if isinstance(self._kv, BulkKVStore):
+            yield from call(self._kv.check_writable, self._kv.acheck_writable)
+
     def cleaned_once(self, work: Steps[T]) -> Steps[T]:
         """Run the steps of one write; a `BulkKVStore` removes the bytes of what they delete once, after the last.
 

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
 from typing import NamedTuple
 
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.mentions import is_name, mentions, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
@@ -102,7 +102,7 @@ class KnownNames:
         self._phrases = phrases
         self._normal = normal
         self._tables: dict[str, _Table] = {}
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     def find(
         self, text: str, seen: Callable[[int], bool] = _all, unspecific: Container[str] = frozenset()

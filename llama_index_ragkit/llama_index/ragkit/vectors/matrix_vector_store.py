@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -20,6 +19,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, UnsupportedStoreError
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.files import StoredMatrix
@@ -67,7 +67,7 @@ class MatrixVectorStore(StoredMatrix, BasePydanticVectorStore):
     tag: dict[str, Any] = Field(default_factory=dict)
 
     _snapshot: Snapshot = PrivateAttr(default_factory=Snapshot.empty)
-    _write_lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _write_lock: Any = PrivateAttr(default_factory=ProcessLock)
 
     def __init__(self, **data: Any) -> None:
         super().__init__(**data)

@@ -1,7 +1,6 @@
 """Append-only storage of vectors and their records, shared by snapshots."""
 
 import json
-import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.vectors.kernels import Doubles, Floats, Rows, squared_norms
 from llama_index.ragkit.vectors.leases import Lease, Leases
 
@@ -109,7 +109,7 @@ class Line:
         self._tails: dict[int, Floats] = {}
         self._leases = Leases()
         self._ended: deque[int] = deque()
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

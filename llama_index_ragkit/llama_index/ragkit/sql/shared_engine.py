@@ -1,0 +1,73 @@
+"""A `PGVectorStore` that uses the engine of the index, where its table is in the same database.
+
+Left alone, the store of each space makes two pools. Then no number bounds the connections of a process; and a question,
+which holds one to read one state of the database, waits for another one while others wait for its own. With the engine
+of the index the number of connections is that of its pool, and a question reads vectors on the connection that it has,
+as they were in the state that it reads.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from sqlalchemy import URL, Engine, make_url, text
+from sqlalchemy.orm import Session
+
+from llama_index.ragkit.adapter_internals import pgvector_without_engine, use_engine
+from llama_index.ragkit.sql.engine import joined_snapshot, reading
+
+__all__ = ["share_engine"]
+
+_PORT = 5432
+# Null where there is no table yet. Its owner, and nobody else, may make an index of it.
+_SET_UP = text(
+    """SELECT current_setting('transaction_read_only') = 'on' OR NOT pg_has_role(relowner, 'USAGE') FROM pg_class
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = :schema AND relname = :name"""
+)
+
+
+def share_engine(store: BasePydanticVectorStore, engine: Engine) -> None:
+    """Let a store use an engine, if it is a `PGVectorStore` over the same database, as the same user, that has not
+    connected yet and was given no engine and no options for one. Other stores are left as they are.
+
+    The table is set up as the adapter does it, unless it is there and this user may not change it.
+
+    Raises
+    ------
+    StorageError
+        If the database cannot be used.
+    """
+    known: Any = store
+    if not pgvector_without_engine(store) or _place(make_url(known.connection_string)) != _place(engine.url):
+        return
+    with reading(engine, single=True) as connection:
+        table = {"schema": known.schema_name, "name": f"data_{known.table_name}"}
+        if connection.execute(_SET_UP, table).scalar():
+            known.perform_setup = False
+    use_engine(store, engine, partial(_session, engine))
+
+
+def _place(url: URL) -> URL:
+    """A URL without what does not matter for where it leads."""
+    return url.set(drivername="postgresql", port=url.port or _PORT)
+
+
+@contextmanager
+def _session(engine: Engine) -> Iterator[Session]:
+    """A session of the adapter: within a block of `snapshot` on its connection, where it undoes the settings that the
+    adapter makes for a query.
+    """
+    with joined_snapshot(engine) as connection:
+        if connection is None:
+            with Session(engine) as session:
+                yield session
+            return
+        before = connection.begin_nested()
+        try:
+            with Session(connection, join_transaction_mode="rollback_only") as session:
+                yield session
+        finally:
+            if before.is_active:
+                before.rollback()
