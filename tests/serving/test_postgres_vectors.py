@@ -89,11 +89,11 @@ def test_what_the_user_makes_of_queries_and_filters_holds(store: Any):
     assert PostgresVectors(store).search(VECTORS[3:4], 12) is None
 
 
-def test_a_table_of_another_form_is_read_by_the_adapter(store: Any, monkeypatch: pytest.MonkeyPatch):
-    external = ExternalVectorStore(store)
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "_session", sessionmaker(create_engine("sqlite://")))
-        assert external._postgres.search(VECTORS[:1], 3) is None
+def test_a_table_of_another_form_is_read_by_the_adapter(store: Any):
+    external, sessions = ExternalVectorStore(store), store._session
+    store._session = sessionmaker(create_engine("sqlite://"))
+    assert external._postgres.search(VECTORS[:1], 3) is None
+    store._session = sessions
     assert external._postgres.fetch(IDS) is None
     found = run_steps(external.fetch_vectors(IDS))
     np.testing.assert_array_equal([found[i] for i in IDS], VECTORS)

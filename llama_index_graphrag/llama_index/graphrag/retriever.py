@@ -42,7 +42,7 @@ from llama_index.ragkit import (
     fresh,
     offload,
 )
-from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
+from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, ReadOnlyError
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _keep(self, keep: Callable[[GraphRAGState], Steps[GraphRAGState]], number: int) -> Steps[None]:
         try:
             yield from self._index.writer.revise(keep)
-        except ConcurrentWriteError as error:  # the question is answered all the same
+        except (ConcurrentWriteError, ReadOnlyError) as error:  # the question is answered all the same
             logger.warning("%d reports were written and not stored. %s", number, error)
 
     # -- an index that is served from stores ----------------------------------------------------------

@@ -30,6 +30,7 @@ from llama_index.ragkit.errors import (
     ConfigurationError,
     ExtractionError,
     ExtractorMismatchError,
+    ReadOnlyError,
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.nearness import NEAREST
@@ -172,7 +173,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             yield from writer.checks.embed_model()
             try:
                 yield from writer.revise(lambda latest: builder.embed_without_header(latest, missing))
-            except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError) as error:
+            except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError, ReadOnlyError) as error:
                 # The question is answered all the same.
                 logger.warning("Chunks without a vector of their text alone, left so: %d. %s", len(missing), error)
         return (yield from super()._queries(bundles))
