@@ -27,7 +27,6 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql.stores import Stores
-from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
@@ -218,7 +217,12 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         document = {chunk: key for key, entry in plan.after.items() for chunk in entry.chunks}
         yield from self._rows.put_chunks(headers, document)
         self._count_headers(sum(map(bool, headers.values())))
-        yield from offload(self.terms.lexical.changed, (), (yield from offload(_terms, plan.chunks)))
+        yield from offload(self.terms.lexical.changed, (), (yield from offload(self._terms_with_headers, plan.chunks)))
+
+    def _terms_with_headers(self, chunks: Mapping[str, tuple[BaseNode, str, str]]) -> dict[str, Mapping[str, int]]:
+        """The terms of chunks and their headers, by the id of the chunk."""
+        terms = {i: lexical_terms(header) + lexical_terms(shown_text(node)) for i, (node, header, _) in chunks.items()}
+        return {i: self.terms.labelled(chunks[i][0], of_chunk) for i, of_chunk in terms.items()}
 
     def _count_headers(self, more: int) -> None:
         counters = self.storage.struct.counters
@@ -275,14 +279,3 @@ class _Plan:
 def _is_same(found: Described, before: DocumentEntry | None) -> bool:
     """Whether a description is that which is stored."""
     return before is not None and before.description == as_record(found)
-
-
-def _terms(chunks: Mapping[str, tuple[BaseNode, str, str]]) -> dict[str, Mapping[str, int]]:
-    """The words of chunks and their headers with the labels of the chunks, by the id of the chunk."""
-    return {
-        i: {
-            **lexical_terms(header) + lexical_terms(shown_text(node)),
-            **labels_of(node.metadata, node.ref_doc_id),
-        }
-        for i, (node, header, _) in chunks.items()
-    }

@@ -18,7 +18,7 @@ from llama_index.pgrag.maps.names import CellNames, name_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.masks import recent
 
-__all__ = ["LONG", "TOPIC_WEIGHT", "LinkedNodes", "Mention", "NameLinks"]
+__all__ = ["LONG", "TOPIC_WEIGHT", "LinkedNodes", "LongFact", "NameLinks"]
 
 TOPIC_WEIGHT = 3.0
 """Weight of the name of a topic, relative to other names of the same map."""
@@ -29,7 +29,7 @@ LONG = 40
 Place = tuple[int, int]
 
 
-class Mention(NamedTuple):
+class LongFact(NamedTuple):
     """A long fact that mentions topics of other maps.
 
     Attributes
@@ -61,7 +61,7 @@ class NameLinks:
     names: Sequence[str]
     said: csr_matrix
     topics: csr_matrix
-    mentions: Sequence[Mention] = ()
+    mentions: Sequence[LongFact] = ()
 
     @classmethod
     def of(
@@ -94,7 +94,7 @@ class NameLinks:
         for node_id, topic, text in sorted({fact for fact in said.values() if len(fact[2]) > LONG}):
             found = topics.names_in(text, but=name_of(topic))
             if found:
-                mentions.append(Mention(rows[node_id], text, name_of(topic), tuple(column[name] for name in found)))
+                mentions.append(LongFact(rows[node_id], text, name_of(topic), tuple(column[name] for name in found)))
         return cls.joining(names, len(rows), cells, above, mentions)
 
     @classmethod
@@ -104,7 +104,7 @@ class NameLinks:
         nodes: int,
         said: Iterable[Place],
         topics: Iterable[Place],
-        mentions: Sequence[Mention] = (),
+        mentions: Sequence[LongFact] = (),
     ) -> "NameLinks":
         """The links of so many nodes, by the rows and columns that are joined."""
         shape = nodes, len(names)

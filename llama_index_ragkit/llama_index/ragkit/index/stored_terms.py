@@ -50,9 +50,13 @@ class StoredChunkTerms:
         return lexical
 
     def _store(self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]) -> None:
-        terms = {n.node_id: self._terms_of(n, records.get(n.node_id)) for n in added}
-        labels = {n.node_id: labels_of(n.metadata, n.ref_doc_id) for n in added}
-        self.lexical.changed(removed, {i: {**of_node, **labels[i]} for i, of_node in terms.items()})
+        terms = {n.node_id: self.labelled(n, self._terms_of(n, records.get(n.node_id))) for n in added}
+        self.lexical.changed(removed, terms)
+
+    @staticmethod
+    def labelled(node: BaseNode, terms: Mapping[str, int]) -> dict[str, int]:
+        """The terms of a chunk with its labels."""
+        return {**terms, **labels_of(node.metadata, node.ref_doc_id)}
 
     def count(self) -> Steps[int]:
         """The number of chunks that have words."""
