@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
@@ -134,9 +135,7 @@ def _client_side(url: URL) -> dict[str, Any]:
     """
     if url.get_driver_name() != "psycopg":
         return {}
-    from psycopg import ClientCursor
-
-    return {"cursor_factory": ClientCursor}
+    return {"cursor_factory": import_module("psycopg").ClientCursor}
 
 
 def _all_taken(url: URL) -> StorageError:
