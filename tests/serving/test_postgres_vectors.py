@@ -93,8 +93,8 @@ def test_a_table_of_another_form_is_read_by_the_adapter(store: Any):
     external, sessions = ExternalVectorStore(store), store._session
     store._session = sessionmaker(create_engine("sqlite://"))
     assert external._postgres.search(VECTORS[:1], 3) is None
-    store._session = sessions
     assert external._postgres.fetch(IDS) is None
+    store._session = sessions
     found = run_steps(external.fetch_vectors(IDS))
     np.testing.assert_array_equal([found[i] for i in IDS], VECTORS)
 
