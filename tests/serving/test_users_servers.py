@@ -20,6 +20,8 @@ from tests.cases import CASES, QUESTION, Case, ask, chunks, retriever, told
 from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ReadOnlyError
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
+from llama_index.ragkit.sql.engine import in_turn, joined_snapshot, snapshot
+from llama_index.ragkit.steps import run_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 
@@ -147,6 +149,18 @@ def test_four_connections_are_enough_for_many_questions_at_once(case: Case, data
     index.insert_nodes(chunks("e", 3))
 
 
+def beside(url: str, pool_size: int) -> bool:
+    """Whether a question to a new engine may read vectors on a connection beside its own."""
+    engine = make_engine(url, pool_size=pool_size)
+    with run_steps(in_turn(snapshot, engine)), joined_snapshot(engine) as connection:
+        return connection is None
+
+
+def test_a_question_uses_a_second_connection_only_where_one_is_free(database: str):
+    assert beside(database, pool_size=3)
+    assert not beside(database, pool_size=2)
+
+
 @pytest.fixture
 def bouncer(database: str, tmp_path: Path) -> Iterator[str]:
     """The database through PgBouncer in transaction mode, else as it is installed."""
@@ -179,6 +193,11 @@ def bouncer(database: str, tmp_path: Path) -> Iterator[str]:
         running.kill()
         running.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_question_holds_one_connection_of_a_pooler(bouncer: str):
+    """Those who hold one and wait for another would wait for each other."""
+    assert not beside(bouncer, pool_size=8)
 
 
 def test_pgbouncer_may_give_each_transaction_another_session(case: Case, bouncer: str):

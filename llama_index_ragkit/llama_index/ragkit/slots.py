@@ -37,6 +37,10 @@ class Slots:
         yield from call(self._take, self._atake)
         return self._held(self._free)
 
+    def spare(self) -> AbstractContextManager[None] | None:
+        """A place that is free at once, if there is one."""
+        return self._held(self._free) if self._free.acquire(blocking=False) else None
+
     def _take(self) -> None:
         if not self._free.acquire(timeout=self._patience):
             raise self._refusal()

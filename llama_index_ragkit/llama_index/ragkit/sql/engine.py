@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -44,7 +43,10 @@ _SUPPORTED = (
 _BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
 _FORBIDDEN = ("25006", "42501")  # by PostgreSQL: a transaction that only reads, a user who may not
 
+_SESSION = text("SELECT pg_backend_pid()")
+
 _slots: WeakKeyDictionary[Engine, Slots] = WeakKeyDictionary()
+_direct: WeakKeyDictionary[Engine, bool] = WeakKeyDictionary()
 _inherited: list[Pool] = []
 
 Block = Callable[[Engine], AbstractContextManager[None]]
@@ -120,7 +122,7 @@ def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60
         options = {"max_overflow": 0, "pool_timeout": pool_timeout, "pool_pre_ping": True, "pool_recycle": 1800}
         check_count("pool_size", pool_size, 2)
         try:
-            engine = create_engine(parsed, connect_args=_client_side(parsed), pool_size=pool_size, **options)
+            engine = create_engine(parsed, connect_args=_unprepared(parsed), pool_size=pool_size, **options)
         except ArgumentError as error:
             raise ConfigurationError(f"{shown_url(parsed)} is no URL of PostgreSQL: {_reason(parsed, error)}") from None
         # Whoever holds a connection may need another one for a moment, which the last one is left for.
@@ -129,13 +131,11 @@ def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60
     return engine
 
 
-def _client_side(url: URL) -> dict[str, Any]:
-    """Let psycopg insert parameters into statements itself, as psycopg2 does, rather than prepare statements on the
-    server: a pooler may give the next transaction a session without them.
+def _unprepared(url: URL) -> dict[str, Any]:
+    """Keep psycopg from preparing statements on the server: a pooler may give the next transaction a session without
+    them.
     """
-    if url.get_driver_name() != "psycopg":
-        return {}
-    return {"cursor_factory": import_module("psycopg").ClientCursor}
+    return {"prepare_threshold": None} if url.get_driver_name() == "psycopg" else {}
 
 
 def _all_taken(url: URL) -> StorageError:
@@ -323,14 +323,30 @@ def _both(outer: AbstractContextManager[None], inner: AbstractContextManager[Non
 @contextmanager
 def joined_snapshot(engine: Engine) -> Iterator[Connection | None]:
     """The connection of a block of `snapshot`, if this is within one and in none of `transaction`; errors are those of
-    SQLAlchemy.
+    SQLAlchemy. None where another connection may be used beside it: one that is free, and no pooler between here and
+    the server, which might have none left for those who already hold one.
     """
     block = _block(engine)
     if block is None or block.writes:
         yield None
-    else:
+        return
+    slots = _slots.get(engine)
+    place = slots.spare() if slots is not None and _is_direct(block) else None
+    if place is None:
         with block.turn() as connection:
             yield connection
+    else:
+        with place:
+            yield None
+
+
+def _is_direct(block: _Block) -> bool:
+    """Whether the connection of a block is one to the server itself: poolers tell the number of a session of theirs."""
+    if block.engine not in _direct:
+        with block.turn() as connection:
+            driver: Any = connection.connection.driver_connection
+            _direct[block.engine] = connection.execute(_SESSION).scalar() == driver.info.backend_pid
+    return _direct[block.engine]
 
 
 @contextmanager

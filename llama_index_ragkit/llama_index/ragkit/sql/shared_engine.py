@@ -2,8 +2,8 @@
 
 Left alone, the store of each space makes two pools. Then no number bounds the connections of a process; and a question,
 which holds one to read one state of the database, waits for another one while others wait for its own. With the engine
-of the index the number of connections is that of its pool, and a question reads vectors on the connection that it has,
-as they were in the state that it reads.
+of the index the number of connections is that of its pool. A question reads vectors on a further connection beside its
+own where one is free, and otherwise on its own.
 """
 
 from collections.abc import Iterator
