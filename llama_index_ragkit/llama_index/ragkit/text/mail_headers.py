@@ -21,7 +21,7 @@ _FIELD = re.compile(rf"(?:{_FIELDS}|{_SUBJECTS})[ \t]*[:：][ \t]*.*", re.IGNORE
 _FOLDED = re.compile(r"[ \t]+\S.*")
 _QUOTED = re.compile(r"(?:>[ \t]?)+")
 _RULE = re.compile(r"[^\w\n]*-{2,}.*|[-_=*]{3,}")  # "-----Original Message-----"
-_MAILBOX = re.compile(r"[^\s@<>]+@[^\s@<>]+\.[^\s@<>]+")
+_MAILBOX = re.compile(r"(?<![^\s@<>])[^\s@<>]+@[^\s@<>]+\.[^\s@<>]+")
 _ANSWERED = re.compile(r"(?:(?:Re|Fwd?|AW|WG|Antw|TR|RV|SV|VS|回复|转发)\s*[:：]\s*)+", re.IGNORECASE)
 _LEAST = 2  # lines of a header
 
@@ -38,13 +38,15 @@ def without_mail_headers(text: str) -> str:
         return text
     lines = text.split("\n")
     kept: list[str] = []
-    i, may_begin = 0, True
+    i, tried, may_begin = 0, 0, True
     while i < len(lines):
-        end = _end_of_header(lines, i) if may_begin else i
-        if end > i:
-            subjects = [match for line in lines[i:end] if (match := _SUBJECT.fullmatch(_plain(line)))]
+        is_header = False
+        if may_begin and i >= tried:  # a part of what is no header is none
+            tried, is_header = _run_of_fields(lines, i)
+        if is_header:
+            subjects = [match for line in lines[i:tried] if (match := _SUBJECT.fullmatch(_plain(line)))]
             kept += [_ANSWERED.sub("", match[1], count=1) for match in subjects]
-            i, may_begin = end, False
+            i, may_begin = tried, False
             continue
         plain = _plain(lines[i])
         may_begin = not plain or _RULE.fullmatch(plain) is not None
@@ -58,8 +60,8 @@ def _plain(line: str) -> str:
     return _QUOTED.sub("", line, count=1).rstrip()
 
 
-def _end_of_header(lines: list[str], start: int) -> int:
-    """Where the header ends that begins at a line; the line itself if none does."""
+def _run_of_fields(lines: list[str], start: int) -> tuple[int, bool]:
+    """Where the run of fields ends that begins at a line, and whether it is a header."""
     end, fields = start, 0
     while end < len(lines):
         plain = _plain(lines[end])
@@ -70,4 +72,4 @@ def _end_of_header(lines: list[str], start: int) -> int:
         end += 1
     header = [_plain(line) for line in lines[start:end]]
     is_mail = any(_SUBJECT.fullmatch(line) or _MAILBOX.search(line) for line in header)
-    return end if fields >= _LEAST and is_mail and end < len(lines) else start
+    return end, fields >= _LEAST and is_mail and end < len(lines)
