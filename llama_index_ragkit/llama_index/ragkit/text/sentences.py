@@ -9,11 +9,16 @@ after "Dr." and does not support `。`.
 Added here: Khmer and Tibetan sentence marks, Thai and Lao, which end a sentence with a space, and headings.
 A single line break does not end a sentence, since texts are wrapped; a blank line, a list item or a
 markdown heading does.
+
+No sentence has more than 10,000 characters. `sentencex` takes the square of the length of a paragraph, so a longer one
+is read in windows of that length, each from the beginning of a sentence; a quotation or bracket that does not end in
+its window ends there.
 """
 
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
@@ -47,6 +52,7 @@ _LANGUAGES = {
     "HANGUL": "ko",
 }
 _LETTERS_READ = 500  # enough to determine the script of a text
+_WINDOW = 10_000  # characters that are segmented at once
 
 # sentencex measures some gaps in bytes and panics where a space or a line end is longer than one.
 _WIDE = re.compile(r"[^\S\x00-\x7f]|[\ud800-\udfff]")
@@ -78,15 +84,38 @@ def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, in
     """The positions of the sentences of :func:`split_sentences`: `text[start:end]`, in order, without overlap."""
     readable = _WIDE.sub(_narrow, text)  # the same length, character by character
     spans = []
-    start = 0
-    for piece in segment(language or language_of(readable), readable):
+    for start, piece in _pieces(readable, language or language_of(readable)):
         cuts = [0, *(match.end() for match in _LATE_ENDS.finditer(piece)), len(piece)]
         for a, b in pairwise(cuts):
             part = piece[a:b]
             if part.strip():
                 spans.append((start + a + len(part) - len(part.lstrip()), start + a + len(part.rstrip())))
-        start += len(piece)
     return spans
+
+
+def _pieces(text: str, language: str) -> Iterator[tuple[int, str]]:
+    """The pieces of a text that end with a sentence, and where they begin."""
+    begin = 0
+    while begin < len(text):
+        window = text[begin : begin + _WINDOW]
+        goes_on = begin + len(window) < len(text)
+        blank = window.rfind("\n\n") if goes_on else -1
+        if blank >= 0:
+            window = window[: blank + 2]
+        elif goes_on:
+            window = window[: max(window.rfind(" "), window.rfind("\n")) + 1] or window
+        found = []
+        end = 0
+        for piece in segment(language, window):
+            if not piece.isspace():  # blank lines and some marks may be in no piece
+                place = window.index(piece, end)
+                end = place + len(piece)
+                found.append((begin + place, piece))
+        if goes_on and blank < 0 and len(found) > 1:
+            begin, _ = found.pop()  # it may go on after the window
+        else:
+            begin += len(window)
+        yield from found
 
 
 def _narrow(match: re.Match[str]) -> str:
