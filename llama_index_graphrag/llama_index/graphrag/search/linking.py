@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.statement import bare, scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.ragkit.text.mentions import mentions
+from llama_index.ragkit.text.mentions import mentions, names_part
 
 __all__ = ["Link", "LinkKind", "known_names", "linked_entities", "relative"]
 
@@ -62,6 +62,8 @@ def linked_entities(
 ) -> list[Link]:
     """The entities that a question leads to, each once: those that it names, those near to it, those of near chunks.
 
+    Names are looked up in the first 1,000 words of the question.
+
     An entity that is found in several ways is linked by the first, with the sum of the weights.
 
     Parameters
@@ -76,7 +78,7 @@ def linked_entities(
         known = links.get(key)
         links[key] = Link(key, kind, asked, weight) if known is None else replace(known, weight=known.weight + weight)
 
-    for phrase, start, end in mentions(question, names):
+    for phrase, start, end in mentions(names_part(question), names):
         for key in names[phrase]:
             if key not in links:
                 add(key, "name", question[start:end], 1 / len(names[phrase]))

@@ -18,7 +18,7 @@ from llama_index.graphrag.stored_graph.statement_edges import (
 )
 from llama_index.ragkit.sql.graph_records import SEGMENT, Records
 from llama_index.ragkit.sql.graph_rows import GraphReader, NodeRows
-from llama_index.ragkit.text.mentions import mentions
+from llama_index.ragkit.text.mentions import mentions, names_part
 
 __all__ = ["Allowed", "NodeRow", "QuestionGraph", "phrases_of"]
 
@@ -227,9 +227,9 @@ class _Asked(dict[str, None]):
 
 
 def phrases_of(question: str) -> list[str]:
-    """Every run of words of a question that may be a name, normalised."""
+    """Every run of words in the first 1,000 of a question that may be a name, normalised."""
     asked = _Asked()
-    mentions(question, asked)
+    mentions(names_part(question), asked)
     return [phrase for phrase in list(asked) if phrase]
 
 

@@ -16,6 +16,7 @@ from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
 from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.mentions import names_part
 
 __all__ = [
     "FactFilter",
@@ -147,7 +148,7 @@ def links_of_text(
     by_specificity: bool,
     by_terms: bool,
 ) -> list[Link]:
-    """The phrases of the graph that the question names, or, if none is known, its terms.
+    """The phrases of the graph that the question names, or, if none is known, its terms; in its first 1,000 words.
 
     The phrases of one name (its forms, or the longer names with it) have the weight of a single phrase that all their
     passages have.
@@ -164,6 +165,7 @@ def links_of_named(
     named: NamedPhrases, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool
 ) -> list[Link]:
     """As :func:`links_of_text`, for phrases wherever they are kept."""
+    question = names_part(question)
     normal = partial(normalise, mode=normalizer)
     known, frequency = named.known, named.frequency
 

@@ -16,6 +16,7 @@ from llama_index.ragkit.sql.graph_records import joined
 from llama_index.ragkit.sql.graph_rows import GraphReader, NodeRows
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.text.known_names import KnownNames, lookups
+from llama_index.ragkit.text.mentions import names_part
 
 __all__ = ["Allowed", "QuestionGraph"]
 
@@ -71,6 +72,7 @@ class QuestionGraph:
         """The phrases that a question names, as :func:`~llama_index.hipporag.search.query_seeds.links_of_text` finds
         them in the whole graph; their rows are numbers of nodes.
         """
+        question = names_part(question)
         normal = partial(normalise, mode=normalizer)
         found = candidates(self._reader, lookups(question, normal), self._allowed is not None)
         exact = [*terms(question), *shared_heads(question)] if by_terms else []

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.text.composition import nfkc
 from llama_index.ragkit.text.scripts import UNSPACED
 
 __all__ = ["answer_f1", "answer_tokens", "exact_match"]
@@ -33,22 +34,21 @@ def answer_tokens(text: str) -> list[str]:
     >>> answer_tokens("東京 Tower")
     ['東', '京', 'tower']
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = nfkc(nfkc(text).casefold())
     kept = "".join(c for c in folded if unicodedata.category(c)[0] not in "PS" and unicodedata.category(c) != "Cf")
     tokens = [token for token in _tokens(kept) if token not in _ARTICLES]
     return tokens or _tokens(folded)
 
 
 def _tokens(text: str) -> list[str]:
-    tokens: list[str] = []
+    spans: list[list[int]] = []
     for match in _TOKEN.finditer(text):
-        token, start = match.group(), match.start()
-        mark = unicodedata.category(token[0])[0] == "M"
-        if mark and tokens and not text[start - 1].isspace():
-            tokens[-1] += token
+        start, end = match.span()
+        if spans and spans[-1][1] == start and unicodedata.category(text[start])[0] == "M":
+            spans[-1][1] = end
         else:
-            tokens.append(token)
-    return tokens
+            spans.append([start, end])
+    return [text[start:end] for start, end in spans]
 
 
 def exact_match(prediction: str, answers: str | Iterable[str]) -> float:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.function_words import function_words, written_language
-from llama_index.ragkit.text.mentions import is_name, mentions, normalise
+from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import stems
@@ -67,7 +67,7 @@ class Lookups(NamedTuple):
 
 
 def lookups(text: str, normal: Callable[[str], str] = normalise) -> Lookups:
-    """Everything that :meth:`KnownNames.find` could look up in a text, whatever the phrases are.
+    """Everything that :meth:`KnownNames.find` could look up in a question, whatever the phrases are.
 
     >>> lookups("Wo wurde Max Planck geboren?").parts
     [('max planck', True), ('planck', False)]
@@ -107,7 +107,7 @@ class KnownNames:
     def find(
         self, text: str, seen: Callable[[int], bool] = _all, unspecific: Container[str] = frozenset()
     ) -> list[KnownName]:
-        """The known phrases that a text names, by position, without overlaps.
+        """The known phrases that a text names in its first 1,000 words, by position, without overlaps.
 
         Parameters
         ----------
@@ -119,6 +119,7 @@ class KnownNames:
 
     def find_by(self, text: str, finder: "_Finder") -> list[KnownName]:
         """As :meth:`find`, by other means of looking up."""
+        text = names_part(text)
         language, seen = finder.language, finder.seen
         small = function_words(language)
         read = [*names(text), *uncased_phrases(text)]

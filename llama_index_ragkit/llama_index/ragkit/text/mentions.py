@@ -3,18 +3,21 @@
 import re
 import unicodedata
 from collections.abc import Callable, Container
+from itertools import islice
 from typing import NamedTuple
 
+from llama_index.ragkit.text.composition import nfkc
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
-__all__ = ["is_name", "mentions", "normalise"]
+__all__ = ["is_name", "mentions", "names_part", "normalise"]
 
 # Marks are part of letters in many scripts (Devanagari vowels, Arabic points); the underscore is neither.
 _WORD_CATEGORIES = frozenset("LMN")
 _ASCII_TABLE = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 _LONGEST = 14  # maximum units of a phrase
+_MOST_UNITS = 1_000  # of a question in which names are looked up; a longer one is a document
 # A word; or one character of a script without spaces, where any run of characters may be a word.
 _UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}](?:[^\\W_{UNSPACED}]|[{MARKS}])*")
 
@@ -38,8 +41,7 @@ def normalise(text: str) -> str:
         return " ".join(text.lower().translate(_ASCII_TABLE).split())
     # Folding can undo a composition, and composition can produce a capital: Unicode's rule for caseless matching (The
     # Unicode Standard, section 3.13, D146) is to repeat both.
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    folded = unicodedata.normalize("NFKC", folded.casefold())
+    folded = nfkc(nfkc(nfkc(text).casefold()).casefold())
     kept = (char if unicodedata.category(char)[0] in _WORD_CATEGORIES else " " for char in folded)
     return " ".join("".join(kept).split())
 
@@ -49,6 +51,18 @@ def is_name(phrase: str) -> bool:
     return any(
         len(word) > 1 and word.casefold() not in FUNCTION_WORDS and not word.isdigit() for word in phrase.split()
     )
+
+
+def names_part(question: str) -> str:
+    """The part of a question in which names are looked up: its first 1,000 words; characters in scripts without spaces.
+
+    Every run of up to 14 words may be a name, which takes 14 look-ups for each word.
+
+    >>> names_part("Who was Ada? " * 1_000) == "Who was Ada? " * 333 + "Who "
+    True
+    """
+    beyond = next(islice(_UNIT.finditer(question), _MOST_UNITS, None), None)
+    return question if beyond is None else question[: beyond.start()]
 
 
 def mentions(
