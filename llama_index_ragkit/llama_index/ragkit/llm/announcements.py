@@ -34,6 +34,7 @@ _NOUNS = (
     r"riassunto|resumo|резюме|ответ|摘要|总结|标题|要点|回答|要約|答え|요약|제목"
 )
 _OPENER = re.compile(rf"(?:{_OPENERS})(?!\w)|(?:好的|当然|以下|这是|下面|根据|もちろん|こちら|다음은)", re.IGNORECASE)
+_OPENER_ALONE = re.compile(rf"(?:{_OPENERS})\W*", re.IGNORECASE)
 _LABEL = re.compile(rf"[*_#\s]*(?:the |a )?(?:{_NOUNS})[*_\s]*[:：][*_]*\s*", re.IGNORECASE)
 _NOUN = re.compile(rf"(?<!\w)(?:{_NOUNS})", re.IGNORECASE)
 # "Sure! Here is a title for the text: ..." in front of the text on the same line.
@@ -48,7 +49,7 @@ _CLOSERS = re.compile(
     r"sag mir|lass mich|ich hoffe|n'hésitez pas|j'espère|espero que|如果您|希望)",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
+_FENCED = re.compile(r"```\w*[^\S\n]*\n(.*)```", re.DOTALL)
 _TAG = re.compile(r"</?[\w-]+-[0-9a-f]{8}(?: number=\"\d+\")?>")
 _OPEN_ENDS = (",", ";", ":", "-", "(", "，", "、")  # at the end of a text that is cut off
 _LOOKED_AT = 4_000  # characters
@@ -64,23 +65,25 @@ def without_announcement(text: str) -> str:
     ('"The lamp"', 'Oil: its uses')
     """
     lines = text.strip().splitlines()
-    while lines and (not lines[0].strip() or _announces(lines[0], len(lines) > 1)):
-        lines = lines[1:]
+    first = 0
+    while first < len(lines) and (not lines[first].strip() or _announces(lines[first], first + 1 < len(lines))):
+        first += 1
+    lines = lines[first:]
     while lines and (not lines[-1].strip() or _CLOSERS.match(lines[-1].strip())):
-        lines = lines[:-1]
+        lines.pop()
     if not lines:
         return ""
-    first = _INTERJECTION.sub("", lines[0].strip())
-    first = _INLINE.sub("", first) if _NOUN.search(first.split(":")[0].split("：")[0]) else first
-    first = _LABEL.sub("", first, count=1) if _LABEL.match(first) else first
-    return "\n".join([first, *lines[1:]]).strip()
+    line = _INTERJECTION.sub("", lines[0].strip())
+    line = _INLINE.sub("", line) if _NOUN.search(line.split(":")[0].split("：")[0]) else line
+    label = _LABEL.match(line)
+    return "\n".join([line[label.end() :] if label else line, *lines[1:]]).strip()
 
 
 def _announces(line: str, more: bool) -> bool:
     line = line.strip().strip("*_#").strip()
     if len(line) > _LONGEST:
         return False
-    if _INTERJECTION.sub("", line + " ").strip() == "" or re.fullmatch(rf"(?:{_OPENERS})\W*", line, re.IGNORECASE):
+    if _INTERJECTION.sub("", line + " ").strip() == "" or _OPENER_ALONE.fullmatch(line):
         return more
     ends = line.endswith((":", "："))
     said = _OPENER.match(line) is not None or _NOUN.search(line) is not None
@@ -98,7 +101,7 @@ def plain_answer(reply: str) -> str:
         If nothing is left, if the reply contains the tags of the prompt, or if it repeats itself without end.
     """
     answer = strip_reasoning(reply)
-    fenced = _FENCE.match(without_announcement(answer))
+    fenced = _FENCED.fullmatch(without_announcement(answer))
     text = without_announcement(fenced[1] if fenced else answer)
     text = _unwrapped(text)
     if not any(character.isalnum() for character in text):

@@ -18,6 +18,7 @@ from llama_index.ragkit.llm.reasoning import strip_reasoning
 __all__ = ["without_echo"]
 
 _VARIABLE = re.compile(r"\{[a-zA-Z_][\w.]*\}")
+_FENCE = re.compile(r"```\w*")
 _ROLE = re.compile(r"^(?:user|system|human): ", re.IGNORECASE)
 _LEAST = 40  # squeezed characters of the prompt by which it is recognised
 _SHORTEST = 20  # squeezed characters of a reply that is the beginning of the prompt
@@ -47,7 +48,7 @@ def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: 
     about = _squeezed(about)
     unwanted = [example for example in examples if not all(_squeezed(text) in about for text in texts_in(example))]
     left, dropped = drop_values(reply, unwanted) if unwanted else (reply, 0)
-    if dropped and not any(character.isalnum() for character in re.sub(r"```\w*", "", left)):
+    if dropped and not any(character.isalnum() for character in _FENCE.sub("", left)):
         raise ParseError("The reply is the example of the prompt.")
     return left
 

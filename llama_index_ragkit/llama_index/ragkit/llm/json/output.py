@@ -39,6 +39,7 @@ M = TypeVar("M", bound=BaseModel)
 
 MAX_CHARACTERS = 2_000_000  # per reply; the longest outputs of models have a quarter of that
 _MAX_REPAIRED = 4  # repaired values per reply
+_SPREAD = 10  # times its shortest form that a value may be spread over; a longer one is another value
 
 # Where a value or a block of reasoning begins. A bracket counts only if what follows it looks like JSON, so prose such
 # as "the set {a, b}" or "[sic]" is ignored.
@@ -172,18 +173,19 @@ def drop_values(text: str, unwanted: Sequence[Any]) -> tuple[str, int]:
     """
     kept: list[str] = []
     dropped = start = position = 0
+    longest = max((_SPREAD * len(json.dumps(value)) for value in unwanted), default=0)
     while opening := _OPENING.search(text, position):
         position = opening.end()
         if opening["close"] is not None:
             continue
         try:
-            value, end = read_container(text, opening.start())
+            value, length = read_container(text[opening.start() : opening.start() + longest], 0)
         except (CutError, NotStrictError, ParseError):
             continue
-        position = end
+        position = opening.start() + length
         if to_plain(value) in unwanted:
             kept.append(text[start : opening.start()])
-            start, dropped = end, dropped + 1
+            start, dropped = position, dropped + 1
     return "".join([*kept, text[start:]]), dropped
 
 

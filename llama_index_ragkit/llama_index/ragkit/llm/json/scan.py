@@ -1,7 +1,8 @@
 """A strict JSON reader without recursion, which keeps the complete part of a text that is cut off.
 
-It is strict except for trailing commas, `//` and `/* */` comments, and Python's words for the constants.
-Duplicate keys are kept, the nesting is bounded, and the time is linear in the length of the text.
+It is strict except for trailing commas, `//` and `/* */` comments (up to 20 in a row, of up to 300 characters), and
+Python's words for the constants. Duplicate keys are kept, the nesting is bounded, and the time is linear in the length
+of the text.
 """
 
 import re
@@ -17,7 +18,8 @@ _LONGEST_NUMBER = 4301  # characters; converting digits takes quadratic time, an
 
 _TOKEN = re.compile(
     # Every part can match in one way only; otherwise a long run of comments would take exponential time.
-    r"\s*(?:(?://[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)\s*)*"
+    # Comments are short, since a reader that looks for JSON begins within them too.
+    r"\s*(?:(?://[^\n]{0,300}(?:\n|\Z)|/\*(?:[^*]|\*(?!/)){0,300}\*/)\s*){0,20}"
     r"(?:([{}\[\],:\"])"
     r"|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![\w.+-])"
     r"|([tT]rue|[fF]alse|null|None|NaN|-?Infinity)(?!\w))"

@@ -44,10 +44,13 @@ person people place location organization organisation company date time event w
 misc geo gpe loc org norp facility language name entity topic group
 """
 _KINDS = frozenset(_KIND_NAMES.split())
-_PARTS = re.compile(r"\s*(?:\||;|\t|->|→|—>|,(?=\s))\s*")
+_PARTS = re.compile(r"(?:(?<!\s)\s+)?(?:\||;|\t|->|→|—>|,(?=\s))\s*")
 _BULLET = re.compile(r"^\s*(?:[-*•·–—]+\s+|\(?\d{1,3}\s*[.):、]\s*|\(?[a-zA-Z][.)]\s+)(?=\S)")
-_EMPHASIS = re.compile(r"^([*_`\"“”'「『]+)(.*?)([*_`\"“”'」』]+)")
-_REMARK = re.compile(r"\s+(?:[-–—:]\s+.*|\([^()]*\))$|:\s+.*$", re.DOTALL)
+_EMPHASIS = re.compile(r"^([*_`\"“”'「『]{1,9})(.*?)([*_`\"“”'」』]+)")
+_REMARK = re.compile(r"(?<!\s)\s+(?:[-–—:]\s+.*|\([^()]*\))$|:\s+.*$", re.DOTALL)
+
+_INTEGER, _BESIDE_NUMBERS = re.compile(r"-?\d+"), re.compile(r"[^\d\s,;\[\]-]")
+_BRACE = re.compile("[{}]")
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -225,8 +228,8 @@ def _numbers(value: Any) -> Iterator[int]:
         for item in value:
             yield from _numbers(item)
     elif isinstance(value, str):
-        within = re.findall(r"-?\d+", value)
-        yield from map(int, within if len(within) == 1 or not re.search(r"[^\d\s,;\[\]-]", value) else [])
+        within = _INTEGER.findall(value)
+        yield from map(int, within if len(within) == 1 or not _BESIDE_NUMBERS.search(value) else [])
     elif _is_scalar(value) and value == int(value):
         yield int(value)
 
@@ -356,7 +359,7 @@ def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", t
     except ParseError:
         field = model.items if issubclass(model, Reply) else ""
         items = item_texts(strip_reasoning(text)) if field else []
-        if not items or re.search(r"[{}]", text):
+        if not items or _BRACE.search(text):
             raise
         given = without_remarks(items) if getattr(model, "by_type", False) else items
         try:
