@@ -10,6 +10,8 @@ from llama_index.ragkit.llm.json.shapes import Reply, read_reply
 
 __all__ = ["YesNo", "read_yes_no"]
 
+_ANSWER = re.compile(r"[\W_]*(yes|no)(?:[,.:;!*]|\W*$)", re.IGNORECASE)
+
 
 class YesNo(Reply):
     """A reply as an object."""
@@ -30,7 +32,7 @@ def read_yes_no(reply: str) -> bool:
         If no line of it begins with yes or no, and it is no object that says so.
     """
     for line in strip_reasoning(reply).splitlines():
-        word = re.match(r"[\W_]*(yes|no)(?:[,.:;!*]|\W*$)", line, re.IGNORECASE)
+        word = _ANSWER.match(line)
         if word:
             return word[1].casefold() == "yes"
     try:

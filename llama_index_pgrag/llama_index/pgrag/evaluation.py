@@ -29,6 +29,8 @@ __all__ = ["QuestEval", "aquest_eval", "bert_scores", "bleu", "quest_eval", "rou
 UNANSWERABLE = "<Unanswerable>"
 _RETRY = RetryPolicy()
 
+_HAN = re.compile(f"[{HAN}]")
+
 
 def bleu(reference: str, text: str) -> float:
     """Sentence BLEU-4 with exponential smoothing, in [0, 1]; Chinese is tokenized by characters, as in sacrebleu.
@@ -42,7 +44,7 @@ def bleu(reference: str, text: str) -> float:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise ImportError('bleu() needs sacrebleu: pip install "llama-index-pgrag[evaluation]"') from error
-    chinese = len(re.findall(f"[{HAN}]", reference))
+    chinese = len(_HAN.findall(reference))
     tokenize = "zh" if 2 * chinese > len(reference.replace(" ", "")) else "13a"
     return float(BLEU(effective_order=True, tokenize=tokenize).sentence_score(text, [reference]).score) / 100
 

@@ -1,7 +1,6 @@
 """The key points of a question: those given with it, those that an LLM generates, or the question itself."""
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -84,6 +83,6 @@ def _read_points(reply: str) -> list[str]:
     try:
         return read_reply(reply, KeyPoints).key_points
     except ParseError:
-        if re.search(r"[{}]", strip_reasoning(reply)):
+        if not set("{}").isdisjoint(strip_reasoning(reply)):
             raise
         return plain_lines(reply)

@@ -11,6 +11,7 @@ phrases are the clauses between punctuation.
 """
 
 import re
+from itertools import accumulate, takewhile
 
 from stopwordsiso import stopwords
 
@@ -74,6 +75,6 @@ def key_questions(text: str, most: int, language: str | None = None) -> list[str
 
 def _question(phrases: list[str]) -> str:
     """The phrases on one line, as many as fit."""
-    while len(", ".join(phrases)) > _MOST_CHARACTERS and len(phrases) > 1:
-        phrases = phrases[:-1]
-    return ", ".join(phrases)[:_MOST_CHARACTERS] + "?"
+    ends = accumulate(len(phrase) + len(", ") for phrase in phrases)
+    fitting = sum(1 for _ in takewhile(lambda end: end - len(", ") <= _MOST_CHARACTERS, ends))
+    return ", ".join(phrases[: max(fitting, 1)])[:_MOST_CHARACTERS] + "?"

@@ -9,7 +9,6 @@ weights are counts of chunks.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
 
 from llama_index.graphrag.graph.statement import EntityStatement, RelationStatement
 from llama_index.ragkit.text.mentions import normalise
@@ -21,8 +20,9 @@ __all__ = ["MOST_NAMES", "NameReader", "cooccurrences"]
 # Reads the names of a text: (name, start, end), in order of place; they may overlap.
 NameReader = Callable[[str], Iterable[tuple[str, int, int]]]
 
-_COMMAS = re.compile(r"\s*,(?:\s*,)+")  # around code that was left out
+_COMMAS = re.compile(r"(?:(?<!\s)\s+)?,(?:\s*,)+")  # around code that was left out
 MOST_NAMES = 12  # of a sentence that are joined with each other; a longer list is no statement about each pair
+_MOST_PAIRS = 1_200  # of a sentence, each of which has the sentence as its text
 
 
 def cooccurrences(
@@ -32,7 +32,8 @@ def cooccurrences(
 
     A name within a longer one of the same place is left out, unless two names divide the longer one between them, as in
     "Romeo and Juliet". A sentence with one name is a statement about it alone. A
-    sentence with more than 12 names joins each with the next 12.
+    sentence with more than 12 names joins each with the next 12; one with more than 100, with so many of the next that
+    there are 1,200 pairs, or with the next one.
 
     Parameters
     ----------
@@ -58,9 +59,10 @@ def cooccurrences(
         keys = list(here) if len(here) > 1 else list(dict.fromkeys([*about, *here])) if here else []
         if len(keys) == 1 and normalise(sentence) != keys[0]:  # a heading that is a name says nothing about it
             alone[keys[0], sentence] = None
-        for i, j in combinations(range(len(keys)), 2):
-            if j - i <= MOST_NAMES:
-                one, other = sorted((keys[i], keys[j]))
+        reach = max(1, min(MOST_NAMES, _MOST_PAIRS // max(1, len(keys))))
+        for i, key in enumerate(keys):
+            for following in keys[i + 1 : i + 1 + reach]:
+                one, other = sorted((key, following))
                 together[one, other, sentence] = None
     described = {key for key, _ in alone}
     bare = (EntityStatement(name) for key, name in spelling.items() if key not in described)

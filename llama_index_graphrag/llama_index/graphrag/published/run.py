@@ -33,8 +33,9 @@ __all__ = [
 _TABLES = ("text_units", "entities", "relationships", "communities", "community_reports")
 _CLAIMS = "covariates"  # a table that only some runs have
 _NO_NAME = frozenset(("", "NONE", "NULL", "UNKNOWN"))  # as the tool writes a claim without an object
-_CITED = re.compile(r"\s*\[Data:([^\]]*)\]")
-_LIST = re.compile(r"(\w+)\s*\(([^)]*)\)")
+_CITED = re.compile(r"(?:(?<!\s)\s+)?\[Data:([^\[\]]*)\]")
+_NUMBER = re.compile(r"\d+")
+_LIST = re.compile(r"(?<!\w)(\w+)\s*\(([^()]*)\)")
 
 
 class PublishedRow(NamedTuple):
@@ -263,7 +264,7 @@ def citations(text: str) -> list[tuple[str, int]]:
         (table.lower(), int(number))
         for cited in _CITED.findall(text)
         for table, numbers in _LIST.findall(cited)
-        for number in re.findall(r"\d+", numbers)
+        for number in _NUMBER.findall(numbers)
     ]
 
 

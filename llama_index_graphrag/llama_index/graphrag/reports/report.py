@@ -10,7 +10,8 @@ __all__ = ["CheckedFindings", "Finding", "Report", "ReportForm", "check_findings
 # "statements": verbatim; "extract": chosen statements; "written": by a language model.
 ReportForm = Literal["statements", "extract", "written"]
 
-_CITED = re.compile(r"\s*\[([\d\s,;+]+)\]")
+_NUMBER = re.compile(r"\d+")
+_CITED = re.compile(r"(?:(?<!\s)\s+)?\[([\d\s,;+]+)\]")
 
 
 class Finding(NamedTuple):
@@ -104,8 +105,8 @@ dropped_findings=1)
     findings = []
     dropped_citations = dropped_findings = 0
     for text, cited in given:
-        listed = [int(number) for value in cited for number in re.findall(r"\d+", str(value))]
-        inline = [int(number) for part in _CITED.findall(text) for number in re.findall(r"\d+", part)]
+        listed = [int(number) for value in cited for number in _NUMBER.findall(str(value))]
+        inline = [int(number) for part in _CITED.findall(text) for number in _NUMBER.findall(part)]
         numbers = list(dict.fromkeys(listed + inline))
         dropped_citations += sum(number not in sources for number in numbers)
         nodes = tuple(dict.fromkeys(node for number in numbers for node in sources.get(number, ())))

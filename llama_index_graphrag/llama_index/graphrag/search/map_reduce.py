@@ -13,7 +13,7 @@ from llama_index.graphrag.reports.report import check_findings
 
 __all__ = ["BatchResult", "Collected", "Point", "batches", "checked_points", "collected", "read_score"]
 
-_FRACTION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:(/|out of|von|sur|de)\s*(\d+(?:\.\d+)?)|(%))?\s*", re.IGNORECASE)
+_FRACTION = re.compile(r"\s*(-?\d+(?:\.\d+)?)(?:\s*(?:(/|out of|von|sur|de)\s*(\d+(?:\.\d+)?)|(%)))?\s*", re.IGNORECASE)
 
 
 class Point(NamedTuple):

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _LONGEST_RELATION = 12  # words
-_BRACKETED = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
+_BRACKETED = re.compile(r"(?<!\s)\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
 
 
 class NounPhrases(NamedTuple):
@@ -94,11 +94,12 @@ def sentence_triples(text: str, subject: Sequence[str], mentions: Sequence[Menti
     triples: dict[tuple[str, str, str], tuple[str, str, str]] = {}
     spans = iter(sentence_spans(text))
     start, end = next(spans, (0, len(text)))
-    head, relation, place = (subject[0] if subject else ""), "", start
+    title = (subject[0], normalise(subject[0])) if subject else ("", "")
+    (head, key), relation, place = title, "", start
     for mention in mentions:
         while mention.start >= end:
             start, end = next(spans, (end, len(text) + 1))
-            head, relation, place = (subject[0] if subject else ""), "", start
+            (head, key), relation, place = title, "", start
         words = text[place : mention.start].split()[-_LONGEST_RELATION:]
         between = " ".join(words).strip(' ,;:()[]"“”')
         relation = between if any(character.isalpha() for character in between) else relation
@@ -106,8 +107,8 @@ def sentence_triples(text: str, subject: Sequence[str], mentions: Sequence[Menti
         tail = normalise(mention.text)
         if tail in known:
             relation = ""
-        elif head and tail != normalise(head):
+        elif head and tail != key:
             triples.setdefault((head, relation, tail), (head, relation, mention.text))
         elif not head:
-            head = mention.text
+            head, key = mention.text, tail
     return list(triples.values())

@@ -24,7 +24,7 @@ _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
 # closing mark.
 _CUTS = re.compile(
     r"(?<=[;)\]”»—–、，；：）])(?!\s*[.,:;?!…)\]”»、，；：。！？）])\s*"
-    r"|(?<=[,:])(?!(?<=\d,)\s+\d{4}\b)\s+|\s+(?=[(\[“«—–])|(?=[（])"
+    r"|(?<=[,:])(?!(?<=\d,)\s+\d{4}\b)\s+|(?<!\s)\s+(?=[(\[“«—–])|(?=[（])"
 )
 # In scripts without spaces a word is about two characters; so, with Hangul, is one of Korean.
 _WIDE = re.compile(f"[{UNSPACED}{HANGUL}]")
@@ -36,7 +36,7 @@ _ARTICLE_TEXT = "the a an der die das le la les el los las il lo gli i o os as d
 _ARTICLES = frozenset(_ARTICLE_TEXT.split())
 _AND_TEXT = "and or und oder et ou y e o u en och eller og i lub и или або та ve veya और या و أو"
 _AND = "|".join(_AND_TEXT.split())
-_ITEM_BREAK = re.compile(rf"\s*[,،、，;]\s*(?:(?:{_AND})\s+)?|\s+(?:{_AND})\s+|[和与與及或]")
+_ITEM_BREAK = re.compile(rf"(?:(?<!\s)\s+)?[,،、，;]\s*(?:(?:{_AND})\s+)?|(?<!\s)\s+(?:{_AND})\s+|[和与與及或]")
 _LAST_BREAK = re.compile(rf"(?:\s(?:{_AND})\s+|[和与與及或、])")
 
 
@@ -46,21 +46,24 @@ def cut_clauses(sentence: str) -> list[str]:
     >>> cut_clauses("We ate black bread, cake, and slow airs on a fiddle, then admired the ceiling.")
     ['We ate black bread,', 'cake, and slow airs on a fiddle,', 'then admired the ceiling.']
     """
-    clauses: list[str] = []
-    short = ""
-    for piece in filter(str.strip, _CUTS.split(sentence)):
-        if clauses and not short and _BRACKET.match(piece) and _words(piece) < _LEAST_WORDS:
-            clauses[-1] = f"{clauses[-1]} {piece.strip()}"  # "the Every Student Succeeds Act (ESSA)"
+    clauses: list[list[str]] = []
+    short: list[str] = []
+    words = 0.0  # of these
+    for piece in filter(None, map(str.strip, _CUTS.split(sentence))):
+        count = _words(piece)
+        if clauses and not short and _BRACKET.match(piece) and count < _LEAST_WORDS:
+            clauses[-1].append(piece)  # "the Every Student Succeeds Act (ESSA)"
             continue
-        short = f"{short} {piece}".strip() if short else piece.strip()
-        if _words(short) >= _LEAST_WORDS:
+        short.append(piece)
+        words += count
+        if words >= _LEAST_WORDS:
             clauses.append(short)
-            short = ""
+            short, words = [], 0.0
     if short and clauses:
-        clauses[-1] = f"{clauses[-1]} {short}"
+        clauses[-1] += short
     elif short:
         clauses.append(short)
-    return clauses
+    return [" ".join(pieces) for pieces in clauses]
 
 
 def cut_items(sentence: str) -> list[str]:

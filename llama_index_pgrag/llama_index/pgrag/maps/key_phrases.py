@@ -21,6 +21,7 @@ __all__ = ["key_phrases"]
 
 # Function characters of Chinese and Japanese; a phrase does not extend across them.
 _JOINING = "的了在是和与及对为将从被把也都就而或其这那有等于以并中上下不个一二三年月日时の、はがをにでともへや"
+_JOINT = re.compile(f"[{_JOINING}]")
 _WIDE_RUN = re.compile(f"[{UNSPACED}]+")
 _LETTERS = f"(?:[^\\W{UNSPACED}]|[{MARKS}])+"
 _WORD = f"{_LETTERS}(?:['’.-]{_LETTERS})*"
@@ -72,7 +73,7 @@ def key_phrases(text: str, count: int) -> list[str]:
                 if all(word[0].isupper() for word in run) and not (begins and i == 0 and len(run) == 1):
                     named.add(key)
     for match in _WIDE_RUN.finditer(text):
-        for run_ in re.split(f"[{_JOINING}]", match.group()):
+        for run_ in _JOINT.split(match.group()):
             for i in range(len(run_)):
                 for j in range(i + 2, min(i + _MOST_CHARACTERS, len(run_)) + 1):
                     seen[run_[i:j]] += 1

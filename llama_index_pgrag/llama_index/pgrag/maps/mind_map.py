@@ -112,11 +112,12 @@ def _walk(value: Any, path: Path, join_lists: bool) -> Iterator[Path]:
         if not pairs:
             yield (*path, "")
     elif isinstance(value, (list, tuple)):
-        scalars = [item for item in value if _pairs(item) is None and not isinstance(item, (list, tuple))]
+        nested = [_pairs(item) is not None or isinstance(item, (list, tuple)) for item in value]
+        scalars = [item for item, is_nested in zip(value, nested, strict=True) if not is_nested]
         if join_lists and scalars:
             yield (*path, " ".join(filter(None, map(_cell, scalars))))
-        for item in value:
-            if not join_lists or item not in scalars:
+        for item, is_nested in zip(value, nested, strict=True):
+            if is_nested or not join_lists:
                 yield from _walk(item, path, join_lists)
         if not value:
             yield (*path, "")

@@ -20,7 +20,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 MOST_WORDS = 6
 """Words of a name in a sentence; characters in scripts without spaces."""
 
-_ADDED = re.compile(r"\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
+_ADDED = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
 
 
 @dataclass(frozen=True)

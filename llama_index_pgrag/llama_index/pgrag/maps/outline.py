@@ -19,7 +19,7 @@ from llama_index.ragkit.text.statements import is_statement, without_marker
 __all__ = ["outline"]
 
 _MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_LONGEST_TOPIC = 160
+_LONGEST_TOPIC, _LONGEST_NAME = 160, 500  # characters; every fact below a heading repeats it
 _TOPIC_PHRASES, _ROUTE_PHRASES = 3, 8
 
 
@@ -73,7 +73,7 @@ def _sections(text: str) -> list[tuple[Path, str]]:
         while open_ and open_[-1][0] >= depth:
             open_.pop()
         if name:
-            open_.append((depth, name))
+            open_.append((depth, name[:_LONGEST_NAME]))
     close()
     return sections
 

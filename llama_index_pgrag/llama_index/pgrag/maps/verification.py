@@ -15,6 +15,7 @@ from llama_index.ragkit.text.scripts import UNSPACED
 __all__ = ["Check", "lexical_tokens", "rouge_l"]
 
 _TOKEN = re.compile(f"[{UNSPACED}]|[^\\W_]+")
+_MOST_TOKENS = 4_000
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class _Tokenizer:
     """A tokenizer for `rouge-score`, whose own keeps only ASCII."""
 
     def tokenize(self, text: str) -> list[str]:
-        return lexical_tokens(text)
+        return lexical_tokens(text)[:_MOST_TOKENS]
 
 
 def lexical_tokens(text: str) -> list[str]:
@@ -55,7 +56,10 @@ def lexical_tokens(text: str) -> list[str]:
 
 
 def rouge_l(reference: str, text: str) -> float:
-    """F-measure of ROUGE-L (Lin 2004), in [0, 1]; 0 if either text has no word."""
+    """F-measure of ROUGE-L (Lin 2004), in [0, 1]; 0 if either text has no word.
+
+    Every word of one text is compared with every word of the other, so only the first 4,000 of each count.
+    """
     # Deferred: it imports NLTK, which imports scikit-learn and pandas where they are installed, for some seconds.
     from rouge_score import rouge_scorer  # type: ignore[import-untyped]
 

@@ -26,6 +26,7 @@ from llama_index.ragkit.validation import check_count
 
 __all__ = ["ExtractiveSummarizer"]
 
+_WORD, _CHARACTER = re.compile(r"\S+"), re.compile(r"\S")
 _CANDIDATES = 12  # sentences that are embedded for a summary, or more if so many are short
 _CANDIDATE_TOKENS = 1.25  # tokens of these, if sentences were equally long, as a multiple of those of the summary
 
@@ -182,8 +183,8 @@ def _cut(text: str, max_tokens: int) -> str:
     """The longest prefix that fits: of whole words, or of characters if not even one word fits."""
     if count_tokens(text) <= max_tokens:
         return text
-    for pattern in (r"\S+", r"\S"):
-        ends = [match.end() for match in re.finditer(pattern, text)]
+    for pattern in (_WORD, _CHARACTER):
+        ends = [match.end() for match in pattern.finditer(text)]
         fitting = bisect_right(ends, max_tokens, key=lambda end: count_tokens(text[:end]))
         if fitting:
             return text[: ends[fitting - 1]]

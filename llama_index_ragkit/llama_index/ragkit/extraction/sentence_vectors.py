@@ -39,11 +39,10 @@ def sentence_vectors(
         row = None if kept is None else _unpacked(kept)
         if row is not None:
             known[sentence] = row
-    new = [sentence for sentence in sentences if sentence not in known]
-    known.update(zip(new, (yield from embed_texts(model, new)), strict=True))
-    for key, sentence in zip(keys, sentences, strict=True):
-        if sentence in new:
-            yield from cache.put(key, _packed(known[sentence]), user)
+    new = {sentence: key for key, sentence in zip(keys, sentences, strict=True) if sentence not in known}
+    known.update(zip(new, (yield from embed_texts(model, list(new))), strict=True))
+    for sentence, key in new.items():
+        yield from cache.put(key, _packed(known[sentence]), user)
     return np.stack([known[sentence] for sentence in sentences]), keys
 
 

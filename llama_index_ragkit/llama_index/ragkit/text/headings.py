@@ -42,7 +42,7 @@ _OPENING = re.compile(r"[\"'`“„«「『《(\[（¿¡.… ]*(.)")
 _NUMERAL = re.compile(r"[(\[]?(?:[\divxlcIVXLC]+|[a-zA-Z])[)\].]?")
 _SPEAKER = re.compile(r"\s*(?:\[?\d{1,2}:\d{2}\S*\s+)?(?=[^\W\d_])[^:.!?]{1,31}:(?:\s|$)")  # "Ada: ...", "Subject: ..."
 _WIDE = re.compile(f"[{UNSPACED}]")
-_LETTERS = re.compile(r"\s*[\W\d_]*[^\W\d_]+(?:[ ,]+[^\W\d_]+){2}")
+_LETTERS = re.compile(r"[\W\d_]*[^\W\d_]+(?:[ ,]+[^\W\d_]+){2}")
 _SYMBOL = re.compile("[\u2190-\u2bff]")  # arrows, boxes, check marks
 _BRACKETS = ("()", "[]", "（）", "“”", "«»", "《》", "「」")
 

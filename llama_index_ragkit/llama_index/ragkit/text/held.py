@@ -5,8 +5,11 @@ A word is held up to its ending, since endings change with case and number: "ÐœÐ
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from llama_index.ragkit.errors import ParseError
@@ -24,6 +27,7 @@ _ANYWHERE = re.compile(f"[{CASELESS}]")  # in these scripts articles and preposi
 _HANGUL = re.compile(f"[{HANGUL}]")
 _GENITIVE = "s"
 _WHOLE = 3  # letters of the longest word that must stand in the text as it is
+_LONGEST_TAIL = 40  # letters by which a part of a word is found
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class TextWords:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = f" {normalise(text)} "
+        self._text = normalise(text)
 
     def share(self, name: str) -> float:
         """The share of the words of a name, function words aside, that the text has, in [0, 1]; 0 without a word."""
@@ -90,15 +94,39 @@ class TextWords:
         """1 for a word of the text, else 0; in scripts without spaces the share of its pairs of characters."""
         if _UNSPACED.search(word):
             pairs = {word[i : i + 2] for i in range(len(word) - 1)} or {word}
-            return sum(pair in self._text for pair in pairs) / len(pairs)
+            return len(pairs & self._pairs) / len(pairs)
         if _HANGUL.search(word):
-            return float(f" {stems([word], 'ko')[0]}" in self._text)
+            return float(_begins(self._words, stems([word], "ko")[0]))
         # Two thirds of a word: endings change with case and number, and in English with the plural.
         begin = word if len(word) <= _WHOLE else word[: max(_WHOLE, -(-2 * len(word) // 3))]
         if _ANYWHERE.search(word):
-            return float(begin in self._text)
+            return float(_begins(self._tails, begin[:_LONGEST_TAIL]))
         is_whole = len(word) <= _WHOLE and word.isascii()
-        return float(f" {begin}{' ' if is_whole else ''}" in self._text)
+        return float(begin in self._distinct if is_whole else _begins(self._words, begin))
+
+    @cached_property
+    def _distinct(self) -> frozenset[str]:
+        return frozenset(self._text.split())
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return sorted(self._distinct)
+
+    @cached_property
+    def _tails(self) -> list[str]:
+        """What each letter of a word begins."""
+        return sorted({word[i : i + _LONGEST_TAIL] for word in self._distinct for i in range(len(word))})
+
+    @cached_property
+    def _pairs(self) -> frozenset[str]:
+        """Pairs of neighbouring characters, and single ones."""
+        return frozenset(map("".join, pairwise(self._text))) | frozenset(self._text)
+
+
+def _begins(words: Sequence[str], beginning: str) -> bool:
+    """Whether one of the words, in ascending order, begins so."""
+    place = bisect_left(words, beginning)
+    return place < len(words) and words[place].startswith(beginning)
 
 
 def _words(name: str) -> list[str]:

@@ -32,7 +32,7 @@ WORD = re.compile(
     r"\b(?!N/A\b|AND/OR\b)[A-Z]{1,4}/[A-Z0-9]{1,3}\b"
     rf"|[^\W_]+(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+)*"
 )
-_QUOTED = re.compile(r"[\"“„«「『《]\s*([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
+_QUOTED = re.compile(r"[\"“„«「『《]\s*(?!\s)([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
 _ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
@@ -51,7 +51,7 @@ _DATING = frozenset(_DATING_TEXT.split())
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _NUMBER = re.compile(r"\d[\d.]*")
 _DIGIT_COMMA = re.compile(r"\d,")
-_BRACKET = re.compile(r"\s*\(")
+_BRACKET = re.compile(r"(?<!\s)\s*\(")
 
 # Small words in names, in languages of Latin script.
 _SMALL_TEXT = """

@@ -14,7 +14,7 @@ from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = ["PassageText", "read_passage"]
 
-_EMPHASIS = re.compile(r"(\*{1,3})(\S(?:.*?\S)?)\1")
+_EMPHASIS = re.compile(r"(\*{1,3})(\S(?:.{0,200}?\S)?)\1")
 
 
 class PassageText(NamedTuple):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.unwrapping import LINK_DEFINITION, NUMBER, is_table_row
@@ -17,7 +18,7 @@ _BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|t[dhr]|h[1-6])(?=[\s/>])[^<>]{0,300}
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s\"[^\"]*\")?\)")
 _HELD = "\x00"  # around the number of a piece of inline code, which stands for it while markup is removed
 _HELD_PIECE = re.compile(f"{_HELD}(\\d+){_HELD}")
-_REFERENCE = re.compile(r"(?<![\w\])])\[([^\[\]]*(?:[^\W\d_]|[,\x00])[^\[\]]*)\]\[[^\[\]]{0,200}\]")
+_REFERENCE = re.compile(r"(?<![\w\])])\[((?=[^\[\]]*?[^\W\d_]|[^\[\]]*?[,\x00])[^\[\]]*)\]\[[^\[\]]{0,200}\]")
 _ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+")
 _TAG = re.compile(r"<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
 # In what is shown, "<file>" is a word of the author.
@@ -87,10 +88,9 @@ def _cells(cells: Iterable[str], clean: Callable[[str], str]) -> Iterator[str]:
 def _without_numbers(cell: str) -> str:
     """A cell without the numbers of a row that it begins or ends with; a single one may belong to a name."""
     words = cell.split()
-    for end in (0, -1):
-        if len(words) > 1 and NUMBER.fullmatch(words[end]) and NUMBER.fullmatch(words[1 if end == 0 else -2]):
-            while words and NUMBER.fullmatch(words[end]):
-                words.pop(end)
+    for _ in range(2):  # at the beginning, and then at the end
+        numbers = len(list(takewhile(NUMBER.fullmatch, words)))
+        words = words[numbers if numbers > 1 else 0 :][::-1]
     return " ".join(words)
 
 

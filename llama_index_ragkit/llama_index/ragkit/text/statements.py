@@ -16,7 +16,8 @@ __all__ = ["is_statement", "sentences_of_prose", "without_marker"]
 
 _WORD = re.compile(f"{LETTER}+(?:['’.-]{LETTER}+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[# \t]*")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
+_CLOSING_SIGNS = "# \t"
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 
@@ -44,7 +45,7 @@ def without_marker(line: str) -> str:
     """
     marked = _HEADING.fullmatch(line)
     if marked:
-        return marked[1]
+        return marked[1].rstrip(_CLOSING_SIGNS)
     plain = _QUOTATION.sub("", line.strip(), count=1)
     item = LIST_ITEM.match(plain)
     return plain[item.end() :] if item else plain
@@ -70,7 +71,7 @@ def _sentences(text: str, language: str | None) -> Iterator[str]:
     for line in prose(body, keep_code=True).split("\n"):
         marked = _HEADING.fullmatch(line)
         if marked:
-            heading = marked[1]
+            heading = marked[1].rstrip(_CLOSING_SIGNS)
             continue
         for sentence in split_sentences(without_marker(line), language):
             words = " ".join(sentence.split())

@@ -54,6 +54,7 @@ _THAI_TEXT = """
 _THAI_GLUE = re.compile("|".join(_THAI_TEXT.split()))
 _SEA = re.compile(f"[{SOUTHEAST_ASIAN}]{{3,40}}")
 _CASELESS_RUN = re.compile(f"[{CASELESS}]+(?: [{CASELESS}]+)*")
+_SPACED = re.compile("[^ ]+")
 _SHORT_PIECE = 20
 _SHORT = 3  # maximum characters of a function word without a list
 _MOST_WORDS = 4
@@ -90,11 +91,12 @@ def without_particles(word: str) -> str:
     >>> without_particles("서울에서는"), without_particles("이순신이"), without_particles("나는")
     ('서울', '이순신', '나는')
     """
+    end = len(word)
     while True:
-        ending = next((particle for particle in _PARTICLES if word.endswith(particle)), "")
-        if not ending or len(word) - len(ending) < 2:
-            return word
-        word = word[: -len(ending)]
+        ending = next((particle for particle in _PARTICLES if word.endswith(particle, 0, end)), "")
+        if not ending or end - len(ending) < 2:
+            return word[:end]
+        end -= len(ending)
 
 
 def _stripped(match: re.Match[str]) -> Iterator[tuple[int, int]]:
@@ -143,7 +145,7 @@ def _between_small(match: re.Match[str], small: frozenset[str]) -> Iterator[tupl
     Where function words are known, a short word may be a name on its own.
     """
     run: list[re.Match[str]] = []
-    for word in re.finditer("[^ ]+", match.group()):
+    for word in _SPACED.finditer(match.group()):
         is_long = len(word.group()) > _SHORT and word.group() not in small
         if is_long:
             run.append(word)

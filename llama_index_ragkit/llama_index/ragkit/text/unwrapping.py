@@ -31,7 +31,9 @@ LIST_ITEM = re.compile(
 )
 """The start of a list item: a bullet, "1.", "a)", "(iv)"; or of a footnote in Markdown, "[^1]:"."""
 
-LINK_DEFINITION = re.compile(r" {0,3}\[(?!\^)[^\[\]]{1,200}\]:\s+(?:#\S+|\S+[/#]\S*|\S+\.\w{2,5})(?:\s+[\"'(].*)?\s*")
+LINK_DEFINITION = re.compile(
+    r" {0,3}\[(?!\^)[^\[\]]{1,200}\]:\s+(?=#\S|\S+?[/#]|\S+\.\w{2,5}(?!\S))\S+(?!\S)(?:\s+[\"'(].*)?\s*"
+)
 """Where a link of Markdown leads: ``[the guide]: guide.md#lamps``."""
 
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
@@ -40,7 +42,7 @@ _COLUMNS = re.compile(r"\S(?:\t| {4,})\S|[^\s.!?:] {3}\S|\.{4,}|(?: \.){3,}")
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
-_HYPHEN = re.compile(r"([^\W\d_]+)-$")
+_HYPHEN = re.compile(r"(?<![^\W\d_])([^\W\d_]+)-$")
 _LETTERS = re.compile(r"[^\W\d_]*")
 _WIDE = re.compile(f"[{UNSPACED}，。、；：！？“”《》（）「」『』]")
 _LABEL = 25  # maximum characters of a label; half of that in scripts without spaces

@@ -14,6 +14,7 @@ _BLOCK = re.compile(r" {0,3}(?:[>|]|[-+*][ \t]|\d{1,9}[.)][ \t])| {4}|\t")  # a 
 # No expression looks further than the next sign "<", so that broken markup costs no more than sound markup.
 _TOKEN = re.compile(r"<!--|-->|<(/?)(h[1-6]|script|style)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
+_LONGEST = 500  # characters of a title, which stands before every chunk of its section
 
 
 class Heading(NamedTuple):
@@ -121,4 +122,4 @@ def _without_closing_signs(title: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text.split())[:_LONGEST].rstrip()

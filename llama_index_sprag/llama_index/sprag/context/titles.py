@@ -26,6 +26,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+_END_OF_PATH, _JOINT = re.compile("[?#]"), re.compile(r"[_\-+.]+")
 _NEAR_TOP = 2000  # characters: below menus and front matter
 _LONGEST = 200  # characters: a longer one is a paragraph that was put into the wrong field
 
@@ -86,9 +87,9 @@ def title_of_file_name(name: str) -> str:
     >>> title_of_file_name("9f86d081884c7d65.txt"), title_of_file_name("scan0001.pdf")
     ('', '')
     """
-    path = unquote(re.split(r"[?#]", name)[0]) if "://" in name else name
+    path = unquote(_END_OF_PATH.split(name)[0]) if "://" in name else name
     stem = _EXTENSION.sub("", PureWindowsPath(PurePosixPath(path).name).name)
-    title = " ".join(re.sub(r"[_\-+.]+", " ", stem).split())
+    title = " ".join(_JOINT.sub(" ", stem).split())
     letters = sum(character.isalpha() for character in title)
     return "" if letters < 2 or _EMPTY.fullmatch(title) or _IDENTIFIER.fullmatch(title) else title
 
