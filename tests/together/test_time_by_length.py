@@ -1,0 +1,104 @@
+"""Reading takes time in proportion to the length of a text, whatever the text.
+
+Two tests hold that together. One counts the work of every function that reads text, on texts that are hard to read,
+as if a regular expression read each character once. The other counts the steps of every regular expression, on texts
+made to be hard for it, so that this is so. No time is measured: all numbers are the same on any machine.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.house import modules, parse
+from tests.long_texts import long_texts
+from tests.readers import READERS
+from tests.regex_steps import TooManyStepsError, hard_texts, steps_of
+from tests.work import Work, patterns
+
+SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)  # characters; the next where the work grew faster than the text
+FASTER = 1.25  # times
+SMALL = 4_000  # work that may be anything, such as that of a table made on first use
+QUADRATIC = {"pgrag.maps.verification.rouge_l"}  # every word with every word, of texts that it cuts
+
+LENGTH = 500  # characters of a text for a regular expression
+STEPS = 120  # for each of them: some expressions try a hundred words at each place
+SHORT = {"llama_index.ragkit.text.code_lines._FORMS"}  # reads lines of at most 300 characters
+ROOT = Path(__file__).parents[2]
+MODULES = {name: path for folder in ROOT.glob("llama_index_*/llama_index/*") for name, path in modules(folder).items()}
+SCANNING = {"search", "finditer", "findall", "sub", "subn", "split"}
+
+texts_of = cache(long_texts)
+
+
+@pytest.fixture(scope="module")
+def work() -> Iterator[Work]:
+    counter = Work()
+    with counter.counted():
+        yield counter
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name not in QUADRATIC])
+def test_work_grows_no_faster_than_the_text(work, name):
+    assert [text for text in texts_of(1) if grows_faster(work, name, text)] == []
+
+
+def grows_faster(work: Work, name: str, text: str) -> bool:
+    """Whether the work of a function grows faster than the text, however long that is."""
+    before = work.of(READERS[name], texts_of(SIZES[0])[text])
+    for less, more in pairwise(SIZES):
+        now = work.of(READERS[name], texts_of(more)[text])
+        if now <= FASTER * before * more / less + SMALL:
+            return False
+        before = now
+    return True
+
+
+def expressions() -> dict[str, tuple[re.Pattern[str], set[str]]]:
+    """The regular expressions of all modules by their names, and how each is used: "search", "match", "fullmatch"."""
+    used: defaultdict[str, set[str]] = defaultdict(set)
+    for module, path in MODULES.items():
+        homes = {name.name: f"{node.module}.{name.name}" for node in nodes(path, ast.ImportFrom) for name in node.names}
+        for node in nodes(path, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.attr in {*SCANNING, "match", "fullmatch"}:
+                home = homes.get(node.value.id, f"{module}.{node.value.id}")
+                used[home].add("search" if node.attr in SCANNING else node.attr)
+    found = {f"{space['__name__']}.{name}": pattern for space, name, pattern in patterns()}
+    return {name: (pattern, used[name]) for name, pattern in found.items() if name in used}
+
+
+def nodes(path: Path, kind: type) -> Iterator:
+    return (node for node in ast.walk(parse(path)) if isinstance(node, kind))
+
+
+EXPRESSIONS = expressions()
+
+
+@pytest.mark.parametrize("name", sorted(EXPRESSIONS.keys() - SHORT))
+def test_a_regular_expression_reads_each_character_a_limited_number_of_times(name):
+    pattern, uses = EXPRESSIONS[name]
+    steps = steps_of(pattern)
+
+    def is_slow(text: str, use: str) -> bool:
+        try:
+            steps(text, use, STEPS * len(text))
+        except TooManyStepsError:
+            return True
+        return False
+
+    assert [(text, use) for text in hard_texts(pattern, LENGTH) for use in sorted(uses) if is_slow(text, use)] == []
+
+
+def test_every_regular_expression_has_a_name():
+    """One that is made where it is used would not be found."""
+    made = [
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        for node in nodes(path, ast.Attribute)
+        if isinstance(node.value, ast.Name) and node.value.id == "re" and node.attr in {*SCANNING, "match", "fullmatch"}
+    ]
+    assert made == []
