@@ -36,7 +36,7 @@ PACKAGES = (
     "pgrag.extraction", "graphrag.extraction", "graphrag.search", "sprag.context", "mrag.text",
 )  # fmt: skip
 MODULES = (
-    "ragkit.llm.reasoning", "ragkit.llm.echoes", "ragkit.llm.announcements", "ragkit.llm.redaction",
+    "ragkit.llm.reasoning", "ragkit.llm.echoes", "ragkit.llm.announcements", "ragkit.redaction",
     "ragkit.evaluation.answers", "ragkit.html.labels", "graphrag.yes_no",
 )  # fmt: skip
 EXTRACTORS = (

@@ -111,17 +111,26 @@ class _CountedPattern:
         self._steps: Callable[..., int] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """A method that scans all of a text, or what is no method."""
+        """A method that scans all of a text or a region, or what is no method."""
         found = getattr(self._pattern, name)
         if not callable(found):
             return found
 
         def scanned(*given: Any, **options: Any) -> Any:
             text, *region = given[1:] if name in ("sub", "subn") else given
-            self._add(1 + self._length(text, *(region if name in ("finditer", "findall") else ())))
+            self._add(1 + self._length(text, *(region if name in ("findall", "fullmatch") else ())))
             return found(*given, **options)
 
         return scanned
+
+    def finditer(self, text: str, *region: int) -> Iterator[re.Match[str]]:
+        """As far as the matches are asked for."""
+        at = region[0] if region else 0
+        for match in self._pattern.finditer(text, *region):
+            self._add(1 + match.end() - at)
+            at = match.end()
+            yield match
+        self._add(1 + self._length(text, at, *region[1:]))
 
     def search(self, text: str, *region: int) -> re.Match[str] | None:
         found = self._pattern.search(text, *region)

@@ -20,9 +20,9 @@ from tests.readers import READERS
 from tests.regex_steps import TooManyStepsError, hard_texts, steps_of
 from tests.work import Work, patterns
 
-SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)  # characters; the next where the work grew faster than the text
+SIZES = (500, 2_000, 8_000, 32_000, 128_000)  # characters; the next where the work grew faster than the text
 FASTER = 1.25  # times
-SMALL = 4_000  # work that may be anything, such as that of a table made on first use
+SMALL = 2_000  # work that may be anything, such as that of a table made on first use
 QUADRATIC = {"pgrag.maps.verification.rouge_l"}  # every word with every word, of texts that it cuts
 
 LENGTH = 500  # characters of a text for a regular expression

@@ -37,9 +37,8 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
     Parameters
     ----------
     path : the file; it and its folder are created. ":memory:" keeps everything in memory. Network file systems are not
-        supported: SQLite's write-ahead log needs shared memory
-
-    A file that may not be written to, or whose folder may not, can be read.
+        supported: SQLite's write-ahead log needs shared memory. A file that may not be written to, or whose folder may
+        not, can be read
 
     Raises
     ------
@@ -191,7 +190,12 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         self._unclean = True
 
     def check_writable(self) -> None:
-        """As in :class:`~llama_index.ragkit.llm.bulk_kvstore.BulkKVStore`."""
+        """Check that values may be written.
+
+        Raises
+        ------
+        ReadOnlyError
+        """
         with self._transaction() as connection:
             connection.execute(sqlite_layout.WRITE_NOTHING)
 

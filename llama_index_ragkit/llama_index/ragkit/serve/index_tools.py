@@ -34,7 +34,7 @@ Filters = Mapping[str, str | int | float | bool]
 class IndexTools:
     """Retrieve, explain, insert and forget; each call awaits the index's own asynchronous method.
 
-    Arguments are checked before anything is done; see :mod:`llama_index.ragkit.serve.limits`.
+    Arguments are checked before anything is done: what is too long, or too much, is refused with its limit.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class SQLLexicalIndex:
         ----------
         added : id -> how often the text has each term, see
             :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels
-            (:func:`~llama_index.ragkit.storage.labels.labels_of`) 0 times
+            of a text 0 times
         """
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:

@@ -57,8 +57,8 @@ class ExternalVectorStore(ShortRepr):
     works.
 
     Any error of the store is raised as a `StorageError` that names the store and describes the state of the write; the
-    original error is its cause. In a forked process the store makes connections of its own, as far as
-    :func:`~llama_index.ragkit.adapter_internals.renew_connections` can let it.
+    original error is its cause. In a forked process the store makes connections of its own, where it connects by
+    SQLAlchemy or HTTPX.
 
     Parameters
     ----------

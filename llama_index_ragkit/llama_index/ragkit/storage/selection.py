@@ -22,8 +22,7 @@ class Selection:
     ----------
     filters : on their metadata; None for no filter
     only : ids of the only ones that may count; None for all
-    documents : ids of the only documents whose chunks may count; None for all. Stores look chunks up by `only` alone,
-        see :func:`select_stored`
+    documents : ids of the only documents whose chunks may count; None for all. Stores look chunks up by `only` alone
     texts : of a question that is answered from stores, the texts of its lexical index that pass the filter; None where
         there is no filter, or the index cannot tell
     """

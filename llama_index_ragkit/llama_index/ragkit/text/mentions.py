@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Container
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from llama_index.ragkit.text.composition import nfkc
@@ -93,20 +93,19 @@ def mentions(
     ([('东京', 0, 2)], [('film', 6, 10)])
     """
     units, cased = _units(text)
-    taken = [False] * len(units)
+    strong = [0, *accumulate(unit.strong for unit in units)]  # how many of the first
+    taken = bytearray(len(units))
     found = []
     for length in range(min(longest, len(units)), 0, -1):
         for first in range(len(units) - length + 1):
             last = first + length - 1
-            if any(taken[first : last + 1]):
-                continue
-            if not lower_case and not any(unit.strong for unit in units[first : last + 1]):
+            if any(taken[first : last + 1]) or not (lower_case or strong[last + 1] > strong[first]):
                 continue
             start, end = units[first].start, units[last].end
             phrase = normal(text[start:end])
             if phrase in known and (is_name(phrase) or (length > 1 and cased)):  # "Who" is not a name, "The Who" is
                 found.append((phrase, start, end))
-                taken[first : last + 1] = [True] * length
+                taken[first : last + 1] = b"x" * length
     return sorted(found, key=lambda mention: mention[1])
 
 

@@ -180,8 +180,10 @@ def drop_values(text: str, unwanted: Sequence[Any]) -> tuple[str, int]:
             continue
         try:
             value, length = read_container(text[opening.start() : opening.start() + longest], 0)
-        except (CutError, NotStrictError, ParseError):
+        except (CutError, NotStrictError):
             continue
+        except ParseError:  # nested so deeply that the reply will be refused
+            break
         position = opening.start() + length
         if to_plain(value) in unwanted:
             kept.append(text[start : opening.start()])
