@@ -18,7 +18,9 @@ _NAMES = (
 )
 _DATABASE = r"(?<![\w+.-])(?!https?:)[a-z][\w+.-]*:/+"  # how its URL begins
 # A database takes passwords, key files and whole commands in the query of its URL, so no value is shown.
-_DATABASE_QUERY = re.compile(rf"({_DATABASE}[^\s?\"'<>]*\?)([^\s\"'<>]+)", re.IGNORECASE)
+_DATABASE_BEGIN = re.compile(_DATABASE, re.IGNORECASE)
+_TOKEN = re.compile(r"[^\s\"'<>]+")
+_VALUE = re.compile(r"=[^&]*")
 _PATTERNS = [
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL), _MASK),
     # scheme://user:password@host; the password of a database may have any sign
@@ -74,11 +76,16 @@ def redact(message: str, *owners: object) -> str:
         message = message.replace(secret, _MASK)
     for pattern, mask in _PATTERNS:
         message = pattern.sub(mask, message)
-    return _DATABASE_QUERY.sub(_without_values, message)
+    return _TOKEN.sub(_without_values, message)
 
 
-def _without_values(url: re.Match[str]) -> str:
-    return url[1] + re.sub("=[^&]*", f"={_MASK}", url[2])
+def _without_values(token: re.Match[str]) -> str:
+    """A word of a message, without the values of a query if it is the URL of a database."""
+    found = _DATABASE_BEGIN.search(token[0])
+    if found is None:
+        return token[0]
+    place, mark, query = token[0][found.end() :].partition("?")
+    return token[0][: found.end()] + place + mark + _VALUE.sub(f"={_MASK}", query)
 
 
 def _secrets(owner: object) -> Iterator[str]:

@@ -20,6 +20,8 @@ from llama_index.ragkit.testing.index_kit.harness import Index, IndexHarness
 
 __all__ = ["FaultTests"]
 
+_UNIQUE = re.compile("_?[0-9a-f]{8,}")  # in names of tables that no two indexes share
+
 Operation = Literal["build", "insert", "update", "delete", "refresh"]
 Ending = Literal["finish", "delete", "drop"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -235,5 +237,5 @@ def _sizes(place: FaultPlace) -> Counter[str]:
     """The number of rows by what holds them, whose names may have the random number of an index in them."""
     sizes: Counter[str] = Counter()
     for name, rows in place.rows().items():
-        sizes[re.sub("_?[0-9a-f]{8,}", "", name)] += len(rows)
+        sizes[_UNIQUE.sub("", name)] += len(rows)
     return +sizes
