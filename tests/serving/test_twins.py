@@ -60,9 +60,19 @@ FILTERS = {
         condition=FilterCondition.OR,
     ),
 }
-DEALT = 4  # an option with so many values or more asks every fourth question with each, in turn
+TURNS = {
+    "defaults": 1,
+    "copies": 1,
+    "no question": 1,
+    "node_ids": 1,
+    "doc_ids": 1,
+    "filters": 3,
+    "paper": 2,
+    "key_points": 1,
+}
+DEALT = 4  # with a value of another option every fourth question is asked, beginning with another one each time
 
-_OF_NUMBERS = {int: (0, 1, 40), float: (-1.0, 0.0, 0.25, 1.0, 3.0), bool: (False, True), NoneType: (None,)}
+_OF_NUMBERS = {int: (0, 1, 40), float: (-1.0, 0.0, 0.25, 1.0), bool: (False, True), NoneType: (None,)}
 
 
 def entities(question: str) -> list[str]:
@@ -104,8 +114,7 @@ _BESIDE: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-_ASKED_IN_FULL = {"filters", "paper"}
-_NO_OPTIONS = {"callback_manager", "config", "filters"}
+_NO_OPTIONS = {"callback_manager", "config", "filters", "num_workers"}  # that could change an answer
 
 Ask = Callable[[Any, str], Sequence[NodeWithScore]]  # an index and a question
 Given = tuple[str, dict[str, Any]]  # a value, and the keywords that give it
@@ -153,7 +162,7 @@ class MethodTwins(Twins):
     def compared(self, option: str, values: Sequence[Value]) -> Answers:
         """The answers with each value of an option."""
         same, refused = list[bool](), set[str]()
-        turns = 1 if option in _ASKED_IN_FULL else min(DEALT, len(values))
+        turns = TURNS.get(option, DEALT)
         for number, (label, ask) in enumerate(values):
             questions = QUESTIONS[number % turns :: turns]
             theirs = [ask(self.memory, question)[:TEN] for question in questions]
@@ -169,14 +178,18 @@ class MethodTwins(Twins):
         """Each option of the retriever with its values."""
         cls = self.cls.retriever_cls
         kinds = {"similarity_top_k": int, "token_budget": int | None, **get_type_hints(cls.options_cls)}
+        kinds = {name: kind for name, kind in kinds.items() if name not in _NO_OPTIONS}
         beside = _BESIDE.get(self.case.name, {})
         for option in ("defaults", "paper", *self.narrowed(), *kinds):
             if option == "paper":
                 values = [(", ".join(version), cls.paper(*version)) for version in versions(cls.paper)]
             elif option in kinds:
-                values = [(label, beside.get(option, {}) | given) for label, given in values_of(option, kinds[option])]
+                values = values_of(option, kinds[option])
+                if option not in beside:
+                    values = [value for value in values if value[1][option] != cls.defaults()[option]]
             else:
                 values = self.narrowed().get(option, [("", {})])
+            values = [(label, {**beside.get(option, {}), **given}) for label, given in values]
             taken = [value for value in values if takes(self.memory.as_retriever, value[1])]
             yield option, [(label, partial(retrieved, given=given)) for label, given in taken]
 
@@ -185,12 +198,14 @@ class MethodTwins(Twins):
         make = partial(postprocessor, self.case)
         fields = type(make(self.memory)).model_fields
         kinds = {name: field.annotation for name, field in fields.items() if name not in _NO_OPTIONS}
-        kinds |= get_type_hints(SegmentConfig) if "config" in fields else {}
+        defaults = {name: field.default for name, field in fields.items()}
+        if "config" in fields:
+            kinds, defaults = kinds | get_type_hints(SegmentConfig), defaults | vars(SegmentConfig())
         known = self.memory.docstore.get_nodes(sorted(self.held))
         for option in ("defaults", "copies", "no question", "filters", *kinds):
-            values = values_of(option, kinds[option]) if option in kinds else [("", {})]
-            if option == "filters":
-                values = self.narrowed()["filters"]
+            values = self.narrowed()["filters"] if option == "filters" else [("", {})]
+            if option in kinds:
+                values = [v for v in values_of(option, kinds[option]) if v[1][option] != defaults[option]]
             taken = [value for value in values if takes(partial(make, self.memory), value[1])]
             nodes = [copied(node) for node in known] if option == "copies" else known
             work = partial(reranked, make, nodes, with_question=option != "no question")
