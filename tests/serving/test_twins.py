@@ -26,8 +26,103 @@ from llama_index.ragkit.testing import ScriptedLLM
 from llama_index.sprag import SegmentConfig
 from llama_index.sprag.config import PUBLISHED
 
-SHARES: dict[str, dict[str, float]] = {}
-REFUSED: dict[str, dict[str, set[str]]] = {}
+SHARES: dict[str, dict[str, float]] = {
+    "gemrag": {
+        "filters": 0.33,
+    },
+    "graphrag": {
+        "filters": 0.33,
+        "postprocessor: copies": 0.0,
+    },
+    "hipporag": {
+        "defaults": 0.33,
+        "filters": 0.33,
+        "node_ids": 0.75,
+        "doc_ids": 0.5,
+        "similarity_top_k": 0.75,
+        "token_budget": 0.5,
+        "node_specificity": 0.5,
+        "damping": 0.75,
+        "subject_weight": 0.5,
+        "max_phrase_share": 0.5,
+        "passage_seed_weight": 0.83,
+        "walk_weight": 0.66,
+        "lexical_weight": 0.5,
+        "postprocessor: defaults": 0.25,
+        "postprocessor: copies": 0.0,
+        "postprocessor: no question": 0.58,
+        "postprocessor: filters": 0.5,
+        "postprocessor: top_n": 0.75,
+        "postprocessor: token_budget": 0.75,
+        "postprocessor: node_weight": 0.25,
+    },
+    "mrag": {
+        "filters": 0.33,
+        "postprocessor: copies": 0.0,
+        "postprocessor: filters": 0.83,
+    },
+    "pgrag": {
+        "filters": 0.33,
+        "key_points": 0.91,
+        "lexical_weight": 0.83,
+        "postprocessor: copies": 0.0,
+    },
+    "raptor": {
+        "filters": 0.33,
+    },
+    "sprag": {
+        "filters": 0.66,
+        "postprocessor: copies": 0.0,
+        "postprocessor: filters": 0.0,
+    },
+}
+REFUSED: dict[str, dict[str, set[str]]] = {
+    "gemrag": {
+        "mode": {"'best_first'"},
+        "edge_weight": {"0.0", "0.25", "1.0"},
+        "postprocessor: defaults": {""},
+        "postprocessor: copies": {""},
+        "postprocessor: no question": {""},
+        "postprocessor: filters": {"below", "either", "equal"},
+        "postprocessor: top_n": {"1", "40"},
+        "postprocessor: token_budget": {"400", "60"},
+        "postprocessor: edge_weight": {"0.0", "0.25", "1.0"},
+        "postprocessor: lexical_weight": {"0.0", "0.25", "1.0"},
+        "postprocessor: add_themes": {"True"},
+        "postprocessor: max_summaries": {"0", "1", "40"},
+    },
+    "hipporag": {
+        "paper": {"v1", "v1_code", "v1_ensemble", "v1_neighbors", "v1_nodes", "v2"},
+        "linking": {"'entities'", "'facts'"},
+        "question_entities": {"'llm'", "'rules'", "entities"},
+        "links_per_entity": {"1", "40"},
+        "link_threshold": {"-1.0", "0.0", "0.25", "1.0"},
+        "facts_top_k": {"1", "40"},
+        "filter_facts": {"False", "True"},
+        "max_steps": {"0", "1", "40"},
+        "edges": {"'published'"},
+        "synonyms": {"True"},
+        "passage_nodes": {"False", "True"},
+        "passage_seeds": {"'each'", "'none'"},
+        "counted": {"'contains'", "'facts'", "'mentions'"},
+        "length_normalization": {"0.25", "1.0"},
+        "conjunction": {"0.25", "1.0"},
+        "ensemble": {"'average'", "'none'", "'uncertainty'"},
+        "recognition_threshold": {"-1.0", "0.0", "0.25", "1.0"},
+        "min_in_text": {"0.0", "0.25", "1.0"},
+    },
+    "raptor": {
+        "paper": {"threshold", "tree_traversal"},
+        "mode": {"'tree_traversal'"},
+        "beam_width": {"1", "40", "None"},
+        "min_cosine": {"-1.0", "0.0", "0.25", "1.0", "None"},
+        "start_layer": {"0", "1", "40", "None"},
+        "num_layers": {"1", "40", "None"},
+    },
+    "sprag": {
+        "context_weight": {"0.0", "0.25"},
+    },
+}
 
 METHODS = [case for case in CASES if case.name != "toy"]
 ARTICLES = Path(__file__).parents[2] / "examples" / "archive" / "articles"
@@ -70,7 +165,7 @@ TURNS = {
     "paper": 2,
     "key_points": 1,
 }
-DEALT = 4  # with a value of another option every fourth question is asked, beginning with another one each time
+DEALT = 6  # with a value of another option every sixth question is asked, beginning with another one each time
 
 _OF_NUMBERS = {int: (0, 1, 40), float: (-1.0, 0.0, 0.25, 1.0), bool: (False, True), NoneType: (None,)}
 
