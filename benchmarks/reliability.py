@@ -1,6 +1,6 @@
 """Writes ended at every call, counted: `python -m benchmarks.reliability` prints the tables of docs/reliability.md.
 
-    python -m benchmarks.reliability                            all three tables
+    python -m benchmarks.reliability                            all four tables
     python -m benchmarks.reliability --only stores --points 3   one of them, each write ended at three calls alone
 
 - `memory`: indexes in memory. A line is a method, a column what ended the writes: at how many places, over build,
@@ -8,6 +8,8 @@
   one that was built at once.
 - `stores`: the same for indexes that are served from stores: SQLite with LanceDB, and the PostgreSQL of PG_DSN.
 - `kills`: a PostgreSQL server of its own, killed in the midst of writes.
+- `servers`: indexes in the PostgreSQL of PG_DSN after odd filters and lost connections, in forked processes, and behind
+  readers, a streaming replica, PgBouncer and few connections. A cell is how many trials there were.
 """
 
 import argparse
@@ -17,12 +19,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases import CASES, Case
 from tests.conformance.test_faults import TestEveryIndexEnded
 from tests.own_postgres import OwnPostgres
+from tests.serving import fault_places
 from tests.serving.conftest import SERVED
 from tests.serving.fault_places import FAULT_PLACES, ServedEnded
 
@@ -31,6 +35,8 @@ from llama_index.ragkit.testing import FaultTests
 from llama_index.ragkit.testing.index_kit.faults import KINDS, OPERATIONS
 
 _KILLS = 24  # of the server, a method
+_TESTS = Path(fault_places.__file__).parent
+_SERVER_TESTS = (_TESTS / "test_users_servers.py", _TESTS / "test_forks.py")
 
 
 def memory(points: int | None) -> None:
@@ -61,6 +67,34 @@ def kills(points: int | None) -> None:
                 with redirect_stdout(io.StringIO()):
                     done = kill_server(server, case, _KILLS)
                 print(f"| {case.name} | {_KILLS} | {done.ended} | {done.left} |", flush=True)
+
+
+class _Trials:
+    """A plugin for pytest that takes down the trials of each test, and which failed."""
+
+    def __init__(self) -> None:
+        self.of: dict[tuple[str, str], str] = {}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        test, _, method = report.nodeid.partition("::")[2].rstrip("]").partition("[")
+        if report.failed:
+            self.of[method, test] = "failed"
+            print(report.longreprtext, file=sys.stderr)
+        elif report.when == "call":
+            self.of[method, test] = str(dict(report.user_properties).get("trials", ""))
+
+
+def servers(_: int | None) -> None:
+    """One row for each method, one column for each test that counts trials."""
+    taken = _Trials()
+    with redirect_stdout(io.StringIO()):
+        pytest.main(["-p", "no:cacheprovider", *map(str, _SERVER_TESTS)], plugins=[taken])
+    counted = {key: said for key, said in taken.of.items() if said}
+    tests = list(dict.fromkeys(test for _, test in counted))
+    print(f"| method | {' | '.join(each.removeprefix('test_').replace('_', ' ') for each in tests)} |")
+    print(f"|---|{'---|' * len(tests)}")
+    for case in SERVED:
+        print(f"| {case.name} | {' | '.join(counted.get((case.name, test), '') for test in tests)} |", flush=True)
 
 
 def _taking(case: Case, where: Any) -> Callable[[Any], None]:
@@ -101,7 +135,7 @@ def _row(name: str, tests: type[FaultTests], take: Callable[[Any], None], points
     print(f"| {name} | {' | '.join(str(ended[kind]) for kind in KINDS)} | {failed} |", flush=True)
 
 
-_PARTS = {"memory": memory, "stores": stores, "kills": kills}
+_PARTS = {"memory": memory, "stores": stores, "kills": kills, "servers": servers}
 
 
 def main() -> None:

@@ -39,9 +39,7 @@ class OwnPostgres:
             self._user = ["runuser", "-u", "nobody", "--"]
             self._folder.chmod(0o755)
             shutil.chown(self._data, "nobody")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = _free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
 
     def __enter__(self) -> "OwnPostgres":
@@ -55,8 +53,26 @@ class OwnPostgres:
 
     def start(self) -> None:
         """Start the server, and wait until it can be connected to."""
-        options = f"-h 127.0.0.1 -p {self._port} -k {self._data} -c fsync=off"
-        self._run("pg_ctl", "-w", "-l", str(self._data / "log"), "-o", options, "start")
+        self._start(self._data, self._port)
+
+    @contextmanager
+    def replica(self) -> Iterator[str]:
+        """The URL of a hot standby, which takes over what the server writes and refuses writes of others."""
+        data, port = self._folder / "replica", _free_port()
+        data.mkdir(mode=0o700)
+        shutil.chown(data, "nobody") if self._user else None
+        self._run(
+            "pg_basebackup", "-h", "127.0.0.1", "-p", str(self._port), "-U", "postgres", "-R", "-c", "fast", at=data
+        )
+        self._start(data, port)
+        try:
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        finally:
+            self._run("pg_ctl", "-m", "immediate", "stop", at=data)
+
+    def _start(self, data: Path, port: int) -> None:
+        options = f"-h 127.0.0.1 -p {port} -k {data} -c fsync=off"
+        self._run("pg_ctl", "-w", "-l", str(data / "log"), "-o", options, "start", at=data)
 
     def kill(self) -> None:
         """End all processes of the server at once: connections break, and it recovers when it is started."""
@@ -73,7 +89,14 @@ class OwnPostgres:
             killer.join()
             self.start()
 
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [*self._user, str(self._bin / program), "-D", str(self._data), *arguments]
+    def _run(self, program: str, *arguments: str, at: Path | None = None) -> None:
+        command = [*self._user, str(self._bin / program), "-D", str(at or self._data), *arguments]
         # Not piped: the server inherits the pipes, which would never end.
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port

@@ -124,6 +124,14 @@ def test_a_long_text_is_cut_throughout():
     assert all(re.fullmatch(r"The tea is hot\.", sentence) for sentence in sentences)
 
 
+@pytest.mark.parametrize("length", [1, 30, 300, 3_000])
+def test_a_paragraph_that_is_read_in_windows_is_cut_as_a_short_one(length):
+    """The windows end within sentences, and most sentences stand there more than once."""
+    sentences = [f"The lamp of Mr. {'x' * (number % length)} Hale burned." for number in range(30_000 // length)]
+    text = " ".join(sentences)
+    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+
+
 @pytest.mark.parametrize(
     ("text", "language"),
     [

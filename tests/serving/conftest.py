@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cases import CASES, Case
+from tests.serving.database import new_database
 from tests.serving.places import PLACES, Place
 
 SERVED = [case for case in CASES if case.cls.stored_builder_cls is not None]
@@ -14,6 +15,13 @@ SERVED = [case for case in CASES if case.cls.stored_builder_cls is not None]
 @pytest.fixture(params=SERVED, ids=lambda case: case.name)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """The URL of a PostgreSQL database of its own."""
+    with new_database() as url:
+        yield url
 
 
 @pytest.fixture(params=PLACES, ids=lambda kind: kind.name)

@@ -1,119 +1,61 @@
-"""Forks and servers that users have: readers, poolers, few connections, with the documented `PGVectorStore`."""
+"""Servers that users have: readers, replicas, poolers, few connections, with the documented `PGVectorStore`."""
 
 import asyncio
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Engine, create_engine, make_url, text
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from sqlalchemy import make_url
 from tests.cases import CASES, QUESTION, Case, ask, chunks, retriever, told
+from tests.own_postgres import OwnPostgres
+from tests.serving.database import built, context, in_child, new_database, role, run
 
 from llama_index.ragkit import MatrixVectorStore
-from llama_index.ragkit.errors import ReadOnlyError
+from llama_index.ragkit.errors import ReadOnlyError, StorageError
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_context
-from llama_index.ragkit.sql.engine import in_turn, joined_snapshot, snapshot
+from llama_index.ragkit.sql.engine import in_turn, joined_snapshot, reading, snapshot
 from llama_index.ragkit.steps import run_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 
-
-def run(statement: str, url: str) -> None:
-    server = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.execute(text(statement))
-    server.dispose()
+Record = Callable[[str, int], None]  # `record_property`: `benchmarks.reliability` prints how many trials there were
 
 
-@pytest.fixture
-def database() -> Iterator[str]:
-    """The URL of a database of its own."""
-    if not os.environ.get("PG_DSN"):
-        pytest.skip("PG_DSN is not set")
-    pytest.importorskip("llama_index.vector_stores.postgres")
-    name = f"d{uuid4().hex[:10]}"
-    run(f"CREATE DATABASE {name}", os.environ["PG_DSN"])
-    url = make_url(os.environ["PG_DSN"]).set(database=name).render_as_string(hide_password=False)
-    run("CREATE EXTENSION vector", url)
-    yield url
-    run(f"DROP DATABASE {name} WITH (FORCE)", os.environ["PG_DSN"])
-    run(f"DROP ROLE IF EXISTS {name}", os.environ["PG_DSN"])
+def test_an_odd_filter_or_a_lost_connection_changes_no_later_answer(case: Case, database: str, record_property: Record):
+    nodes = [*chunks("d", 3), *chunks("e", 3)]
+    for number, node in enumerate(nodes):
+        node.metadata["tenant"] = ["A", "O'Brien"][number % 2]
+    index = case.build(nodes, storage_context=context(database), serve_from="stores")
+
+    def answers(tenant: str | None) -> list[tuple[str, float]]:
+        filters = None if tenant is None else MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
+        return ask(index, filters=filters)
+
+    tenants = ["A", "O'Brien", "a\x00b", "A", None]
+    wanted = [len(found) for found in map(answers, tenants)]
+    assert wanted[4] > wanted[0] == wanted[3] > 0
+    assert wanted[4] > wanted[1] > 0 == wanted[2]
+    for _ in range(3):
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND "
+        assert run(ended + "pid <> pg_backend_pid()", database) > 0
+        with suppress(StorageError):
+            answers("A")
+        assert [len(found) for found in map(answers, tenants)] == wanted
+    record_property("trials", 4 * len(tenants))
 
 
-def role(database: str, options: str, rights: str) -> str:
-    """The URL of the database for a user who has rights on its tables."""
-    name = make_url(database).database
-    run(f"CREATE ROLE {name} LOGIN {options}", database)
-    run(f"GRANT {rights} ON ALL TABLES IN SCHEMA public TO {name}", database)
-    if rights == "ALL":
-        run(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {name}", database)
-    return make_url(database).set(username=name).render_as_string(hide_password=False)
-
-
-def context(url: str, engine: Engine | None = None) -> SQLStorageContext:
-    from llama_index.vector_stores.postgres import PGVectorStore
-
-    place = url.split("://", 1)[1]
-
-    def pgvector(space: str, dimension: int) -> Any:
-        return PGVectorStore.from_params(
-            connection_string=f"postgresql+psycopg2://{place}",
-            async_connection_string=f"postgresql+asyncpg://{place}",
-            table_name=space,
-            embed_dim=dimension,
-            hnsw_kwargs={"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 800},
-        )
-
-    return storage_context(engine or url, pgvector)
-
-
-def built(case: Case, url: str) -> list[tuple[str, float]]:
-    """An index over the database, and its answer."""
-    return ask(case.build(chunks("d", 3), storage_context=context(url), serve_from="stores"))
-
-
-def in_child(work: Any) -> int:
-    """The exit status of a forked process that does something: 0 if it returns true, 14 if it hangs."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(30)
-        try:
-            os._exit(0 if work() else 1)
-        finally:
-            os._exit(2)
-    return os.waitpid(child, 0)[1]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_processes_reconnect_while_threads_of_their_parent_ask(case: Case, database: str):
-    wanted = built(case, database)
-    index = case.load(context(database))
-    assert ask(index) == wanted
-    ends = time.monotonic() + 60
-    done = False
-
-    def busy() -> bool:
-        while not done and time.monotonic() < ends:
-            assert ask(index) == wanted
-        return True
-
-    with ThreadPoolExecutor(3) as pool:
-        asking = [pool.submit(busy) for _ in range(3)]
-        statuses = [in_child(lambda: ask(index) == wanted) for _ in range(4)]
-        done = True
-        assert statuses == [0] * 4
-        assert all(each.result() for each in asking)
-
-
-def test_a_user_who_may_only_read_opens_and_asks(case: Case, database: str):
+def test_a_user_who_may_only_read_opens_and_asks(case: Case, database: str, record_property: Record):
     wanted = built(case, database)
     index = case.load(context(role(database, "", "SELECT")))
     assert ask(index) == wanted
@@ -122,9 +64,10 @@ def test_a_user_who_may_only_read_opens_and_asks(case: Case, database: str):
     with pytest.raises(ReadOnlyError):
         index.delete_nodes([node.node_id for node in chunks("d", 1)])
     assert ask(index) == wanted
+    record_property("trials", 4)
 
 
-def test_a_server_that_only_reads_is_opened_and_asked(case: Case, database: str):
+def test_a_server_that_only_reads_is_opened_and_asked(case: Case, database: str, record_property: Record):
     wanted = built(case, database)
     url = role(database, "", "ALL")
     run(f"ALTER ROLE {make_url(url).username} SET default_transaction_read_only = on", database)
@@ -132,9 +75,41 @@ def test_a_server_that_only_reads_is_opened_and_asked(case: Case, database: str)
     assert ask(index) == wanted
     with pytest.raises(ReadOnlyError, match="read-only"):
         index.insert_nodes(chunks("e", 1))
+    record_property("trials", 2)
 
 
-def test_four_connections_are_enough_for_many_questions_at_once(case: Case, database: str):
+@pytest.fixture(scope="module")
+def replicated() -> Iterator[tuple[OwnPostgres, str]]:
+    """A primary server and the URL of a streaming replica of it."""
+    pytest.importorskip("llama_index.vector_stores.postgres")
+    with OwnPostgres() as server, server.replica() as url:
+        yield server, url
+
+
+def test_a_streaming_replica_is_opened_and_asked(
+    case: Case, replicated: tuple[OwnPostgres, str], record_property: Record
+):
+    server, url = replicated
+    with patch.dict(os.environ, PG_DSN=server.url), new_database() as database:
+        wanted = built(case, database)
+        copy = make_url(url).set(database=make_url(database).database).render_as_string(hide_password=False)
+        written = run("SELECT pg_current_wal_lsn()", database)
+        while run(f"SELECT pg_last_wal_replay_lsn() < '{written}'", url):
+            time.sleep(0.05)
+        index = case.load(context(copy))
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda _: ask(index), range(16))) == [wanted] * 16
+        with pytest.raises(ReadOnlyError, match="read-only"):
+            index.insert_nodes(chunks("e", 1))
+        case.load(context(database)).insert_nodes(chunks("e", 3))
+        written = run("SELECT pg_current_wal_lsn()", database)
+        while run(f"SELECT pg_last_wal_replay_lsn() < '{written}'", url):
+            time.sleep(0.05)
+        assert ask(index) == ask(case.load(context(database)))
+    record_property("trials", 18)
+
+
+def test_four_connections_are_enough_for_many_questions_at_once(case: Case, database: str, record_property: Record):
     wanted = built(case, database)
     url = role(database, "CONNECTION LIMIT 4", "ALL")
     index = case.load(context(url, make_engine(url, pool_size=4)))
@@ -147,6 +122,13 @@ def test_four_connections_are_enough_for_many_questions_at_once(case: Case, data
         assert list(pool.map(lambda _: ask(index), range(24))) == [wanted] * 24
     assert [told(each) for each in asyncio.run(together())] == [wanted] * 24
     index.insert_nodes(chunks("e", 3))
+    record_property("trials", 49)
+
+
+def test_the_error_for_too_many_connections_names_the_number_that_bounds_them(database: str):
+    url = role(database, "CONNECTION LIMIT 0", "ALL")
+    with pytest.raises(StorageError, match="smaller pool_size="), reading(make_engine(url)):
+        pass
 
 
 def beside(url: str, pool_size: int) -> bool:
@@ -200,7 +182,7 @@ def test_a_question_holds_one_connection_of_a_pooler(bouncer: str):
     assert not beside(bouncer, pool_size=8)
 
 
-def test_pgbouncer_may_give_each_transaction_another_session(case: Case, bouncer: str):
+def test_pgbouncer_may_give_each_transaction_another_session(case: Case, bouncer: str, record_property: Record):
     wanted = built(case, bouncer)
     index = case.load(context(bouncer))
 
@@ -216,6 +198,7 @@ def test_pgbouncer_may_give_each_transaction_another_session(case: Case, bouncer
         writing.result()
     found = asyncio.run(retriever(index, similarity_top_k=10).aretrieve(QUESTION))
     assert {text for text, _ in told(found)} >= {text for text, _ in wanted if text in {n.text for n in chunks("d", 3)}}
+    record_property("trials", len(read) + 3)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or os.getuid() != 0, reason="only root can become another user")

@@ -1,5 +1,6 @@
 """SQLAlchemy engines for the databases that these packages store in: SQLite files and PostgreSQL."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -42,6 +43,7 @@ _SUPPORTED = (
 )
 _BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
 _FORBIDDEN = ("25006", "42501")  # by PostgreSQL: a transaction that only reads, a user who may not
+_TOO_MANY = re.compile("too many (connections|clients)|connection slots")  # in what PostgreSQL and poolers say
 
 _SESSION = text("SELECT pg_backend_pid()")
 
@@ -384,7 +386,8 @@ def _errors(engine: Engine, *, writes: bool = False) -> Iterator[None]:
                 "on the primary server, or where its folder may be written to."
             ) from error
         reason = _reason(engine.url, error)
-        raise StorageError(f"The database {shown_url(engine.url)} cannot be used: {reason}") from error
+        hint = " Give make_engine() a smaller pool_size=." if _TOO_MANY.search(reason) else ""
+        raise StorageError(f"The database {shown_url(engine.url)} cannot be used: {reason}{hint}") from error
     except UnicodeEncodeError as error:
         raise StorageError(
             f"The database {shown_url(engine.url)} holds no texts with lone surrogates, such as "
