@@ -315,9 +315,7 @@ def test_metrics_that_need_no_model():
     assert rouge_l("the lamp burned oil", "the oil burned") == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
     assert rouge_l("灯塔很高", "灯塔高") == pytest.approx(6 / 7)
     assert rouge_l("", "x") == 0
-    assert (
-        rouge_l("oil " * 4_000 + "lamp", "lamp") == 0 < rouge_l("oil " * 3_999 + "lamp", "lamp")
-    )  # of 4,000 words
+    assert rouge_l("oil " * 4_000 + "lamp", "lamp") == 0 < rouge_l("oil " * 3_999 + "lamp", "lamp")  # of 4,000 words
 
     class Scorer:
         def score(self, cands, refs):

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.settings import Settings
 from pydantic import Field
 
 from llama_index.graphrag.prompts import REPORT_PROMPT
@@ -20,10 +19,10 @@ from llama_index.ragkit import (
     RetryPolicy,
     Steps,
     Summarizer,
-    check_llm,
     fence,
 )
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 
@@ -93,6 +92,15 @@ class ReportWriter(Summarizer):
         """Class and prompt, without the model, so that it can be replaced by a better one."""
         return {"class": type(self).__name__, **self.prompt_versions()}
 
+    def check_llm(self, llm: LLM | None) -> None:
+        """Check that there is a language model; `llm` is that of the index.
+
+        Raises
+        ------
+        ConfigurationError
+        """
+        find_llm(self._llm or llm, self.without_llm)
+
     def summarize(
         self,
         texts: Sequence[str],
@@ -116,8 +124,7 @@ class ReportWriter(Summarizer):
         The report as JSON, and the keys of the cache entries that were used.
         """
         check_count("max_tokens", max_tokens, 1)
-        model = self._llm or llm or Settings.llm
-        check_llm(model, self.without_llm)
+        model = find_llm(self._llm or llm, self.without_llm)
         context = ExtractionContext(
             model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
         )

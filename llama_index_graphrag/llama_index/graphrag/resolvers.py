@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.settings import Settings
 
 from llama_index.graphrag.graph.candidates import CandidatePair
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, check_llm, fence
+from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, fence
+from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]
@@ -125,8 +125,7 @@ class LLMResolver(EntityResolver):
         self, pair: CandidatePair, *, llm: LLM | None = None, cache: ExtractionCache | None = None, user: str = ""
     ) -> Steps[tuple[bool, list[str]]]:
         """One call."""
-        model = self._llm or llm or Settings.llm
-        check_llm(model, "resolver=CosineResolver()")
+        model = find_llm(self._llm or llm, "resolver=CosineResolver()")
         context = ExtractionContext(model, cache, user, self._retry, prompts=self._get_prompts(), same_language=False)
         answer = yield from context.complete(
             self.prompt("resolve"),

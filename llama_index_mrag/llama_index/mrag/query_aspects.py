@@ -65,6 +65,8 @@ def aspects_of(
 
 def embed_aspects(resources: Resources, aspects: Sequence[str], dimension: int | None) -> Steps[NDArray[np.float32]]:
     """Flat vectors of aspects, shape (n, dimension), embedded as questions."""
+    if not aspects:
+        return np.empty((0, dimension or 0), np.float32)
     model = with_heads(resources.embed_model)
     vectors = yield from call(model.get_query_embedding_batch, model.aget_query_embedding_batch, list(aspects))
     return query_matrix(model, vectors, aspects, dimension)

@@ -31,6 +31,9 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     answer are aspects, but the words of a subject are in passages of its own. Votes decide only where the voters know
     more than chance (:mod:`llama_index.mrag.voting.ranking`).
 
+    The mean vector of `QueryBundle.custom_embedding_strs` takes the place of that of the question: in nearness, and
+    in the votes for the question as a whole. Its sentences vote with vectors of their own.
+
     Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a weighted mean of nearness and votes in standard
     deviations of the hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every
     aspect every head puts the node first (:mod:`llama_index.mrag.voting.votes`). They are comparable within one

@@ -53,7 +53,7 @@ def search_votes(
     if weight is None and len(aspects) < 2:
         weight = 0.0
     texts = list(dict.fromkeys([*aspects, *([query.text] if weight != 1 else [])]))
-    vectors = yield from embed_aspects(query.resources, texts, state.chunks.dim)
+    vectors = yield from _vectors(query, texts)
     votes = VoteResult.empty(state)
     if weight != 0:
         # An index that is served from stores has read the chunks near to the whole question so far.
@@ -70,6 +70,16 @@ def search_votes(
     nearness = yield from query.nearness(options.lexical_weight, vectors[texts.index(query.text)])
     ranked = partial(rank_by_nearness, votes, nearness, weight)
     return FoundByVote((yield from offload(ranked, query.wanted)), fallback, lambda count: ranked(count).ranking)
+
+
+def _vectors(query: Query[MRAGState], texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
+    """Flat vectors of texts, shape (n, dimension); that of the question may have come with it."""
+    others = [text for text in texts if text != query.text]
+    dimension = query.state.chunks.dim
+    vectors = dict(zip(others, (yield from embed_aspects(query.resources, others, dimension)), strict=True))
+    if query.text in texts:
+        vectors[query.text] = yield from query.vector()
+    return np.stack([vectors[text] for text in texts])
 
 
 def _vote(

@@ -18,6 +18,7 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
+from llama_index.ragkit.index.engines import AutoRetriever
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.index.keywords import (
@@ -66,6 +67,7 @@ from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = [
+    "AutoRetriever",
     "Builder",
     "Change",
     "ChunkView",

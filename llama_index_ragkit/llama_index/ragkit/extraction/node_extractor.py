@@ -17,7 +17,6 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
-from llama_index.core.settings import Settings
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
@@ -29,7 +28,7 @@ from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, check_llm, model_identity
+from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather
@@ -150,6 +149,16 @@ class NodeExtractor(RecordTransform, PromptHolder):
         each = (Estimate(1, count(prompt.get_template()) + text, self.completion_tokens) for prompt in prompts)
         return sum(each, Estimate())
 
+    def check_llm(self, llm: LLM | None) -> None:
+        """Check that there is a language model, if one is needed; `llm` is that of the index.
+
+        Raises
+        ------
+        ConfigurationError
+        """
+        if self.needs_llm:
+            find_llm(self.llm or llm, self.without_llm)
+
     # -- many nodes -----------------------------------------------------------------------------------
 
     def extract(
@@ -192,9 +201,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
         groups = self._groups(nodes)
-        model = (self.llm or llm or Settings.llm) if self.needs_llm and groups else None
-        if model is not None:
-            check_llm(model, self.without_llm)
+        model = find_llm(self.llm or llm, self.without_llm) if self.needs_llm and groups else None
         cache = self.cache if cache is None else cache
         prompts = self._get_prompts()
         lines = DocumentLines([*siblings, *nodes])

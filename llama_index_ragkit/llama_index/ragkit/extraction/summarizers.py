@@ -9,12 +9,11 @@ from typing import ClassVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.settings import Settings
 
 from llama_index.ragkit.extraction.context import ExtractionContext
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import RetryPolicy, check_llm
+from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder, fence
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.text.sentences import sentence_spans
@@ -40,6 +39,9 @@ class Summarizer(PromptHolder, ABC):
     @abstractmethod
     def fingerprint(self) -> dict[str, str]:
         """The properties that all summaries of an index must share."""
+
+    def check_llm(self, llm: LLM | None) -> None:
+        """Check that there is a language model, if one is needed; `llm` is that of the index."""
 
     @abstractmethod
     def summarize(
@@ -111,6 +113,15 @@ class LLMSummarizer(Summarizer):
         """Class and prompt, without the model, so that it can be replaced by a better one."""
         return {"class": type(self).__name__, **self.prompt_versions()}
 
+    def check_llm(self, llm: LLM | None) -> None:
+        """Check that there is a language model; `llm` is that of the index.
+
+        Raises
+        ------
+        ConfigurationError
+        """
+        find_llm(self._llm or llm, self.without_llm)
+
     def summarize(
         self,
         texts: Sequence[str],
@@ -126,8 +137,7 @@ class LLMSummarizer(Summarizer):
         passages = [text.strip() for text in texts if text.strip()]
         if not passages:
             return "", []
-        model = self._llm or llm or Settings.llm
-        check_llm(model, self.without_llm)
+        model = find_llm(self._llm or llm, self.without_llm)
         context = ExtractionContext(
             model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
         )

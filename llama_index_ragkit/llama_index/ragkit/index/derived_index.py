@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, overload
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import arun_transformations, run_transformations
 from llama_index.core.llms import LLM
+from llama_index.core.llms.utils import LLMType
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
@@ -31,6 +34,7 @@ from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.components import check_components
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
+from llama_index.ragkit.index.engines import NotAVectorStoreIndexError, engine_llm, llm_of_engine
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
@@ -642,8 +646,37 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         to this method too; the retriever rejects other unknown ones.
         """
         own = names_of(self.retriever_cls.keywords)
-        retriever: BaseRetriever = self.retriever_cls(self, **without_engine_keywords(kwargs, own))
+        given = {**llm_of_engine(), **without_engine_keywords(kwargs, own)}
+        retriever: BaseRetriever = self.retriever_cls(self, **given)
         return retriever
+
+    def as_query_engine(self, llm: LLMType | None = None, **kwargs: Any) -> BaseQueryEngine:
+        """A query engine over :meth:`as_retriever`, as core makes it; `llm` also makes the steps of retrieval that need
+        a language model.
+        """
+        with engine_llm(llm):
+            return super().as_query_engine(llm, **kwargs)
+
+    def as_chat_engine(
+        self, chat_mode: ChatMode = ChatMode.BEST, llm: LLMType | None = None, **kwargs: Any
+    ) -> BaseChatEngine:
+        """A chat engine over :meth:`as_query_engine` or :meth:`as_retriever`, as core makes it."""
+        with engine_llm(llm):
+            return super().as_chat_engine(chat_mode, llm, **kwargs)
+
+    @property
+    def vector_store(self) -> NoReturn:
+        """No store that core's own retrievers could search.
+
+        Raises
+        ------
+        NotAVectorStoreIndexError
+        """
+        raise NotAVectorStoreIndexError(
+            f"{type(self).__name__} is searched by its own retriever: call as_retriever() where core makes a "
+            "VectorIndexRetriever, and llama_index.ragkit.AutoRetriever(index, vector_store_info) in place of "
+            "VectorIndexAutoRetriever."
+        )
 
     @overload
     def visualize(self, path: str | Path, query: str | None = None, **kwargs: Any) -> Path: ...

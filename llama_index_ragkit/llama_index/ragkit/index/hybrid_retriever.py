@@ -144,13 +144,13 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         vectors = [next(embedded) if node.embedding is None else node.embedding for node in nodes]
         return as_matrix(vectors, [embed_text(node) for node in nodes], self._store.dim)
 
-    def _found(self, question: str) -> Steps[list[NodeWithScore]]:
+    def _found(self, question: QueryBundle) -> Steps[list[NodeWithScore]]:
         contents, nodes = self._contents, self._nodes
         chunks = contents.state.chunks
         if not len(chunks):
             return []
         vector = yield from embed_query(self.embed_model, question, chunks.dim)
-        return (yield from offload(self._nearest, contents, nodes, question, vector))
+        return (yield from offload(self._nearest, contents, nodes, question.query_str, vector))
 
     def _nearest(
         self,
@@ -174,7 +174,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         return [fresh(nodes[chunks.ids[row]], score) for row, score in found if chunks.ids[row] in nodes]
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return run_steps(self._found(query_bundle.query_str))
+        return run_steps(self._found(query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await arun_steps(self._found(query_bundle.query_str))
+        return await arun_steps(self._found(query_bundle))

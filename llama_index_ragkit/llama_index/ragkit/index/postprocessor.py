@@ -129,7 +129,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         builder = index.builder
         if not isinstance(builder, StoredBuilder):
             return (yield from work(*(yield from self._among(nodes, bundle))))
-        vector = yield from index.writer.question_vector(bundle.query_str)
+        vector = yield from index.writer.question_vector(bundle)
         among = partial(self._among_stored, builder, nodes, bundle, vector)
         return (yield from index.writer.in_one_generation(partial(_worked, among, work)))
 

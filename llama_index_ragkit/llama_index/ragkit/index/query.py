@@ -80,8 +80,7 @@ class Query(Generic[State]):
 
     Attributes
     ----------
-    bundle : the original question; its embedding is not used, since another retriever may have set it to a vector of
-        another model
+    bundle : the original question; it is not changed
     contents : what to search, which concurrent writes do not change; it has at least one chunk
     allowed : which chunks may be shown, shape (number of chunks,); None for all
     wanted : how many top nodes must be in the right order
@@ -124,7 +123,7 @@ class Query(Generic[State]):
     def vector(self) -> Steps[NDArray[np.float32]]:
         """The vector of the question, shape (dimension,); embedded once, at the first call."""
         if self._vector is None:
-            self._vector = yield from self.resources.embed_query(self.text, self.state.chunks.dim)
+            self._vector = yield from self.resources.embed_query(self.bundle, self.state.chunks.dim)
         return self._vector
 
     def lexical_scores(self) -> Steps[NDArray[np.float64]]:

@@ -12,7 +12,7 @@ from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
 from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import LLMType, resolve_llm
 from llama_index.core.prompts.mixin import PromptMixin
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from numpy.typing import NDArray
@@ -119,6 +119,17 @@ class Resources(ShortRepr):
         """Components with prompts, by role."""
         return {role: part for role, part in self.components.items() if isinstance(part, PromptMixin)}
 
+    def check_llms(self) -> None:
+        """Check that components that need a language model have one.
+
+        Raises
+        ------
+        ConfigurationError
+        """
+        for part in (self.extractor, self.summarizer):
+            if part is not None:
+                part.check_llm(self.given_llm)
+
     # -- work -----------------------------------------------------------------------------------------
 
     def embed(self, texts: Sequence[str], name: str = "texts") -> Steps[NDArray[np.float32]]:
@@ -130,7 +141,7 @@ class Resources(ShortRepr):
         """
         return (yield from embed_texts(self.embed_model, texts, self.show_progress, name))
 
-    def embed_query(self, query: str, dimension: int | None) -> Steps[NDArray[np.float32]]:
+    def embed_query(self, query: QueryType, dimension: int | None) -> Steps[NDArray[np.float32]]:
         """The vector of a question; see :func:`~llama_index.ragkit.llm.embeddings.embed_query`."""
         return (yield from embed_query(self.embed_model, query, dimension))
 

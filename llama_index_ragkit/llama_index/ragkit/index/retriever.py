@@ -81,8 +81,9 @@ class Explanation:
 class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, ExplanationType]):
     """Retrieves from a :class:`~llama_index.ragkit.DerivedIndex`, always in its current state.
 
-    Results are new `NodeWithScore` objects with float scores, higher is better; nothing is added to their metadata,
-    the `QueryBundle` is not changed, and its embedding is not used.
+    Results are new `NodeWithScore` objects with float scores, higher is better; nothing is added to their metadata, and
+    the `QueryBundle` is not changed. Cosines are to its `embedding`, or else to the mean of the vectors of its
+    `custom_embedding_strs` (:func:`~llama_index.ragkit.llm.embeddings.embed_query`); its `query_str` has the words.
 
     A method derives its retriever from this class and implements the search (`_search`) and explanations
     (`_explanations`), and overrides `_results` if the results are not the best chunks of the ranking.
@@ -263,7 +264,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
         """The vector of a question to an index that is served from stores; None where there is nothing to search."""
         index = self._index
-        return (yield from index.writer.question_vector(bundle.query_str)) if index.storage.stored else None
+        return (yield from index.writer.question_vector(bundle)) if index.storage.stored else None
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state, in memory or in stores; None where there is nothing to search."""

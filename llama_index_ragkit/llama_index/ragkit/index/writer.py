@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from llama_index.core.schema import BaseNode, Document
+from llama_index.core.schema import BaseNode, Document, QueryBundle
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import (
@@ -118,7 +118,7 @@ class IndexWriter(Generic[State]):
                 yield from self._recover()
         return self._contents
 
-    def question_vector(self, question: str) -> Steps[NDArray[np.float32] | None]:
+    def question_vector(self, question: QueryBundle) -> Steps[NDArray[np.float32] | None]:
         """The vector of a question to an index that is served from stores; None where there is nothing to search."""
         yield from self._storage.commits.refresh()
         if self._storage.is_empty:
@@ -275,6 +275,8 @@ class IndexWriter(Generic[State]):
         node_of = {node.node_id: node for node in nodes}
         todo = [node_of[node_id] for node_id in plan.write]
         self._preparation.announce(plan, len(nodes))
+        if any(node_id not in given for node_id in plan.read):
+            self._resources.check_llms()  # before anything is embedded
         vectors = ready.vectors = yield from self._preparation.embed(todo, rows, plan.repeated, ready.vectors)
         # Extractions of an incomplete write are reused.
         unread = [node_of[i] for i in plan.read if i not in ready.extracted]

@@ -18,6 +18,7 @@ from llama_index.core.llms import LLM, CustomLLM, MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.program.function_program import get_function_tool
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
+from llama_index.core.settings import Settings
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
@@ -32,7 +33,18 @@ from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.validation import check_choice
 
-__all__ = ["MODES", "Completion", "Mode", "Rejected", "RetryPolicy", "ask", "check_llm", "complete", "model_identity"]
+__all__ = [
+    "MODES",
+    "Completion",
+    "Mode",
+    "Rejected",
+    "RetryPolicy",
+    "ask",
+    "check_llm",
+    "complete",
+    "find_llm",
+    "model_identity",
+]
 
 T = TypeVar("T")
 Mode = Literal["auto", "text", "function", "json_schema"]
@@ -137,6 +149,30 @@ def ask(
         llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like
     )
     return reply
+
+
+def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
+    """A language model, or else that of `Settings`.
+
+    Parameters
+    ----------
+    remedy : what needs no LLM instead
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none, or only a mock.
+    """
+    try:
+        found = llm or Settings.llm
+    except (ImportError, ValueError) as error:  # core looks for OpenAI: its package is not installed, or has no key
+        without = f" Or use {remedy}, which needs none." if remedy else ""
+        raise ConfigurationError(
+            f"This step needs a language model: pass llm=, or set Settings.llm.{without} None is set, and LlamaIndex's "
+            f"default cannot be used: {redact(str(error).strip())}"
+        ) from error
+    check_llm(found, remedy)
+    return found
 
 
 def check_llm(llm: LLM, remedy: str = "") -> None:

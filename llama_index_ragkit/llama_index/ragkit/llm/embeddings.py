@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import QueryType
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
@@ -20,7 +21,9 @@ __all__ = [
     "describe_model",
     "embed_query",
     "embed_texts",
+    "given_vector",
     "query_matrix",
+    "strings_to_embed",
 ]
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
@@ -82,10 +85,12 @@ def as_matrix(
     return matrix
 
 
-def embed_query(model: BaseEmbedding, query: str, dimension: int | None) -> Steps[NDArray[np.float32]]:
+def embed_query(model: BaseEmbedding, query: QueryType, dimension: int | None) -> Steps[NDArray[np.float32]]:
     """Vector of a question, shape (dimension,), float32.
 
-    `QueryBundle.embedding` is not read: another retriever may have set it to a vector of another model.
+    Of a bundle it is `embedding`, or else the mean of the vectors of `embedding_strs`, as in core's retrievers. An
+    `embedding` of another length, or with NaN or infinity, is passed over: a retriever with another model may have left
+    it there.
 
     Raises
     ------
@@ -94,9 +99,31 @@ def embed_query(model: BaseEmbedding, query: str, dimension: int | None) -> Step
     EmbeddingError
         If it contains NaN or infinity.
     """
-    vector = yield from call(model.get_query_embedding, model.aget_query_embedding, query)
-    row: NDArray[np.float32] = query_matrix(model, [vector], [query], dimension)[0]
+    given = given_vector(query, dimension)
+    if given is not None:
+        return given
+    texts = strings_to_embed(query)
+    if len(texts) == 1:
+        vector = yield from call(model.get_query_embedding, model.aget_query_embedding, texts[0])
+    else:
+        vector = yield from call(model.get_agg_embedding_from_queries, model.aget_agg_embedding_from_queries, texts)
+    row: NDArray[np.float32] = query_matrix(model, [vector], texts[:1], dimension)[0]
     return row
+
+
+def given_vector(query: QueryType, dimension: int | None) -> NDArray[np.float32] | None:
+    """The vector that came with a question, if it may be one of the index's model."""
+    if isinstance(query, str) or query.embedding is None or len(query.embedding) != dimension:
+        return None
+    row = np.asarray(query.embedding, dtype=np.float32)
+    return row if np.isfinite(row).all() else None
+
+
+def strings_to_embed(query: QueryType) -> list[str]:
+    """What is embedded for a question: its `embedding_strs` that are not blank, or else itself."""
+    if isinstance(query, str):
+        return [query]
+    return [text for text in query.embedding_strs if text.strip()] or [query.query_str]
 
 
 def query_matrix(

@@ -1,0 +1,88 @@
+"""What core's engines and retrievers need of an index that is no `VectorStoreIndex`."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
+from llama_index.core.llms import LLM
+from llama_index.core.llms.utils import LLMType
+from llama_index.core.schema import QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreInfo, VectorStoreQuerySpec
+
+from llama_index.ragkit.errors import ConfigurationError
+
+__all__ = ["AutoRetriever", "NotAVectorStoreIndexError", "engine_llm", "llm_of_engine"]
+
+_llm: ContextVar[LLMType | None] = ContextVar("ragkit_engine_llm", default=None)
+
+
+@contextmanager
+def engine_llm(llm: LLMType | None) -> Iterator[None]:
+    """Retrievers that core makes in the block, for an engine, use the language model of the engine."""
+    before = _llm.set(llm)
+    try:
+        yield
+    finally:
+        _llm.reset(before)
+
+
+def llm_of_engine() -> Mapping[str, LLMType]:
+    """The keyword `llm` for a retriever of the engine that is being made, if any has one."""
+    llm = _llm.get()
+    return {} if llm is None else {"llm": llm}
+
+
+class NotAVectorStoreIndexError(ConfigurationError, AttributeError):
+    """An index has no vector store that core's own retrievers could search; an `AttributeError`, for `hasattr`."""
+
+
+class AutoRetriever(VectorIndexAutoRetriever):
+    """Core's `VectorIndexAutoRetriever` for an index of these packages: a language model infers the question, the
+    metadata filters and the number of results from what the user asked.
+
+    Parameters
+    ----------
+    index : the index to search
+    vector_store_info : what the index is about, and the metadata that can be filtered by
+    llm : infers them; default that of the index
+    similarity_top_k : maximum number of results [10]
+    max_top_k, empty_query_top_k, prompt_template_str, extra_filters, callback_manager, object_map, objects, verbose :
+        as in `VectorIndexAutoRetriever`
+    kwargs : of the retriever of the index, such as `mode=`
+
+    Raises
+    ------
+    TypeError
+        If the retriever of the index does not have a keyword.
+    """
+
+    def __init__(
+        self,
+        index: Any,
+        vector_store_info: VectorStoreInfo,
+        llm: LLM | None = None,
+        similarity_top_k: int = 10,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(index, vector_store_info, llm or index.llm, similarity_top_k=similarity_top_k, **kwargs)
+        self._of_spec({}, None)  # so that a misspelt keyword is told now
+
+    def _build_retriever_from_spec(self, spec: VectorStoreQuerySpec) -> tuple[BaseRetriever, QueryBundle]:  # type: ignore[override]
+        filters = [*spec.filters, *self._extra_filters.filters]
+        top_k = self._similarity_top_k
+        if not spec.query and self._empty_query_top_k is not None:
+            top_k = self._empty_query_top_k
+        if spec.top_k is not None:
+            top_k = max(1, min(spec.top_k, self._max_top_k, top_k))
+        retriever = self._of_spec({"similarity_top_k": top_k}, MetadataFilters(filters=filters) if filters else None)
+        return retriever, self._get_query_bundle(spec.query)
+
+    def _of_spec(self, inferred: Mapping[str, Any], filters: MetadataFilters | None) -> BaseRetriever:
+        index: Any = self._index
+        retriever: BaseRetriever = index.as_retriever(
+            **{"verbose": self._verbose, **self._kwargs, **inferred}, filters=filters
+        )
+        return retriever
