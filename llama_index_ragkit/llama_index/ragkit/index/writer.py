@@ -332,6 +332,7 @@ class IndexWriter(Generic[State]):
                     entries=entries,
                     documents=documents,
                     nodes=list(node_of),
+                    written=nodes,
                     from_docstore=list(plan.obsolete),
                 )
             yield from storage.settle()
@@ -456,6 +457,7 @@ class IndexWriter(Generic[State]):
         entries: Mapping[str, NodeEntry] | None = None,
         documents: Sequence[Document] = (),
         nodes: Sequence[str] = (),
+        written: Sequence[BaseNode] = (),
         whole: Sequence[str] = (),
         from_docstore: Sequence[str] | None = None,
     ) -> Steps[None]:
@@ -469,7 +471,8 @@ class IndexWriter(Generic[State]):
         ----------
         removed : entries of removed nodes, without those that are replaced
         replaced, entries : old and new entries of nodes that were written
-        documents, nodes : that were written
+        documents, nodes : that were written, or ids of nodes to delete
+        written : the nodes of `documents`
         whole : documents to remove, whatever nodes they have
         from_docstore : nodes to delete there too; None leaves the docstore unchanged
         """
@@ -500,10 +503,10 @@ class IndexWriter(Generic[State]):
         yield from storage.manifest.remove(removed, whole)
         if failure is None:
             yield from storage.manifest.complete(entries)
-            yield from storage.finish(documents)
+            yield from storage.finish(documents, written)
         struct.counters["chunks"] = yield from self._terms.count()
-        written = [] if failure else [document.id_ for document in documents]
-        yield from storage.commit([*written, *whole], [*([] if failure else nodes), *removed])
+        done = [] if failure else [document.id_ for document in documents]
+        yield from storage.commit([*done, *whole], [*([] if failure else nodes), *removed])
         if failure is not None:
             raise failure
 

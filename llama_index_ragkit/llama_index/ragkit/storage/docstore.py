@@ -1,7 +1,7 @@
-"""Deletes from the user's document store: nodes, and whole documents."""
+"""What core's document stores do not do themselves: deletes of nodes and documents, and new metadata of a document."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
@@ -10,7 +10,7 @@ from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.many_keys import clean, delete_keys, get_keys
 
-__all__ = ["delete_from_docstore"]
+__all__ = ["delete_from_docstore", "describe_documents"]
 
 
 def delete_from_docstore(
@@ -53,3 +53,14 @@ def delete_from_docstore(
         yield from call(kv.put, kv.aput, ref_doc_id, entry, collection=tables.ref_docs)
     yield from delete_keys(kv, {tables.metadata: list(doomed)})
     yield from clean(kv)
+
+
+def describe_documents(docstore: BaseDocumentStore, metadata: Mapping[str, dict[str, Any]]) -> Steps[None]:
+    """Set the metadata of documents, which core sets with their first nodes and then only adds to."""
+    tables = docstore_tables(docstore)
+    kv = tables.kvstore
+    entries = yield from get_keys(kv, metadata, tables.ref_docs)
+    for ref_doc_id, entry in entries.items():
+        if entry.get("metadata") != metadata[ref_doc_id]:
+            changed = {**entry, "metadata": metadata[ref_doc_id]}
+            yield from call(kv.put, kv.aput, ref_doc_id, changed, collection=tables.ref_docs)

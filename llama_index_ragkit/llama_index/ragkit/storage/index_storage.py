@@ -14,7 +14,7 @@ from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.commits import REMOVALS, Commits, may_be_writing
-from llama_index.ragkit.storage.docstore import delete_from_docstore
+from llama_index.ragkit.storage.docstore import delete_from_docstore, describe_documents
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.many_keys import get_keys
@@ -266,9 +266,14 @@ class IndexStorage:
                     stay += [] if node is None else [node]
         yield from self.chunks.remove(entries, documents, stay)
 
-    def finish(self, documents: Sequence[Document]) -> Steps[None]:
-        """Store the hashes of completely written documents, in the manifest and where core looks for them."""
-        yield from self.manifest.finish(documents)
+    def finish(self, documents: Sequence[Document], nodes: Sequence[BaseNode]) -> Steps[None]:
+        """Store the hashes of completely written documents, and the metadata of the first of their `nodes`, in the
+        manifest and where core looks for them.
+        """
         docstore = self.context.docstore
+        metadata = {document.id_: document.metadata for document in documents}
+        metadata.update({node.ref_doc_id: node.metadata for node in reversed(nodes) if node.ref_doc_id in metadata})
+        yield from self.manifest.finish(documents, metadata)
+        yield from describe_documents(docstore, metadata)
         for document in documents:
             yield from call(docstore.set_document_hash, docstore.aset_document_hash, document.id_, document.hash)

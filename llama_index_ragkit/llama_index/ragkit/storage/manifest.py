@@ -134,11 +134,11 @@ class Manifest:
         stored = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
         yield from self._records.put(_DOCUMENTS, [(key, {**record, "hash": None}) for key, record in stored.items()])
 
-    def finish(self, documents: Sequence[Document]) -> Steps[None]:
-        """Store the hashes of completely written documents."""
+    def finish(self, documents: Sequence[Document], metadata: Mapping[str, dict[str, Any]]) -> Steps[None]:
+        """Store the hashes of completely written documents, and their metadata by id."""
         stored = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
         finished = []
         for document in documents:
-            record = stored.get(document.id_) or {"node_ids": [], "metadata": document.metadata}
+            record = {"node_ids": [], **stored.get(document.id_, {}), "metadata": metadata[document.id_]}
             finished.append((document.id_, {**record, "hash": document.hash}))
         yield from self._records.put(_DOCUMENTS, finished)
