@@ -31,7 +31,7 @@ def given(case: Case) -> list[NodeWithScore]:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"topn": 5}, "has no parameter 'topn'; it has "),
+        ({"topn": 5}, "has no parameter 'topn'. Did you mean top_n=? It has "),
         ({"top_n": 0}, "top_n must be a whole number of at least 1"),
         ({"top_n": "3"}, "top_n must be a whole number of at least 1"),
         ({"top_n": True}, "top_n must be a whole number of at least 1"),

@@ -85,7 +85,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     index : the index to search
     mode : see above ["local"]
     token_budget : of all nodes; where it is None, reports and mixed contexts have 12,000 tokens
-    similarity_top_k : of chunks; reports and mixed contexts are limited by `token_budget` alone
+    similarity_top_k : of chunks, 10 at most if it is not given; of reports and mixed contexts, which are limited by
+        `token_budget` alone if it is not given
     llm, prompts, retry : for `mode="drift"` (prompts "hypothesis", "primer", "follow_up"), `rating_threshold` ("rate")
         and `relevance_budget` ("relevance")
     kwargs : see :class:`~llama_index.graphrag.config.SearchConfig` and
@@ -113,6 +114,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
     ) -> None:
         super().__init__(index, **kwargs)
+        self._most_of_reports = kwargs.get("similarity_top_k")
         self._to_store: dict[str, tuple[str, WrittenReport]] = {}  # reports, with what communities they are of
         if self.options.entities_top_k and not index.config.entity_vectors:
             raise ConfigurationError(
@@ -288,7 +290,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         for node_id, score in found.ranking:
             node = yield from self._fetch(found, node_id)
             results += [] if node is None else [fresh(node, score)]
-        return fit_tokens(results, self.token_budget)
+        return fit_tokens(results, self.token_budget)[: self._most_of_reports]
 
     def _fetch(self, found: GraphRAGFound, node_id: str) -> Steps[BaseNode | None]:
         if node_id in found.derived:

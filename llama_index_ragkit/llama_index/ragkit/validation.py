@@ -6,6 +6,7 @@ NumPy integers are accepted as integers.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, get_args, overload
 
@@ -24,6 +25,7 @@ __all__ = [
     "choice",
     "chosen",
     "count",
+    "did_you_mean",
     "number",
     "refusal",
 ]
@@ -162,6 +164,17 @@ def number(
     return _before(check)
 
 
+def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:
+    """A question that names the known words most like unknown ones, after a blank; empty if none is.
+
+    >>> did_you_mean(["top_k", "x"], ["similarity_top_k", "filters"]), did_you_mean(["x"], ["filters"])
+    (' Did you mean similarity_top_k=?', '')
+    """
+    names = list(known)
+    meant = [close[0] for name in unknown if (close := get_close_matches(name, names, 1, 0.4))]
+    return f" Did you mean {' and '.join(f'{name}=' for name in meant)}?" if meant else ""
+
+
 def refusal(owner: str, known: Iterable[str], error: ValidationError) -> ConfigurationError:
     """An error of pydantic as one of this package.
 
@@ -174,7 +187,8 @@ def refusal(owner: str, known: Iterable[str], error: ValidationError) -> Configu
     for flaw in error.errors():
         name, own = ".".join(map(str, flaw["loc"])), flaw.get("ctx", {}).get("error")
         if flaw["type"] == "extra_forbidden":
-            flaws.append(f"It has no parameter {name!r}; it has {', '.join(sorted(known))}.")
+            meant = did_you_mean([name], known)
+            flaws.append(f"It has no parameter {name!r}.{meant} It has {', '.join(sorted(known))}.")
         elif isinstance(own, ConfigurationError):
             flaws.append(str(own))
         else:

@@ -34,6 +34,7 @@ from llama_index.ragkit.errors import (
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.nearness import NEAREST
+from llama_index.ragkit.vectors.question_scores import squashed
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
@@ -108,9 +109,9 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     node derived from its chunks, which its CHILD relationships and its metadata name.
 
     Scores, higher is better: the relevance of the best chunk of a segment, in [0, 1], which is 1 for the nearest chunk
-    where the rank alone decides, and comparable between queries as far as a reranker's scores are calibrated; with
-    `order="value"` the value of the segment, about the number of relevant chunks in it; in `mode="chunks"` nearness,
-    comparable within one answer, or the score of the reranker.
+    where the rank alone decides, and comparable between queries as far as a reranker's scores are calibrated. With
+    `order="value"` it is (1 + s / (1 + abs(s))) / 2, where s is the value of the segment: about the number of relevant
+    chunks in it. In `mode="chunks"` s is nearness, comparable within one answer; with a reranker its scores are kept.
 
     Several queries may stand for a question: `QueryBundle.custom_embedding_strs`, or `auto_query`.
 
@@ -268,7 +269,10 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     def _results(self, found: SpRAGFound) -> Steps[list[NodeWithScore]]:
         if self.options.mode == "chunks":
             rank = partial(self._deeper, found)
-            return (yield from self._take_best(deepened(found.ranking, rank, max(1, len(found.ranking)))))
+            ranking = deepened(found.ranking, rank, max(1, len(found.ranking)))
+            plain = self._reranker is None
+            bounded = ((i, float(squashed(np.array(score))) if plain else score) for i, score in ranking)
+            return (yield from self._take_best(bounded))
         return [result for _, result in (yield from self._segment_results(found))]
 
     def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:
@@ -317,7 +321,7 @@ def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
     best: dict[str, tuple[float, int]] = {}
     for ranking in rankings:
         for rank, (chunk, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
-            mine = (score if np.isfinite(score) else -float(rank), -rank)
+            mine = (score if np.isfinite(score) else 1.0 / (1 + rank), -rank)
             best[chunk] = max(best.get(chunk, mine), mine)
     if len(rankings) == 1:
         return [(chunk, best[chunk][0]) for chunk in dict.fromkeys(rankings[0].ids)]

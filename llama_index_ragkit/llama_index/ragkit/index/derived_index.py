@@ -53,7 +53,7 @@ from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.nodes import refuse_unstorable, with_stable_ids
+from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
 from llama_index.ragkit.validation import check_count
@@ -441,6 +441,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return index
 
     def _build_from_documents(self, documents: Sequence[Document]) -> Steps[None]:
+        check_nodes(documents)
         if self._resumed:
             yield from check_resumed(self._storage, documents={document.id_ for document in documents})
             yield from self._update_documents(documents)
@@ -469,6 +470,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """What is written at once, and whether more follows: all, or, where the index is served from stores, little
         enough for readers to see.
         """
+        check_nodes(documents)
         size = max(1, len(documents)) if self._stored_builder_cls is None else _AT_ONCE
         for start in range(0, len(documents) or 1, size):
             yield documents[start : start + size], start + size < len(documents)
@@ -498,6 +500,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _take_objects(self, nodes: Sequence[BaseNode]) -> Sequence[BaseNode]:
         """Keep objects that cannot be stored (a query engine in an IndexNode) in memory, as core does."""
+        check_nodes(nodes)
         for node in nodes:
             if isinstance(node, IndexNode):
                 try:
@@ -511,13 +514,20 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def delete_nodes(self, node_ids: list[str], delete_from_docstore: bool = False, **delete_kwargs: Any) -> None:
         """Delete nodes and everything derived from them; needs no LLM."""
-        run_steps(self._writer.delete(node_ids, from_docstore=delete_from_docstore))
+        run_steps(self._delete_nodes(node_ids, delete_from_docstore))
 
     async def adelete_nodes(
         self, node_ids: list[str], delete_from_docstore: bool = False, **delete_kwargs: Any
     ) -> None:
         """As :meth:`delete_nodes`."""
-        await arun_steps(self._writer.delete(node_ids, from_docstore=delete_from_docstore))
+        await arun_steps(self._delete_nodes(node_ids, delete_from_docstore))
+
+    def _delete_nodes(self, node_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
+        if isinstance(node_ids, str):
+            raise ConfigurationError(
+                f"delete_nodes needs a list of ids, not the text {node_ids!r}: put it into a list."
+            )
+        yield from self._writer.delete(node_ids, from_docstore=from_docstore)
 
     def _delete_node(self, node_id: str, **delete_kwargs: Any) -> None:
         run_steps(self._writer.delete([node_id], from_docstore=False))
@@ -542,6 +552,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             yield from self._writer.write(nodes, some, replace=True, more=more)
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
+        check_nodes(documents)
         refuse_unstorable(documents)
         stored = yield from self._storage.manifest.hashes(document.id_ for document in documents)
         unfinished = set((yield from self._storage.commits.unfinished()).documents)
@@ -646,7 +657,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         to this method too; the retriever rejects other unknown ones.
         """
         own = names_of(self.retriever_cls.keywords)
-        given = {**llm_of_engine(), **without_engine_keywords(kwargs, own)}
+        given = {**llm_of_engine(own), **without_engine_keywords(kwargs, own)}
         retriever: BaseRetriever = self.retriever_cls(self, **given)
         return retriever
 
@@ -793,4 +804,5 @@ def check_method(owner: str, method: str, index: Any) -> None:
 
 def nodes_of(documents: Sequence[Document], transformations: list[TransformComponent] | None) -> Sequence[BaseNode]:
     """The nodes of an index over documents."""
+    check_nodes(documents)
     return run_transformations(list(documents), transformations or Settings.transformations)

@@ -1,6 +1,6 @@
 """What core's engines and retrievers need of an index that is no `VectorStoreIndex`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -29,10 +29,10 @@ def engine_llm(llm: LLMType | None) -> Iterator[None]:
         _llm.reset(before)
 
 
-def llm_of_engine() -> Mapping[str, LLMType]:
-    """The keyword `llm` for a retriever of the engine that is being made, if any has one."""
+def llm_of_engine(keywords: Container[str]) -> Mapping[str, LLMType]:
+    """The keyword `llm` for a retriever that takes these keywords, if it is made for an engine that has a model."""
     llm = _llm.get()
-    return {} if llm is None else {"llm": llm}
+    return {} if llm is None or "llm" not in keywords else {"llm": llm}
 
 
 class NotAVectorStoreIndexError(ConfigurationError, AttributeError):

@@ -27,7 +27,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.index.resources import CacheType
 from llama_index.ragkit.llm.completion import Mode
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.validation import OnError, ServeFrom
+from llama_index.ragkit.validation import OnError, ServeFrom, did_you_mean
 
 __all__ = [
     "IndexKeywords",
@@ -96,7 +96,10 @@ def check_keywords(owner: str, given: Iterable[str], known: Iterable[str]) -> No
     known = sorted(known)
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise TypeError(f"{owner} got unexpected keyword arguments: {', '.join(unknown)}. It has {', '.join(known)}.")
+        meant = did_you_mean(unknown, known)
+        raise TypeError(
+            f"{owner} got unexpected keyword arguments: {', '.join(unknown)}.{meant} It has {', '.join(known)}."
+        )
 
 
 def names_of(keywords: type) -> frozenset[str]:

@@ -3,14 +3,15 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.ids import content_id
 
-__all__ = ["embed_text", "plain_text", "refuse_unstorable", "sort_key", "title_of", "with_stable_ids"]
+__all__ = ["check_nodes", "embed_text", "plain_text", "refuse_unstorable", "sort_key", "title_of", "with_stable_ids"]
 
 
 def embed_text(node: BaseNode) -> str:
@@ -71,6 +72,26 @@ def with_stable_ids(nodes: Sequence[BaseNode]) -> list[BaseNode]:
                 if isinstance(info, RelatedNodeInfo):
                     info.node_id = renamed.get(info.node_id, info.node_id)
     return list(nodes)
+
+
+def check_nodes(nodes: Any) -> None:
+    """Check that this is a list of nodes or documents.
+
+    Raises
+    ------
+    ConfigurationError
+    """
+    if isinstance(nodes, str | BaseNode) or not isinstance(nodes, Iterable):
+        raise ConfigurationError(f"A list of documents or nodes is needed, not {_named(nodes)}: put it into a list.")
+    for node in nodes:
+        if not isinstance(node, BaseNode):
+            remedy = ": wrap the text, Document(text=...)" if isinstance(node, str) else ""
+            raise ConfigurationError(f"A document or node is needed, not {_named(node)}{remedy}. Nothing was changed.")
+
+
+def _named(given: object) -> str:
+    shown = repr(given)
+    return f"{type(given).__name__} {shown[:40]}{'...' if len(shown) > 40 else ''}"
 
 
 def refuse_unstorable(nodes: Sequence[BaseNode]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.vectors.question_scores import squashed
 from llama_index.sprag.config import SegmentConfig
 from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.relevance.calibration import calibration_of
@@ -42,8 +43,8 @@ class FoundSegment:
     chunks : ids of its chunks in reading order
     values : what each is worth to the query
     value : their sum
-    score : what segments are sorted by, higher is better: their value where that is the order, else the relevance of
-        their most relevant chunk
+    score : what segments are sorted by, in [0, 1], higher is better: where their value is the order, that value s as
+        (1 + s / (1 + abs(s))) / 2, else the relevance of their most relevant chunk
     query : number of the query that it was chosen for
     ranks : for each chunk its place in the ranking of that query, from 0; None where it was not found
     """
@@ -138,7 +139,7 @@ def find_segments(
                 chunks=ids,
                 values=chosen.laid_out.values[segment.query, at + segment.start : at + segment.end].tolist(),
                 value=segment.value,
-                score=segment.value if config.order == "value" else segment.relevance,
+                score=float(squashed(np.array(segment.value))) if config.order == "value" else segment.relevance,
                 query=segment.query,
                 ranks=[rank_of[segment.query].get(i) for i in ids],
             )
