@@ -5,7 +5,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -66,6 +66,9 @@ class ProcessLock:
 
     def _renew(self) -> None:
         self._lock = self._make()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(ProcessLock, reentrant=self._make is threading.RLock), ()  # a copy is free
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock, and tell whether that worked, as those of `threading` do."""

@@ -32,6 +32,7 @@ from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.html import InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.components import check_components
+from llama_index.ragkit.index.copying import reduced
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.index.engines import NotAVectorStoreIndexError, engine_llm, llm_of_engine
@@ -180,6 +181,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             show_progress=show_progress,
             **self._components(given),
         )
+        self._given = given
         self._config = config
         self._resources = resources
         self._chunk_store = given.get("vector_store")
@@ -332,6 +334,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _get_prompt_modules(self) -> PromptMixinType:
         """Components whose prompts `get_prompts` returns as `<role>:<name>` and `update_prompts` replaces."""
         return self._resources.prompted
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self, self._writer.lock, self._given)
 
     def __repr__(self) -> str:
         return str(describe_index(self))

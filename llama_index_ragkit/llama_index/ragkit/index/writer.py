@@ -118,6 +118,11 @@ class IndexWriter(Generic[State]):
                 yield from self._recover()
         return self._contents
 
+    @property
+    def lock(self) -> WriterLock:
+        """What is held during a write."""
+        return self._lock
+
     def question_vector(self, question: QueryBundle) -> Steps[NDArray[np.float32] | None]:
         """The vector of a question to an index that is served from stores; None where there is nothing to search."""
         yield from self._storage.commits.refresh()

@@ -48,6 +48,10 @@ class SQLStorageContext(StorageContext):
             return None
         return self._made.setdefault(space, VectorStoreOnDemand(self.factory, space, self.records))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        stores = {CHUNKS if name == DEFAULT else name: store for name, store in self.vector_stores.items()}
+        return _opened, (self.records, stores if self.factory is None else self.factory)
+
     def drop(self) -> int:
         """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
 
@@ -112,7 +116,12 @@ def storage_context(
     ConfigurationError
         For an URL that is not supported, or `vector_stores` of another kind.
     """
-    records = SQLKVStore(database, tenant)
+    return _opened(SQLKVStore(database, tenant), vector_stores)
+
+
+def _opened(
+    records: SQLKVStore, vector_stores: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None
+) -> SQLStorageContext:
     return SQLStorageContext(
         docstore=SQLDocumentStore(records),
         index_store=KVIndexStore(records),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
 from sqlalchemy import URL, Engine
@@ -52,8 +53,10 @@ class SQLKVStore(BulkKVStore):
             SQLiteRecords(self.engine, tenant) if sqlite else PostgresRecords(self.engine, tenant)
         )
 
-    def __reduce__(self) -> tuple[type["SQLKVStore"], tuple[str, str]]:
-        return type(self), (self.engine.url.render_as_string(hide_password=False), self.tenant)
+    def __reduce__(self) -> tuple[Any, ...]:
+        pool: Any = self.engine.pool
+        bounds = () if self.engine.dialect.name == "sqlite" else (pool.size(), pool.timeout())
+        return _reopened, (self.engine.url.render_as_string(hide_password=False), self.tenant, *bounds)
 
     def __repr__(self) -> str:
         return f"SQLKVStore({shown_url(self.engine.url)!r}, tenant={self.tenant!r})"
@@ -143,3 +146,7 @@ def _name(name: str, what: str = "collection") -> str:
             f"not {name!r}."
         )
     return name
+
+
+def _reopened(url: str, tenant: str, pool_size: int = 10, pool_timeout: float = 60.0) -> SQLKVStore:
+    return SQLKVStore(make_engine(url, pool_size=pool_size, pool_timeout=pool_timeout), tenant)
