@@ -1,11 +1,15 @@
 """`persist` and `load_storage_context`: a folder that holds one complete state, whatever happens to its writer."""
 
 import logging
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import fsspec  # type: ignore[import-untyped]
+from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
 from llama_index.core.constants import DATA_KEY, TYPE_KEY
 from llama_index.core.storage.docstore.simple_docstore import SimpleDocumentStore
 from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
@@ -26,6 +30,7 @@ from llama_index.ragkit.storage.folders import (
     temporary_folder,
 )
 from llama_index.ragkit.storage.persisted_states import refuse_newer, remember
+from llama_index.ragkit.storage.remote_folders import RemoteFolder
 
 __all__ = ["load_storage_context", "persist"]
 
@@ -33,11 +38,17 @@ logger = logging.getLogger(__name__)
 
 _OWN_FILES = frozenset({"docstore.json", "index_store.json", "graph_store.json", "property_graph_store.json"})
 _OF_FILE_SYSTEM = "lost+found"  # in the root of a volume
+_PROTOCOL = re.compile(r"(\w[\w+.-]+)://")
 _ATTEMPTS = 20
 _LONGEST_WAIT = 0.5
 
 
-def persist(storage_context: StorageContext, persist_dir: str | Path = "./storage") -> None:
+def persist(
+    storage_context: StorageContext,
+    persist_dir: str | Path = "./storage",
+    *,
+    fs: fsspec.AbstractFileSystem | None = None,
+) -> None:
     """Write a storage context to a temporary folder, then swap it with `persist_dir`.
 
     `StorageContext.persist` writes file by file into the folder: killed midway, it leaves a mixture of old and new
@@ -52,10 +63,15 @@ def persist(storage_context: StorageContext, persist_dir: str | Path = "./storag
     Modes and owners of the folder and its files are kept. A symbolic link stays one, and the folder that it points to
     is written.
 
+    On a file system of fsspec, complete new files are written beside the old ones and then copied into their places; if
+    the process is killed meanwhile, only :func:`load_storage_context` reads the folder, and the next `persist` repairs
+    it. Such a folder cannot be locked: of two processes that save at the same moment, one may be lost.
+
     Parameters
     ----------
     persist_dir : a folder for this storage context alone, since it is replaced as a whole; it need not exist. `~` is
         expanded
+    fs : the file system that the folder is on, such as `fsspec.filesystem("s3")`; default that of this machine
 
     Raises
     ------
@@ -64,15 +80,14 @@ def persist(storage_context: StorageContext, persist_dir: str | Path = "./storag
     ConcurrentWriteError
         If another process has saved an index of the context since it was read. The folder is not changed.
     """
-    folder = real_folder(persist_dir)
+    if fs is not None and not isinstance(fs, LocalFileSystem):
+        _persist_remotely(storage_context, RemoteFolder(fs, persist_dir))
+        return
+    folder = _local(persist_dir)
     if folder.exists() and not folder.is_dir():
         raise ConfigurationError(f"{folder} is a file, not a folder. Choose a separate folder.")
     foreign = sorted(p.name for p in folder.iterdir() if not _is_own(p)) if folder.exists() else []
-    if foreign:
-        raise ConfigurationError(
-            f"{folder} holds {foreign[:5]}, which do not belong to a storage context, and persist() replaces the "
-            "whole folder. Choose a separate folder."
-        )
+    _refuse_foreign(folder, foreign)
     refuse_newer(storage_context, folder)
     with temporary_folder(folder) as new:
         storage_context.persist(new)
@@ -82,9 +97,38 @@ def persist(storage_context: StorageContext, persist_dir: str | Path = "./storag
     remember(storage_context)
 
 
+def _refuse_foreign(folder: Path | RemoteFolder, foreign: Sequence[str]) -> None:
+    if foreign:
+        raise ConfigurationError(
+            f"{folder} holds {foreign[:5]}, which do not belong to a storage context, and persist() replaces the "
+            "whole folder. Choose a separate folder."
+        )
+
+
+def _local(path: str | Path) -> Path:
+    protocol = _PROTOCOL.match(str(path))
+    if protocol is not None and protocol[1] not in ("file", "local"):
+        raise ConfigurationError(
+            f"{path!r} is not on this machine: pass its file system, fs=fsspec.filesystem({protocol[1]!r})."
+        )
+    return real_folder(LocalFileSystem._strip_protocol(str(path)) if protocol else path)
+
+
+def _persist_remotely(storage_context: StorageContext, folder: RemoteFolder) -> None:
+    _refuse_foreign(folder, folder.foreign(_is_own_name))
+    with TemporaryDirectory() as old, TemporaryDirectory() as new:
+        if folder.entries():
+            folder.read(Path(old))
+        refuse_newer(storage_context, Path(old), str(folder))
+        storage_context.persist(new)
+        folder.replace(Path(new))
+    remember(storage_context)
+
+
 def load_storage_context(
     persist_dir: str | Path = "./storage",
     *,
+    fs: fsspec.AbstractFileSystem | None = None,
     vector_store: BasePydanticVectorStore | None = None,
     vector_stores: Mapping[str, BasePydanticVectorStore] | None = None,
     **kwargs: Any,
@@ -98,6 +142,7 @@ def load_storage_context(
     Parameters
     ----------
     persist_dir : the folder
+    fs : the file system that it is on, as for :func:`persist`
     vector_store : the store in the namespace "default"
     vector_stores : stores by namespace
     kwargs : further arguments of `StorageContext.from_defaults`
@@ -111,18 +156,16 @@ def load_storage_context(
     HalfWrittenError
         If a file in it is damaged, or the folder changed during every attempt to read it.
     """
-    folder = real_folder(persist_dir)
+    remote = None if fs is None or isinstance(fs, LocalFileSystem) else RemoteFolder(fs, persist_dir)
+    folder = _local(persist_dir) if remote is None else remote
     for attempt in range(_ATTEMPTS):
-        before, source = signature(folder), folder
+        before = _signature(folder)
         context, error = None, None
         try:
-            source = complete_state(folder)
-            read = StorageContext.from_defaults(persist_dir=str(source), **kwargs)
-            _check_entries(read)
-            context = read
+            context, whole = _read(folder, kwargs)
         except Exception as failure:  # core has no error class for a damaged file: its readers raise many kinds
-            error = failure
-        if signature(folder) == before and (source.exists() or before is None):
+            error, whole = failure, True
+        if whole and _signature(folder) == before:
             if context is not None:
                 given = {} if vector_store is None else {"default": vector_store}
                 context.vector_stores.update({**(vector_stores or {}), **given})
@@ -138,6 +181,27 @@ def load_storage_context(
     raise HalfWrittenError(
         f"{folder} was replaced during each of {_ATTEMPTS} attempts to read it. Load it when its writer pauses."
     )
+
+
+def _signature(folder: Path | RemoteFolder) -> object:
+    """A value that changes when the folder or a file in it is replaced; None without a folder."""
+    return signature(folder) if isinstance(folder, Path) else folder.entries() or None
+
+
+def _read(folder: Path | RemoteFolder, kwargs: Mapping[str, Any]) -> tuple[StorageContext, bool]:
+    """What the folder holds, and whether it was still there when it had been read."""
+    if isinstance(folder, Path):
+        source = complete_state(folder)
+        return _opened(source, kwargs), source.exists()
+    with TemporaryDirectory() as copy:
+        folder.read(Path(copy))
+        return _opened(Path(copy), kwargs), True
+
+
+def _opened(folder: Path, kwargs: Mapping[str, Any]) -> StorageContext:
+    read = StorageContext.from_defaults(persist_dir=str(folder), **kwargs)
+    _check_entries(read)
+    return read
 
 
 def _check_entries(context: StorageContext) -> None:
@@ -157,4 +221,8 @@ def _check_entries(context: StorageContext) -> None:
 def _is_own(path: Path) -> bool:
     if path.name == _OF_FILE_SYSTEM or is_temporary(path):
         return True
-    return path.is_file() and (path.name in _OWN_FILES or path.name.endswith("vector_store.json"))
+    return path.is_file() and _is_own_name(path.name)
+
+
+def _is_own_name(name: str) -> bool:
+    return name in _OWN_FILES or name.endswith("vector_store.json")

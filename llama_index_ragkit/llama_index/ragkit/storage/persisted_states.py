@@ -28,8 +28,12 @@ def remember(context: StorageContext, tokens: Mapping[str, str] | None = None) -
     _read.setdefault(store, {}).update(_tokens(store) if tokens is None else tokens)
 
 
-def refuse_newer(context: StorageContext, folder: Path) -> None:
+def refuse_newer(context: StorageContext, folder: Path, name: str = "") -> None:
     """Check that a folder holds what the context was read from or last saved as.
+
+    Parameters
+    ----------
+    name : what to call the folder in an error [its path]
 
     Raises
     ------
@@ -47,9 +51,9 @@ def refuse_newer(context: StorageContext, folder: Path) -> None:
     for index_id, token in saved.items():
         if token and index_id in own and token not in (own[index_id], read.get(index_id)):
             raise ConcurrentWriteError(
-                f"Another process has saved index {index_id!r} to {folder} since it was read here, and would lose "
-                "what it wrote. Load the folder again and repeat the writes, or persist to another folder. The folder "
-                "was not changed."
+                f"Another process has saved index {index_id!r} to {name or folder} since it was read here, and would "
+                "lose what it wrote. Load the folder again and repeat the writes, or persist to another folder. The "
+                "folder was not changed."
             )
 
 

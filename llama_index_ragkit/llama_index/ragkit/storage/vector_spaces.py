@@ -191,9 +191,9 @@ def open_space(
     if not records.outlives_the_process:
         raise MissingSpaceError(
             f"The storage context has no vector space {namespace!r}, which the index needs; it has "
-            f"{sorted(context.vector_stores)}. StorageContext.from_defaults drops every namespace but 'default' when "
-            "fs= is given or one of the files is damaged; with vector_store= or vector_stores= it reads none from the "
-            "folder, for which llama_index.ragkit.load_storage_context has the same keywords."
+            f"{sorted(context.vector_stores)}. Where it is read from a folder, write "
+            "llama_index.ragkit.load_storage_context(folder) with the same keywords: StorageContext.from_defaults leaves "
+            "spaces out if it is given vector_store=, vector_stores= or fs=, or if a file is damaged."
         )
     store = MatrixVectorStore(stores_text=False, dtype=dtype)
     _from_records(store, (yield from records.get_all(f"space/{name}")))
