@@ -192,8 +192,8 @@ def open_space(
         raise MissingSpaceError(
             f"The storage context has no vector space {namespace!r}, which the index needs; it has "
             f"{sorted(context.vector_stores)}. Where it is read from a folder, write "
-            "llama_index.ragkit.load_storage_context(folder) with the same keywords: StorageContext.from_defaults leaves "
-            "spaces out if it is given vector_store=, vector_stores= or fs=, or if a file is damaged."
+            "llama_index.ragkit.load_storage_context(folder) with the same keywords: StorageContext.from_defaults "
+            "leaves spaces out if it is given vector_store=, vector_stores= or fs=, or if a file is damaged."
         )
     store = MatrixVectorStore(stores_text=False, dtype=dtype)
     _from_records(store, (yield from records.get_all(f"space/{name}")))
