@@ -15,12 +15,16 @@ from itertools import accumulate, takewhile
 
 from stopwordsiso import stopwords
 
+from llama_index.ragkit.text.scripts import MARKS
 from llama_index.ragkit.text.sentences import language_of, split_sentences
 
 __all__ = ["key_phrases", "key_questions"]
 
 # Words as they are written: "U.S.", "I/O", "20,000", "data-driven".
-_PIECES = re.compile(r"(?:[^\W\d_]\.){2,}|\b[A-Z]{1,4}/[A-Z0-9]{1,3}\b|\d+(?:[.,]\d+)+(?!\w)|\w+(?:[-'’.]\w+)*|[^\w\s]")
+_PIECES = re.compile(
+    r"(?:[^\W\d_]\.){2,}|\b[A-Z]{1,4}/[A-Z0-9]{1,3}\b|\d+(?:[.,]\d+)+(?!\w)"
+    rf"|\w[\w{MARKS}]*(?:[-'’.]\w[\w{MARKS}]*)*|[^\w\s]"
+)
 _MARK = re.compile(r"\d{1,2}")  # alone, the number of a list item or of a note
 _MOST_CHARACTERS = 400
 _COVERED_SHARE = 0.5  # weight of a word that a better sentence already contains

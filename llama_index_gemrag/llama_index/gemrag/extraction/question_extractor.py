@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
+from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import Field, field_validator
@@ -80,6 +81,11 @@ class UtilityQuestionExtractor(NodeExtractor):
 
     num_questions: Count = 5
     min_in_text: Annotated[float, number(0, 1)] = 0.1
+
+    def check_llm(self, llm: LLM | None) -> None:
+        """As for every extractor; see :meth:`NodeExtractor.check_llm`."""
+        if self.num_questions:
+            super().check_llm(llm)
 
     def extract(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Steps[list[Extraction]]:
         """As for every extractor; see :meth:`NodeExtractor.extract`."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.scripts import HANGUL, MARKS, UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.unprinted import without_unprinted
 
 __all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided"]
 
@@ -93,7 +94,7 @@ def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
     And who, after the storm of 1852,
     rang the old bell?
     """
-    sentences = [sentence for sentence in split_sentences(question) if _WORD.search(sentence)]
+    sentences = [each for each in split_sentences(without_unprinted(question)) if _WORD.search(each)]
     if not sentences:
         return [question]
     pieces: list[str] = []

@@ -10,6 +10,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.text.unprinted import without_unprinted
 
 __all__ = ["check_nodes", "embed_text", "plain_text", "refuse_unstorable", "sort_key", "title_of", "with_stable_ids"]
 
@@ -25,9 +26,9 @@ def plain_text(node: BaseNode) -> str:
 
 
 def title_of(node: BaseNode, key: str | None) -> str:
-    """The title of a node: the stripped text in its metadata under `key`, or ""."""
+    """The title of a node: the stripped text in its metadata under `key`, as it is printed, or ""."""
     title = node.metadata.get(key) if key is not None else None
-    return title.strip() if isinstance(title, str) else ""
+    return without_unprinted(title).strip() if isinstance(title, str) else ""
 
 
 def sort_key(node: BaseNode) -> str:

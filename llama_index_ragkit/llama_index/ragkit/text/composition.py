@@ -1,4 +1,4 @@
-"""Normal form NFKC in time in proportion to the length of a text.
+"""Normal forms in time in proportion to the length of a text.
 
 The marks on a letter have an order in normal forms, and `unicodedata` sorts them in the square of their number. In
 Unicode's stream-safe format (UAX #15, section 13) a letter has at most 30, and in no language more than 18.
@@ -7,7 +7,7 @@ Unicode's stream-safe format (UAX #15, section 13) a letter has at most 30, and 
 import re
 import unicodedata
 
-__all__ = ["nfkc"]
+__all__ = ["nfc", "nfkc"]
 
 _MOST_MARKS = 30
 _LONG_RUN = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_MARKS + 1},}}")  # of marks, or of other signs
@@ -20,6 +20,17 @@ def nfkc(text: str) -> str:
     ('GÖ', 31)
     """
     return unicodedata.normalize("NFKC", _LONG_RUN.sub(_with_fewer_marks, text))
+
+
+def nfc(text: str) -> str:
+    """Normal form NFC, likewise.
+
+    >>> nfc("GO\u0308"), len(nfc("x" + "\u0301\u0316" * 1_000))
+    ('GÖ', 31)
+    """
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    return unicodedata.normalize("NFC", _LONG_RUN.sub(_with_fewer_marks, text))
 
 
 def _with_fewer_marks(run: re.Match[str]) -> str:

@@ -9,12 +9,20 @@ from typing import NamedTuple
 from llama_index.ragkit.text.composition import nfkc
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import MARKS, UNSPACED
+from llama_index.ragkit.text.unprinted import without_format, without_unprinted
 
 __all__ = ["is_name", "mentions", "names_part", "normalise"]
 
 # Marks are part of letters in many scripts (Devanagari vowels, Arabic points); the underscore is neither.
 _WORD_CATEGORIES = frozenset("LMN")
 _ASCII_TABLE = {code: " " for code in range(128) if not chr(code).isalnum()}
+
+_OPTIONAL = re.compile(
+    "(?<=[\u0400-\u052f])[\u0300\u0301]+"  # stress on Cyrillic letters
+    "|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]+"  # points of Hebrew
+    "|[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]+"  # those of Arabic
+)
+_SAME_LETTERS = {0x06CC: 0x064A, 0x06A9: 0x0643}
 
 _LONGEST = 14  # maximum units of a phrase
 _MOST_UNITS = 1_000  # of a question in which names are looked up; a longer one is a document
@@ -32,7 +40,9 @@ def normalise(text: str) -> str:
     """The form in which phrases are compared; it may be empty.
 
     NFKC and full case folding; every character that is neither letter nor mark nor number becomes a space, an
-    apostrophe too, so that a name is found in its genitive; runs of spaces are one space. All scripts are kept.
+    apostrophe too, so that a name is found in its genitive; runs of spaces are one space. All scripts are kept. Format
+    characters vanish, as do marks that writers may leave out: stress in Cyrillic, points in Hebrew and Arabic. Persian
+    and Urdu forms of letters are as the Arabic ones.
 
     >>> normalise("  The U.S. Army"), normalise("ＧÖＴＴＩＮＧＥＮ"), normalise("Straße"), normalise("东京（日本）")
     ('the u s army', 'göttingen', 'strasse', '东京 日本')
@@ -41,7 +51,8 @@ def normalise(text: str) -> str:
         return " ".join(text.lower().translate(_ASCII_TABLE).split())
     # Folding can undo a composition, and composition can produce a capital: Unicode's rule for caseless matching (The
     # Unicode Standard, section 3.13, D146) is to repeat both.
-    folded = nfkc(nfkc(nfkc(text).casefold()).casefold())
+    folded = nfkc(nfkc(nfkc(without_format(text)).casefold()).casefold())
+    folded = _OPTIONAL.sub("", folded).translate(_SAME_LETTERS)
     kept = (char if unicodedata.category(char)[0] in _WORD_CATEGORIES else " " for char in folded)
     return " ".join("".join(kept).split())
 
@@ -55,12 +66,14 @@ def is_name(phrase: str) -> bool:
 
 def names_part(question: str) -> str:
     """The part of a question in which names are looked up: its first 1,000 words; characters in scripts without spaces.
+    Its letters are composed, as in the passages of an index.
 
     Every run of up to 14 words may be a name, which takes 14 look-ups for each word.
 
     >>> names_part("Who was Ada? " * 1_000) == "Who was Ada? " * 333 + "Who "
     True
     """
+    question = without_unprinted(question)
     beyond = next(islice(_UNIT.finditer(question), _MOST_UNITS, None), None)
     return question if beyond is None else question[: beyond.start()]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
 from llama_index.ragkit.text.mentions import is_name
-from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA
+from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA, MARKS
 from llama_index.ragkit.text.sentences import sentence_spans
 
 __all__ = ["WORD", "Mention", "names"]
@@ -28,9 +28,10 @@ class Mention(NamedTuple):
 
 # A word may contain apostrophes, hyphens, points and "&", as in "O'Brien", "Saxe-Coburg", "U.S" and "AT&T"; a slash
 # only between a few capitals, as in "I/O", "TCP/IP" and "OS/2".
+_MARKED = rf"(?:[{MARKS}]+[^\W_{KANA}{HAN}{HANGUL}]*)*"  # letters that are not composed, and those after them
 WORD = re.compile(
     r"\b(?!N/A\b|AND/OR\b)[A-Z]{1,4}/[A-Z0-9]{1,3}\b"
-    rf"|[^\W_]+(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+)*"
+    rf"|[^\W_]+{_MARKED}(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+{_MARKED})*"
 )
 _QUOTED = re.compile(r"[\"“„«「『《]\s*(?!\s)([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
