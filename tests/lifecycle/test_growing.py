@@ -1,7 +1,9 @@
 """An index that grew and shrank is the one that was built at once."""
 
+from random import Random
+
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from tests.cases import Case, ask
@@ -35,6 +37,7 @@ def same(case: Case, one, other) -> None:
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kept=documents, gone=documents, random=st.randoms(use_true_random=False))
+@example(kept={"a": ["silk"], "b": ["Ελλάδα"]}, gone={"a": ["loom"]}, random=Random(1))  # two chunks of one score
 def test_growth_in_any_order_and_deletes_equal_one_build(case: Case, kept, gone, random):
     at_once = case.build([node for name in sorted(kept) for node in nodes(name, kept[name])])
     grown = case.build()

@@ -82,11 +82,12 @@ class NodeScores:
 
     @cached_property
     def best_chunk(self) -> float:
-        """The standardised cosine of the chunk with the best score; -inf without chunks."""
+        """The standardised cosine of the chunk with the best score, the greatest of equal ones; -inf without chunks."""
         if not len(self._chunk_cosines):
             return -np.inf
-        best = self.nearness.cosines[[int(self.nearness.scores.argmax())]]
-        return float(standardised(best, self._chunk_cosines)[0])
+        scores = np.round(self.nearness.scores, _DECIMALS)
+        best = self.nearness.cosines[scores == scores.max()]
+        return float(standardised(best, self._chunk_cosines).max())
 
     @cached_property
     def standard_words(self) -> Doubles:
