@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 import zlib
 
@@ -16,6 +12,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
+from tests.processes import Worker
 
 from llama_index.gemrag import GEMRAGIndex, UtilityQuestionExtractor
 from llama_index.ragkit import LLMSummarizer
@@ -208,17 +205,14 @@ def test_a_build_that_was_killed_pays_for_nothing_twice(tmp_path):
         return answer(asked)
 
     with LLMServer(script) as server:
-        command = [sys.executable, "-c", WORKER, server.url, str(tmp_path / "cache.db")]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
-        run = subprocess.Popen(command, env=env)
+        run = Worker(WORKER, server.url, str(tmp_path / "cache.db"))
         end = time.monotonic() + 60
         while len(server.answered) < 8 and time.monotonic() < end:
             time.sleep(0.01)
-        run.send_signal(signal.SIGKILL)
+        run.kill()
         run.wait()
         paid = len(server.answered)
         assert paid >= 8
-        done = subprocess.run(command, env=env, capture_output=True, text=True)
-        assert "done" in done.stdout, done.stderr
+        assert "done" in Worker(WORKER, server.url, str(tmp_path / "cache.db")).communicate()
         # What was in flight at the kill may have been sent without having reached the cache.
         assert len(server.answered) <= 18 + 2 * 3 + 4

@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -16,6 +12,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
+from tests.processes import Worker
 
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, IRCoTRetriever, OpenIEExtractor
 from llama_index.ragkit.errors import CacheRequiredError, ExtractionError
@@ -191,15 +188,13 @@ print("done", flush=True)
 @pytest.mark.slow
 def test_a_killed_build_that_starts_again_pays_for_nothing_twice(tmp_path):
     with LLMServer(lambda asked: Reply(answer(asked), delay=0.2)) as server:
-        command = [sys.executable, "-c", WORKER, server.url, str(tmp_path / "cache.db")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
-        run = subprocess.Popen(command, env=environment)
+        run = Worker(WORKER, server.url, str(tmp_path / "cache.db"))
         while len(server.answered) < 3:
             time.sleep(0.01)
-        run.send_signal(signal.SIGKILL)
+        run.kill()
         run.wait()
         time.sleep(0.4)
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert "done" in Worker(WORKER, server.url, str(tmp_path / "cache.db")).communicate()
         assert len(set(server.answered)) == 2 * len(TEXTS)
         assert len(server.answered) <= 2 * len(TEXTS) + 1  # what was in flight
 

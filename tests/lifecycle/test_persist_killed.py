@@ -1,14 +1,11 @@
 """`persist` killed at any moment leaves a folder that opens."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 from llama_index.core import Document, StorageContext
 from tests.cases import Case, ask, chunks
+from tests.processes import Worker
 
 from llama_index.ragkit import persist
 
@@ -30,16 +27,12 @@ for i in range(1000):
 def test_a_folder_opens_whenever_the_writer_was_killed(case: Case, tmp_path):
     folder = tmp_path / "store"
     persist(case.build(chunks("d", 5)).storage_context, folder)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
     documents = 1
     for delay in (0.02, 0.05, 0.11, 0.23):
-        run = subprocess.Popen(
-            [sys.executable, "-c", WORKER, case.name, str(folder)], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        assert run.stdout is not None
+        run = Worker(WORKER, case.name, str(folder))
         assert any(line.strip() == "ready" for line in run.stdout)  # core says things of its own before
         time.sleep(delay)
-        run.send_signal(signal.SIGKILL)
+        run.kill()
         run.wait()
         index = case.load(StorageContext.from_defaults(persist_dir=str(folder)))
         assert ask(index)

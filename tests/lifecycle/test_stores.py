@@ -1,11 +1,6 @@
 """Stores of the user: a vector store beside ours, and key-value stores that outlive the process."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 from typing import Any
 
@@ -16,6 +11,7 @@ from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from tests.cases import TEXTS, Case, HashHeads, ask, chunks
+from tests.processes import Worker
 
 from llama_index.ragkit import MatrixVectorStore, SQLiteKVStore
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
@@ -225,17 +221,11 @@ def test_builds_killed_at_any_point_resume_with_nothing_lost_and_no_doubles(case
     path, attempts, done = tmp_path / "kv.db", 0, False
     delays = [0.01, 0.05, 0.09, 0.2, 0.4]
     while not done:
-        run = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(WORKER), case.name, str(path)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])},
-        )
-        assert run.stdout is not None
+        run = Worker(WORKER, case.name, str(path))
         assert run.stdout.readline().strip() == "ready"
         if attempts < len(delays):
             time.sleep(delays[attempts])
-            run.send_signal(signal.SIGKILL)
+            run.kill()
         done = "done" in run.stdout.read()
         run.wait()
         attempts += 1

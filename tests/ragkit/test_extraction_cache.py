@@ -1,8 +1,5 @@
 """Extraction and its cache: nothing is paid for twice, not after a kill either, and nothing secret is stored."""
 
-import signal
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -12,6 +9,7 @@ from typing import Any
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import BaseNode
 from tests.llm_server import Asked, LLMServer, Reply
+from tests.processes import Worker
 from tests.ragkit.extractors import QUICK, EntitiesAndTriples, answer, like, nodes
 
 from llama_index.ragkit.errors import ParseError
@@ -158,17 +156,14 @@ def test_a_killed_run_is_taken_up_again_and_pays_only_for_what_was_in_flight(tmp
         return Reply(str(answer(asked)), delay=0.03)
 
     with LLMServer(slowly) as server:
-        command = [sys.executable, "-c", KILLED, server.url, str(tmp_path / "cache.db")]
-        root = Path(__file__).parents[2]
-        first = subprocess.Popen(command, cwd=root)
+        first = Worker(KILLED, server.url, str(tmp_path / "cache.db"))
         assert half_way.wait(60)
-        first.send_signal(signal.SIGKILL)
+        first.kill()
         first.wait()
         time.sleep(0.2)  # what was in flight reaches its end on the server
         before = len(server.asked)
         assert 20 <= before < 48
-        second = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
-        assert second.stdout.split() == ["24"]
+        assert Worker(KILLED, server.url, str(tmp_path / "cache.db")).communicate().split() == ["24"]
         twice = [prompt for prompt in set(server.answered) if server.answered.count(prompt) > 1]
         assert len(set(server.answered)) == 48
         assert len(twice) <= 4

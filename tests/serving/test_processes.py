@@ -1,14 +1,13 @@
 """Readers and writers in processes of their own, on one index: no torn answer, no lost write, no lock left behind."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases import Case, ask, chunks
+from tests.processes import Worker
 from tests.serving.places import PLACES, Place
 
 WORKER = """
@@ -16,6 +15,7 @@ import sys, time
 from pathlib import Path
 from contextlib import ExitStack
 from tests.cases import CASES, chunks, ask
+from tests.processes import Worker
 from tests.serving.places import PLACES, Place
 from llama_index.ragkit.errors import ConcurrentWriteError
 
@@ -55,26 +55,23 @@ def test_no_answer_is_torn_and_no_write_is_lost(kind: Any, case: Case, tmp_path:
     """Every document has three chunks: an answer with fewer of one would be of no generation."""
     from contextlib import ExitStack
 
-    seconds = os.environ.get("SECONDS_BESIDE", "4")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
+    seconds = os.environ.get("SECONDS_BESIDE", "2")
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
         case.build([*chunks("d", 3), *chunks("e", 3)], storage_context=place.open(), serve_from="stores")
 
-        def start(role: str, number: int) -> Any:
-            arguments = [kind.name, place.tag, str(tmp_path), case.name, role, str(number), seconds]
-            command = [sys.executable, "-c", WORKER, *arguments]
-            return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        def start(role: str, number: int) -> Worker:
+            return Worker(WORKER, kind.name, place.tag, str(tmp_path), case.name, role, str(number), seconds)
 
         writers = [start("write", number) for number in range(2)]
         readers = [start("read", number) for number in range(int(os.environ.get("READERS_BESIDE", "2")))]
-        told = [(worker.communicate(), worker.returncode) for worker in [*writers, *readers]]
-        assert [code for _, code in told] == [0] * len(told), [errors for (_, errors), code in told if code]
-        answers = [line for (out, _), _ in told[2:] for line in out.splitlines()]
+        told = [worker.communicate() for worker in [*writers, *readers]]
+        assert [worker.returncode for worker in [*writers, *readers]] == [0] * len(told)
+        answers = [line for out in told[2:] for line in out.splitlines()]
         assert answers
         assert [line for line in answers if line.startswith("torn")] == []
         index = case.load(place.open())
-        left = {i for (out, _), _ in told[:2] for i in out.splitlines()[-1].split()[1:]}
+        left = {i for out in told[:2] for i in out.splitlines()[-1].split()[1:]}
         assert set(index.ref_doc_info) == {"d", "e", *left}
         written = {f"w{number}-{i}" for number in range(2) for i in range(4)}
         there, gone = (
@@ -84,7 +81,7 @@ def test_no_answer_is_torn_and_no_write_is_lost(kind: Any, case: Case, tmp_path:
         found = {text for text, _ in ask(index, top_k=1000)}  # RAPTOR's summaries among them
         assert there <= found
         assert not gone & found
-        print(f"{len(answers)} answers, {sum(len(out.splitlines()) for (out, _), _ in told[:2])} writes")
+        print(f"{len(answers)} answers, {sum(len(out.splitlines()) for out in told[:2])} writes")
 
 
 KILLED = WORKER.replace("index.insert_nodes(chunks(document, 3))", "index.insert_nodes(chunks(document, 300))")
@@ -94,13 +91,9 @@ KILLED = WORKER.replace("index.insert_nodes(chunks(document, 3))", "index.insert
 def test_a_killed_writer_holds_no_lock_and_leaves_no_doubles(case: Case, here: Place) -> None:
     twin = case.build(chunks("d", 3))
     case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     program = KILLED.replace("end, done =", "print('open', flush=True); end, done =")
     for wait in (0.0, 0.15, 0.4):
-        arguments = [here.kind.name, here.tag, str(here.folder), case.name, "write", "0", "60"]
-        command = [sys.executable, "-c", program, *arguments]
-        worker = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        assert worker.stdout is not None
+        worker = Worker(program, here.kind.name, here.tag, str(here.folder), case.name, "write", "0", "60")
         worker.stdout.readline()
         time.sleep(wait)
         worker.kill()

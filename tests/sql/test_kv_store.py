@@ -3,8 +3,6 @@
 import asyncio
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from sqlalchemy import event, text
+from tests.processes import Worker
 
 from llama_index.ragkit import ExtractionCache, SQLiteKVStore, run_steps
 from llama_index.ragkit.errors import ConfigurationError, StorageError
@@ -190,14 +189,14 @@ def test_changes_and_deletes_of_processes_do_not_overlap(store: SQLKVStore, url:
         "    store.update({f'c{i % 2}': add})\n"
         "    store.delete_all(['c0', 'c1'])\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(3)]
+    running = [Worker(code, url) for _ in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
     assert store.get_many(["a", "b"]) == {"a": {"n": 180}, "b": {"n": 180}}
 
 
 def test_many_processes_may_make_the_tables_at_once(url: str) -> None:
     code = "import sys\nfrom llama_index.ragkit.sql import SQLKVStore\nSQLKVStore(sys.argv[1]).put(sys.argv[2], {})\n"
-    running = [subprocess.Popen([sys.executable, "-c", code, url, f"k{i}"]) for i in range(4)]
+    running = [Worker(code, url, f"k{i}") for i in range(4)]
     assert [process.wait() for process in running] == [0] * 4
     assert sorted(SQLKVStore(url).get_all()) == ["k0", "k1", "k2", "k3"]
 
@@ -340,6 +339,6 @@ def test_two_processes_release_entries_of_a_cache_without_losing_any(url: str) -
         "from llama_index.ragkit.sql import SQLKVStore\ncache = ExtractionCache(SQLKVStore(sys.argv[1]))\n"
         "run_steps(cache.release_many({sys.argv[2]: [f'k{i}' for i in range(40)]}))\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code, url, user]) for user in "ab"]
+    running = [Worker(code, url, user) for user in "ab"]
     assert [process.wait() for process in running] == [0, 0]
     assert SQLKVStore(url).get_all("ragkit_extractions") == {}

@@ -1,10 +1,6 @@
 """A build over an LLM, killed at random points: nothing is lost, and nothing is paid twice."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +9,7 @@ from llama_index.core import Document
 from tests.cases import CASES, TEXTS, Case, ask
 from tests.lifecycle.test_stores import remote
 from tests.llm_server import Asked, LLMServer, Reply
+from tests.processes import Worker
 from tests.together.plugins import with_llm
 from tests.together.server import client
 from tests.together.test_hurt_models import reading
@@ -57,17 +54,14 @@ def answer(asked: Asked) -> Reply:
 def test_a_build_killed_at_random_points_resumes_with_nothing_lost_and_nothing_paid_twice(case: Case, tmp_path):
     (tmp_path / "killed").mkdir()
     (tmp_path / "whole").mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
     with LLMServer(answer) as server:
-        command = [sys.executable, "-c", WORKER, case.name, server.url, str(tmp_path / "killed")]
         kills, done = random.Random(case.name), False
         for attempt in range(6):
-            run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-            assert run.stdout is not None
+            run = Worker(WORKER, case.name, server.url, str(tmp_path / "killed"))
             assert any(line == "ready\n" for line in run.stdout)
             if attempt < 2:
                 time.sleep(kills.uniform(0.05, 0.6))
-                run.send_signal(signal.SIGKILL)
+                run.kill()
             done = "done\n" in run.stdout.read()
             run.wait()
             time.sleep(0.2)  # for the answers to the dead

@@ -1,14 +1,13 @@
 """Two processes write to one index at once: nothing is lost in silence."""
 
 import os
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from tests.cases import CASES, chunks
+from tests.processes import Worker
 from tests.together.stores import BACKENDS, Backend
 
 ROUNDS = 10
@@ -60,7 +59,6 @@ def test_what_a_writer_was_told_is_written_is_there(name: str, tmp_path: Path):
         backend.skip_unless_there()
     tag, folder = uuid4().hex[:8], tmp_path / "storage"
     rounds = int(os.environ.get("ROUNDS", str(ROUNDS)))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     with ExitStack() as stack:
         if backend is None:
             index = CASE.build(chunks("d", 2))
@@ -68,15 +66,7 @@ def test_what_a_writer_was_told_is_written_is_there(name: str, tmp_path: Path):
         else:
             CASE.build(chunks("d", 2), storage_context=backend.open(tag, tmp_path, stack).context)
         workers = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", WORKER, name, tag, str(folder), writer, str(rounds)],
-                    env=environment,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-            )
+            stack.enter_context(Worker(WORKER, name, tag, str(folder), writer, str(rounds)))
             for writer in ("one", "two")
         ]
         for worker in workers:
