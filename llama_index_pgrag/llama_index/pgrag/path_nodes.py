@@ -49,7 +49,7 @@ def _citable(node: TextNode, result: MergedPath, fetch: NodeFetch) -> Steps[Text
     shared = _shared_metadata(sources)
     documents = result.documents
     hidden = {key for source in sources for key in source.excluded_llm_metadata_keys}
-    node.metadata = {**shared, **node.metadata}
+    node.metadata = {**node.metadata, **shared}  # keys of the user's own stay as they are
     node.excluded_embed_metadata_keys = list(node.metadata)
     node.excluded_llm_metadata_keys = [key for key in node.metadata if key not in shared or key in hidden]
     if len(documents) == 1 and all(fact.document for fact in result.facts):

@@ -54,7 +54,8 @@ def labels_of(metadata: Mapping[str, Any], document: str | None) -> dict[str, in
     ----------
     document : id of its document
     """
-    given = {**{key: metadata[key] for key in metadata if key not in _OF_DOCUMENT}, "ref_doc_id": document or "None"}
+    given = {key: metadata[key] for key in metadata if key not in _OF_DOCUMENT}
+    given["ref_doc_id"] = "None" if document is None else document
     labels = [LABEL, *(_label(key, value) for key, value in given.items())]
     return dict.fromkeys([label for label in labels if label is not None], 0)
 

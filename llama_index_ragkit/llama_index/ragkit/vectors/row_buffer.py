@@ -47,7 +47,7 @@ def _values(records: Sequence[Record], key: str) -> list[Any]:
     As in llama-index-core, there are three names for the id of the document, which is "None" where there is none.
     """
     if key in _DOCUMENT_KEYS:
-        return [record.ref_doc_id or "None" for record in records]
+        return ["None" if record.ref_doc_id is None else record.ref_doc_id for record in records]
     if key == "_node_type":
         return [record.node_type for record in records]
     return [metadata.get(key) for metadata in json.loads(f"[{','.join(record.metadata for record in records)}]")]
