@@ -92,6 +92,11 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             self._merging = EntityMerging(storage, resources, resolver)
 
     @property
+    def summarizes(self) -> bool:
+        """Whether reports are written with each write."""
+        return self.config.reports == "eager"
+
+    @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
         """The fingerprints of clustering and resolver."""
         resolver = {} if self._resolver is None else {"resolver": self._resolver.fingerprint}

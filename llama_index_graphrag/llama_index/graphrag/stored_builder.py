@@ -98,6 +98,11 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         self.communities = CommunityRows(storage.records)
 
     @property
+    def summarizes(self) -> bool:
+        """No: reports are written after writes."""
+        return False
+
+    @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
         """The fingerprint of the clustering."""
         return {"clustering": self._clustering.fingerprint}

@@ -104,6 +104,11 @@ class Builder(ABC, Generic[Config, State]):
         """Role -> fingerprint of the builder's own components, which later writes must share."""
         return {}
 
+    @property
+    def summarizes(self) -> bool:
+        """Whether a write calls the summarizer, if there is one."""
+        return True
+
     def check_write(self) -> None:
         """Raise if the index lacks a component that a write or delete needs."""
 

@@ -119,14 +119,14 @@ class Resources(ShortRepr):
         """Components with prompts, by role."""
         return {role: part for role, part in self.components.items() if isinstance(part, PromptMixin)}
 
-    def check_llms(self) -> None:
-        """Check that components that need a language model have one.
+    def check_llms(self, *, summarizer: bool) -> None:
+        """Check that the extractor, and the `summarizer` if it is called, have a language model if they need one.
 
         Raises
         ------
         ConfigurationError
         """
-        for part in (self.extractor, self.summarizer):
+        for part in (self.extractor, self.summarizer if summarizer else None):
             if part is not None:
                 part.check_llm(self.given_llm)
 

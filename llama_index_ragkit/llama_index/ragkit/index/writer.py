@@ -281,7 +281,7 @@ class IndexWriter(Generic[State]):
         todo = [node_of[node_id] for node_id in plan.write]
         self._preparation.announce(plan, len(nodes))
         if any(node_id not in given for node_id in plan.read):
-            self._resources.check_llms()  # before anything is embedded
+            self._resources.check_llms(summarizer=self._builder.summarizes)  # before anything is embedded
         vectors = ready.vectors = yield from self._preparation.embed(todo, rows, plan.repeated, ready.vectors)
         # Extractions of an incomplete write are reused.
         unread = [node_of[i] for i in plan.read if i not in ready.extracted]
