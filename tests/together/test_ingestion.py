@@ -10,10 +10,12 @@ from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, Ingesti
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode, TransformComponent
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores.types import VectorStoreQuery
 from tests.cases import CASES, TEXTS, Case, ask
 from tests.together.plugins import rule_extractor, with_llm
 
-from llama_index.ragkit import MatrixVectorStore, NodeExtractor
+from llama_index.ragkit import MatrixVectorStore, NodeExtractor, PipelineStore
+from llama_index.ragkit.errors import UnsupportedStoreError
 from llama_index.ragkit.testing import HashEmbedding
 
 READERS = [case for case in CASES if rule_extractor(case)]
@@ -111,3 +113,36 @@ def test_extractors_travel_to_the_processes_of_a_pipeline(case: Case):
     text = TextNode(text=TEXTS[2])
     there = pickle.loads(pickle.dumps(rule_extractor(case)))
     assert there([text.model_copy(deep=True)])[0].metadata == rule_extractor(case)([text])[0].metadata
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("how", ["run", "arun"])
+def test_a_pipeline_keeps_an_index_up_to_date(case: Case, how: str) -> None:
+    index = case.build()
+    model = index.embed_model
+
+    def feed(documents: list[Document], strategy: DocstoreStrategy = DocstoreStrategy.UPSERTS) -> None:
+        pipeline.docstore_strategy = strategy
+        if how == "run":
+            pipeline.run(documents=documents)
+        else:
+            asyncio.run(pipeline.arun(documents=documents))
+
+    pipeline = IngestionPipeline(
+        transformations=[SentenceSplitter(chunk_size=24, chunk_overlap=0), model],
+        docstore=SimpleDocumentStore(),
+        vector_store=PipelineStore(index),
+    )
+    first, second = (Document(text=f"{TEXTS[i]} {TEXTS[i + 1]} {TEXTS[i + 2]}", id_=f"D{i}") for i in (0, 3))
+    changed = Document(text="Konrad Zuse built the Z3 in Berlin.", id_="D3")
+    feed([first, second])
+    feed([first, changed])
+    twin = case.from_documents([first, changed], transformations=[SentenceSplitter(chunk_size=24, chunk_overlap=0)])
+    assert sorted(node.get_content() for node in index.docstore.docs.values()) == sorted(
+        node.get_content() for node in twin.docstore.docs.values()
+    )
+    feed([first], DocstoreStrategy.UPSERTS_AND_DELETE)
+    assert set(index.ref_doc_info) == {"D0"}
+    assert not any("Zuse" in text for text, _ in ask(index, "Who built the Z3?"))
+    with pytest.raises(UnsupportedStoreError, match=r"as_retriever\(\)"):
+        PipelineStore(index).query(VectorStoreQuery(query_str="x"))

@@ -20,9 +20,9 @@ from llama_index.ragkit import (
     Steps,
     Summarizer,
     fence,
+    find_llm,
 )
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.validation import check_count
 

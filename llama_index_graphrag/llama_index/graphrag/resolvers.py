@@ -10,8 +10,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.graphrag.graph.candidates import CandidatePair
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, fence
-from llama_index.ragkit.llm.completion import find_llm
+from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, fence, find_llm
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]

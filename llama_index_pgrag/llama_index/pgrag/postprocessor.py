@@ -24,12 +24,10 @@ from llama_index.ragkit import (
     Selection,
     Steps,
     content_id,
-    embed_texts,
     fresh,
     match_nodes,
     offload,
 )
-from llama_index.ragkit.llm.embeddings import given_vector, strings_to_embed
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.question_scores import squashed
@@ -167,10 +165,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         """The vectors of the key points of a question."""
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         yield from index.writer.checks.embed_model()
-        texts = strings_to_embed(bundle)
-        if given_vector(bundle, dimension) is None and len(texts) > 1:
-            return list((yield from embed_texts(index.embed_model, texts)))
-        return [(yield from index.resources.embed_query(bundle, dimension))]
+        return (yield from index.resources.embed_strings(bundle, dimension))
 
     def _best_paths(
         self,

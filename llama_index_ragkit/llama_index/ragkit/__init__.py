@@ -28,6 +28,7 @@ from llama_index.ragkit.index.keywords import (
     RetrieverKeywords,
 )
 from llama_index.ragkit.index.last_query import LastQuery
+from llama_index.ragkit.index.pipeline_store import PipelineStore
 from llama_index.ragkit.index.postprocessor import DerivedPostprocessor, match_nodes
 from llama_index.ragkit.index.query import FallbackEvent, Found, Query, as_bundle, report_fallback
 from llama_index.ragkit.index.resources import Resources
@@ -37,7 +38,7 @@ from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import Rejected, check_llm, complete
+from llama_index.ragkit.llm.completion import Rejected, complete, find_llm
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
 from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
@@ -95,6 +96,7 @@ __all__ = [
     "MatrixVectorStore",
     "NodeExtractor",
     "NodeFetch",
+    "PipelineStore",
     "PostprocessorKeywords",
     "PromptHolder",
     "Query",
@@ -122,7 +124,6 @@ __all__ = [
     "as_bundle",
     "as_matrix",
     "call",
-    "check_llm",
     "check_model",
     "complete",
     "content_id",
@@ -132,6 +133,7 @@ __all__ = [
     "embed_texts",
     "fence",
     "fetch_derived",
+    "find_llm",
     "find_values",
     "fit_tokens",
     "fresh",

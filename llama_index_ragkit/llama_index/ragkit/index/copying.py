@@ -1,11 +1,11 @@
-"""Copies of an index, by `copy.deepcopy`, by `pickle`, and so in processes that are spawned.
+"""Copies of an index, by `copy.deepcopy`, by pickling, and so in processes that are spawned.
 
 A copy of an index in memory has its contents as they were between two writes. One whose storage context is a database,
 with or without vector stores, is opened again there: copies are further views of the same index.
 """
 
-import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from llama_index.core import Settings
@@ -16,41 +16,31 @@ from llama_index.ragkit.steps import Steps, run_steps
 
 __all__ = ["reduced"]
 
-_Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
-
-def reduced(index: Any, lock: WriterLock, given: dict[str, Any]) -> _Reduced:
-    """What `pickle` and `copy` make a copy of an index from.
+def reduced(index: Any, lock: WriterLock, given: Mapping[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """What a copy of an index is made from: a function and its arguments.
 
     Parameters
     ----------
     lock : that of its writer
-    given : the keywords that it was made with, beside those of LlamaIndex
+    given : the keywords of its constructor
     """
     context: StorageContext = index.storage_context
-    own = {
-        "callback_manager": _unless(index.callback_manager, Settings.callback_manager),
-        "transformations": _unless(index._transformations, Settings.transformations),
-        "show_progress": index._show_progress,
-        **given,
-    }
-    whole = context if index.storage.records.outlives_the_process else run_steps(_pickled(context, lock))
-    return _restored, (type(index), whole, index.index_id, own, index.object_map)
+    if not index.storage.records.outlives_the_process:
+        context = run_steps(_between_writes(context, lock))
+    defaults = (Settings.callback_manager, Settings.transformations)
+    own = {name: None if any(value is default for default in defaults) else value for name, value in given.items()}
+    return _opened, (type(index), context, index.index_id, own, index.object_map)
 
 
-def _unless(value: Any, default: Any) -> Any:
-    return None if value is default else value
-
-
-def _pickled(context: StorageContext, lock: WriterLock) -> Steps[bytes]:
+def _between_writes(context: StorageContext, lock: WriterLock) -> Steps[StorageContext]:
     with (yield from lock.acquire()):
-        return pickle.dumps(context)
+        return deepcopy(context)
 
 
-def _restored(
-    cls: type[Any], context: StorageContext | bytes, index_id: str, given: dict[str, Any], objects: dict[str, Any]
+def _opened(
+    cls: type[Any], context: StorageContext, index_id: str, given: Mapping[str, Any], objects: Mapping[str, Any]
 ) -> Any:
-    opened: StorageContext = pickle.loads(context) if isinstance(context, bytes) else context
-    index = cls(index_struct=opened.index_store.get_index_struct(index_id), storage_context=opened, **given)
+    index = cls(index_struct=context.index_store.get_index_struct(index_id), storage_context=context, **given)
     index.object_map.update(objects)
     return index

@@ -336,7 +336,12 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return self._resources.prompted
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reduced(self, self._writer.lock, self._given)
+        of_core = {
+            "callback_manager": self._callback_manager,
+            "transformations": self._transformations,
+            "show_progress": self._show_progress,
+        }
+        return reduced(self, self._writer.lock, {**of_core, **self._given})
 
     def __repr__(self) -> str:
         return str(describe_index(self))

@@ -12,7 +12,7 @@ from llama_index.core.embeddings.utils import EmbedType, resolve_embed_model
 from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import LLMType, resolve_llm
 from llama_index.core.prompts.mixin import PromptMixin
-from llama_index.core.schema import BaseNode, QueryType
+from llama_index.core.schema import BaseNode, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from llama_index.ragkit.extraction.context import Extraction
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import Claims, ExtractionCache
-from llama_index.ragkit.llm.embeddings import embed_query, embed_texts
+from llama_index.ragkit.llm.embeddings import embed_query, embed_texts, given_vector, strings_to_embed
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
@@ -144,6 +144,13 @@ class Resources(ShortRepr):
     def embed_query(self, query: QueryType, dimension: int | None) -> Steps[NDArray[np.float32]]:
         """The vector of a question; see :func:`~llama_index.ragkit.llm.embeddings.embed_query`."""
         return (yield from embed_query(self.embed_model, query, dimension))
+
+    def embed_strings(self, query: QueryBundle, dimension: int | None) -> Steps[list[NDArray[np.float32]]]:
+        """The vectors of several strings to embed that came with a question, or else its own."""
+        texts = strings_to_embed(query)
+        if len(texts) > 1 and given_vector(query, dimension) is None:
+            return list((yield from self.embed(texts)))
+        return [(yield from self.embed_query(query, dimension))]
 
     def extract(
         self, nodes: Sequence[BaseNode], cache_user: Callable[[str], str], siblings: Sequence[BaseNode] = ()

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import fsspec  # type: ignore[import-untyped]
+from fsspec.core import strip_protocol  # type: ignore[import-untyped]
 from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
 from llama_index.core.constants import DATA_KEY, TYPE_KEY
 from llama_index.core.storage.docstore.simple_docstore import SimpleDocumentStore
@@ -111,7 +112,7 @@ def _local(path: str | Path) -> Path:
         raise ConfigurationError(
             f"{path!r} is not on this machine: pass its file system, fs=fsspec.filesystem({protocol[1]!r})."
         )
-    return real_folder(LocalFileSystem._strip_protocol(str(path)) if protocol else path)
+    return real_folder(strip_protocol(str(path)) if protocol else path)
 
 
 def _persist_remotely(storage_context: StorageContext, folder: RemoteFolder) -> None:

@@ -32,7 +32,7 @@ class RemoteFolder:
 
     def __init__(self, fs: fsspec.AbstractFileSystem, path: str | Path) -> None:
         self._fs = fs
-        self._path = str(fs._strip_protocol(str(path))).rstrip("/")
+        self._path = str(path).rpartition("://")[2].rstrip("/")
 
     def __str__(self) -> str:
         return f"{self._path} ({type(self._fs).__name__})"
@@ -47,8 +47,12 @@ class RemoteFolder:
         return {
             name: repr([entry["type"], entry.get("size"), *(entry.get(key) for key in _VERSIONS)])
             for entry in found
-            if (name := entry["name"].rstrip("/").rpartition("/")[2]) and entry["name"].rstrip("/") != self._path
+            if (name := entry["name"].rstrip("/").rpartition("/")[2]) and not self._is_itself(entry["name"])
         }
+
+    def _is_itself(self, path: str) -> bool:
+        """Whether this is the folder: some file systems keep an empty object for it."""
+        return path.strip("/") == self._path.strip("/")
 
     def foreign(self, is_own: Any) -> list[str]:
         """Names in the folder that are neither its own nor temporary."""
