@@ -71,18 +71,9 @@ class Reading(Reply):
     @field_validator("relations")
     @classmethod
     def _relations(cls, values: list[Any]) -> list[RelationStatement]:
-        """Objects and lists with two names, and lines such as "a | b | c"; others are dropped.
-
-        Raises
-        ------
-        ValueError
-            If there are some, and none can be read.
-        """
+        """Objects and lists with two names, and lines such as "a | b | c"; others are dropped."""
         read = (_relation(value) for value in values)
-        found = list(dict.fromkeys(relation for relation in read if relation.source and relation.target))
-        if values and not found:
-            raise ValueError("none of the relations has a source and a target")
-        return found
+        return list(dict.fromkeys(relation for relation in read if relation.source and relation.target))
 
 
 def _with_type(item: Any, kind: str) -> Any:
@@ -146,7 +137,8 @@ class EntityExtractor(NodeExtractor):
     Each reply is held against the text: entities of whose words it has too few are dropped, and so are relations with
     such ends; a name that only a relation has becomes an entity. What was dropped is counted in the record, under
     `dropped`. A reply that is no such object, or of which nothing is in the text, is retried, and then the node fails:
-    an empty result is stored only where the model says that there is nothing.
+    an empty result is stored only where the model says that there is nothing. What the first call found stays where a
+    further one fails, and entities stay where no relation can be read.
 
     Deviations from the published pipeline: JSON instead of delimited tuples, each reply is parsed alone (joined without
     a delimiter, the published ones lose the first entity of each gleaning), and answers are in the language of the
@@ -194,7 +186,7 @@ class EntityExtractor(NodeExtractor):
         entities, relations = list(first.entities), list(first.relations)
         for gleaning in range(self.gleanings):
             known = [entity.text for entity in entities] + [relation.text for relation in relations]
-            more = yield from context.complete(
+            asked = context.complete(
                 self.prompt("glean"),
                 parse=partial(read_reply, model=Reading),
                 output_cls=Reading,
@@ -202,9 +194,12 @@ class EntityExtractor(NodeExtractor):
                 known=fence(["\n".join(known)], "known"),
                 **given,
             )
+            more = yield from context.keep(asked, Reading(entities=[]))
             entities += [entity for entity in more.entities if entity not in entities]
             relations += [relation for relation in more.relations if relation not in relations]
-        claims = (yield from self._claims(context, text, entities)) if self.claims and entities else []
+        claims: list[ClaimStatement] = []
+        if self.claims and entities:
+            claims = yield from context.keep(self._claims(context, text, entities), [])
         found = checked(_statements(entities, relations, claims), text, self.min_in_text)
         dropped = {"entities": found.dropped_entities, "relations": found.dropped_relations}
         dropped |= {"claims": found.dropped_claims} if self.claims else {}

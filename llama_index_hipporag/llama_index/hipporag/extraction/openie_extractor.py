@@ -58,7 +58,8 @@ class OpenIEExtractor(NodeExtractor):
     `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. Each reply is held against the
     passage: entities, and triples with a subject or object, of whose words it has too few are dropped, and counted in
     the record under `dropped`. A reply that cannot be read, or of which nothing is in the passage, is asked for again,
-    and then the node fails: an empty result is stored only where the model says that there is nothing.
+    and then the node fails: an empty result is stored only where the model says that there is nothing. Entities stay
+    where the triples fail.
 
     Parameters
     ----------
@@ -93,13 +94,14 @@ class OpenIEExtractor(NodeExtractor):
             text=passage,
         )
         names = json.dumps({"named_entities": first.kept}, ensure_ascii=False)
-        second = yield from context.complete(
+        triples = context.complete(
             self.prompt("triples"),
             parse=partial(_read_triples, words=words, least=self.min_in_text),
             output_cls=Triples,
             text=passage,
             entities=fence([names], "entities"),
         )
+        second = yield from context.keep(triples, Held([], 0))
         subject = subject_names((yield from context.passage(node, self.title_key)).title)
         dropped = {"entities": first.dropped, "triples": second.dropped}
         return {

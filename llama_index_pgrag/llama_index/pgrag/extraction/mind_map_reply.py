@@ -56,7 +56,8 @@ class ReadMindMap:
 def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, min_in_text: float) -> ReadMindMap:
     """Read a reply.
 
-    A reply that is a mind map alone is read too: its root is the topic, and its facts are the statements.
+    A reply that is a mind map alone is read too: its root is the topic, and its facts are the statements. In one that
+    has no map, such as one that was cut off before it, the statements are the facts.
 
     Parameters
     ----------
@@ -79,14 +80,16 @@ def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, 
         if not own:
             reason = "The reply has no topic."
             continue
-        paths = read_mind_map(tree, own, join_lists=join_lists) if isinstance(tree, list | Mapping) else []
+        statements = _statements(parts.get("statements"))
         words = TextWords(text)
-        held = [path for path in paths if not min_in_text or in_text(path, words) >= min_in_text]
-        if held:
-            statements = _statements(parts.get("statements")) or [path_text(path[1:]) for path in held]
-            return ReadMindMap(own, statements, held, len(paths) - len(held), reply)
-        if paths:
-            reason = f"None of the facts in the reply is in the text, such as {paths[0][-1][:80]!r}."
+        for source, joins in ((tree, join_lists), (statements, False)):
+            paths = read_mind_map(source, own, join_lists=joins) if isinstance(source, list | Mapping) else []
+            held = [path for path in paths if not min_in_text or in_text(path, words) >= min_in_text]
+            if held:
+                said = statements or [path_text(path[1:]) for path in held]
+                return ReadMindMap(own, said, held, len(paths) - len(held), reply)
+            if paths:
+                reason = f"None of the facts in the reply is in the text, such as {paths[0][-1][:80]!r}."
     raise ParseError(reason)
 
 

@@ -1,7 +1,7 @@
 """The context and the result of an extraction, and cost estimates."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship
 from llama_index.core.settings import Settings
 from pydantic import BaseModel
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
 from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity
@@ -44,6 +44,7 @@ class ExtractionContext:
     Attributes
     ----------
     cache_keys : the entries used so far, to be released when the result is deleted
+    lost : failures of parts, by the place of a node among those that are read together; see :meth:`keep`
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class ExtractionContext:
         self._same_language = same_language
         self._lines = DocumentLines(()) if lines is None else lines
         self.cache_keys: list[str] = []
+        self.lost: dict[int, ExtractionError] = {}
 
     @property
     def llm(self) -> LLM | None:
@@ -149,6 +151,27 @@ class ExtractionContext:
             yield from self._join(cache, key)
         return reply.value
 
+    def keep(self, work: Steps[T], otherwise: T, places: Iterable[int] = (0,)) -> Steps[T]:
+        """What a part of an extraction gives, or `otherwise` after its failure, so that what else is read stays.
+
+        Parameters
+        ----------
+        places : the nodes, among those that are read together, that an index lists with this failure
+
+        Raises
+        ------
+        LanguageModelError
+            Since the other parts would fail too.
+        """
+        try:
+            return (yield from work)
+        except LanguageModelError:
+            raise
+        except ExtractionError as error:
+            for place in places:
+                self.lost.setdefault(place, error)
+            return otherwise
+
     def _join(self, cache: ExtractionCache, key: str) -> Steps[None]:
         """Note that an entry is used, by the other users too."""
         if key not in self.cache_keys:
@@ -164,10 +187,11 @@ class Extraction:
     Attributes
     ----------
     record : the extracted data, of JSON types; {} for a node without text; None after a failure
-    error : the reason of a failure; None after a success
+    error : the reason of a failure; None after a success. With a record, a part of the extraction failed
     cache_keys : entries of the cache that were used, to be released with the node (after a failure too)
     step : the prompt at which the extraction failed, if it was one
     read_with : id of the first of the nodes that were read together; "" where no node was read
+    unreadable : whether it failed at a reply that could not be used, so that the model itself can be asked
     """
 
     node_id: str
@@ -176,6 +200,7 @@ class Extraction:
     cache_keys: list[str] = field(default_factory=list)
     step: str = ""
     read_with: str = ""
+    unreadable: bool = False
 
 
 @dataclass(frozen=True)

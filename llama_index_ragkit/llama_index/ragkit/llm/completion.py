@@ -18,7 +18,7 @@ from llama_index.core.llms import LLM, CustomLLM, MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.program.function_program import get_function_tool
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from llama_index.ragkit.core_internals import may_send_json_schema, with_system_prompt
@@ -26,7 +26,14 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError, Langu
 from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
 from llama_index.ragkit.llm.reasoning import strip_reasoning
-from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient, is_unreachable
+from llama_index.ragkit.llm.retry import (
+    RetryPolicy,
+    is_permanent,
+    is_refused,
+    is_timeout,
+    is_transient,
+    is_unreachable,
+)
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
@@ -96,7 +103,8 @@ def complete(
     ------
     ExtractionError
         When the last attempt failed, or one with an error that is not retried; its cause is that error.
-        `LanguageModelError` for an error that every further call would meet too.
+        `ParseError` if the model replied, and the reply could not be used; `LanguageModelError` for an error that every
+        further call would meet too.
     ConfigurationError
         If the model does not support `mode`, or is the `MockLLM` that stands for no model.
     """
@@ -351,9 +359,14 @@ class _Ask(Request, Generic[T]):
         reason = redact(f"{type(cause).__name__}: {cause}", self.llm)[:_LONGEST_REASON]
         attempts = statistics.get("attempt_number", 1)
         step = f" to {self.name!r}" if self.name else ""
-        kind = LanguageModelError if is_permanent(cause) or is_unreachable(cause) else ExtractionError
+        kind: type[ExtractionError] = ExtractionError
+        if isinstance(error, _UnusableError) or isinstance(cause, ValidationError):
+            kind = ParseError
+        elif is_permanent(cause) or is_unreachable(cause):
+            kind = LanguageModelError
+        remedy = " If the server is only slow, pass a larger timeout= to the LLM." if is_timeout(cause) else ""
         failure = kind(
-            f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}"
+            f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}{remedy}"
         )
         failure.step = self.name
         return failure

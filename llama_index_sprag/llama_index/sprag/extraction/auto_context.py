@@ -21,7 +21,7 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.shapes import Reply, read_reply
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.validation import choice, count
 from llama_index.sprag.config import ContextConfig, Sections
@@ -82,7 +82,7 @@ class SectionsReply(Reply):
 
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {"sections": ("section", "parts", "structure")}
 
-    sections: list[SectionReply] = Field(min_length=1)
+    sections: Annotated[list[SectionReply], ITEMS] = Field(min_length=1)
 
 
 class AutoContext(ContextExtractor):
@@ -143,7 +143,7 @@ class AutoContext(ContextExtractor):
         start = 0
         while start < len(parts):
             end = next_window(lengths, start, self.section_tokens)
-            reply = yield from context.complete(
+            asked = context.complete(
                 self.prompt("sections"),
                 parse=partial(_read_sections, first=start, end=end),
                 output_cls=SectionsReply,
@@ -151,7 +151,10 @@ class AutoContext(ContextExtractor):
                 parts="\n\n".join(f"[{i}]\n{fence([parts[i]], 'part')}" for i in range(start, end)),
                 first=start,
             )
-            sections = sorted({s.first: s for s in reply.sections if start <= s.first < end}.items())
+            # A window that cannot be divided goes on with the section before it.
+            reply = yield from context.keep(asked, None)
+            read = [] if reply is None else reply.sections
+            sections = sorted({s.first: s for s in read if start <= s.first < end}.items())
             # The last section of a window may go on behind it: the next window begins with it.
             again = sections[-1][0] if end < len(parts) and len(sections) > 1 and sections[-1][0] > start else end
             found += [(first, s.title.strip(), s.summary.strip()) for first, s in sections if first < again]
@@ -196,13 +199,14 @@ class AutoContext(ContextExtractor):
         described = []
         for i, document in enumerate(documents):
             if i in new and new[i].record is None:
-                described.append(Described(None, new[i].error or "", new[i].cache_keys))
+                described.append(Described(None, new[i].error or "", new[i].cache_keys, new[i].unreadable))
             elif i in todo and i not in new:
                 described.append(Described(None, "the document changed, and was not read again yet"))
             else:
                 keys = new[i].cache_keys if i in new else ()
                 record = new[i].record if i in new else None
-                described.append(Described(self._description(document, sources[i], old[i], record), "", keys))
+                error = (new[i].error or "") if i in new else ""
+                described.append(Described(self._description(document, sources[i], old[i], record), error, keys))
         return described
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
