@@ -81,7 +81,7 @@ def test_statements_that_fail_are_asked_for_again_with_what_is_wrong_and_the_bes
         assert len(server.asked) == 3
         first, second, _ = (asked.prompt for asked in server.asked)
         assert second.startswith(first)
-        assert "That answer cannot be used: The statements do not keep to the wording" in second
+        assert "An earlier answer could not be used: The statements do not keep to the wording" in second
         assert "ROUGE-L is 0.10, and at least 0.75 is needed" in second
         assert '"Ada."' in second
     assert len(index.graph.facts) == 1

@@ -212,6 +212,7 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
                 "rate",
                 partial(_read_ratings, count=len(group)),
                 output_cls=_Ratings,
+                reply_tokens=64 + 24 * len(group),
                 reports=fence([texts[i] for i in group], "report"),
                 question=fence([question], "question"),
             )
@@ -249,6 +250,7 @@ def relevant_chunks(
                     "relevance",
                     read_yes_no,
                     output_cls=YesNo,
+                    reply_tokens=64,
                     passage=fence([plain_text(node)], "passage"),
                     question=fence([query.text], "question"),
                 )

@@ -38,6 +38,7 @@ __all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce"]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
+_REPLY_TOKENS = 1_024
 NO_MAP = "No language model is set, so that no map step ran. What the reports say:"
 NO_POINTS = "The map step failed, so that this is read from the reports themselves."
 
@@ -233,6 +234,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 parse=_read_answer,
                 retry=self._retry,
                 name="answer",
+                reply_tokens=_REPLY_TOKENS,
                 like=question if self._same_language else "",
                 points=fence(texts, "point"),
                 question=fence([question], "question"),
@@ -248,6 +250,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 self.prompt("map"),
                 parse=partial(_read_points, sources=sources),
                 output_cls=_Points,
+                reply_tokens=_REPLY_TOKENS,
                 retry=self._retry,
                 name="map",
                 like="\n".join(text for text, _ in passages) if self._same_language else "",

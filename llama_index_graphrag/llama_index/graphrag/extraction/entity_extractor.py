@@ -13,7 +13,16 @@ from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Record, Steps, fence, plain_text
+from llama_index.ragkit import (
+    Estimate,
+    ExtractionContext,
+    NodeExtractor,
+    Record,
+    Steps,
+    count_tokens,
+    fence,
+    plain_text,
+)
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
 from llama_index.ragkit.validation import count as checked_count
@@ -28,6 +37,12 @@ _CLAIMS = "Any claims or facts that could be relevant to information discovery."
 _TYPES = ("organization", "person", "geo", "event")  # as published
 
 
+def _object(*texts: str, **others: Any) -> dict[str, Any]:
+    """The JSON schema of an object that has these fields, most of which are texts."""
+    fields = {**{text: {"type": "string", "maxLength": 300} for text in texts}, **others}
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
 class Reading(Reply):
     """A reply: entities, and relations between them."""
 
@@ -36,6 +51,10 @@ class Reading(Reply):
         "relations": ("relation", "relationships", "relationship", "edges", "links", "triples"),
     }
     items: ClassVar[str] = "entities"
+    bounds: ClassVar[Mapping[str, Any]] = {
+        "entities": {"items": _object("name", "type", "description")},
+        "relations": {"items": _object("source", "target", "description", strength={"type": "number"})},
+    }
 
     entities: list[Any] = Field(description="objects with name, type and description")
     relations: list[Any] = Field(
@@ -176,7 +195,11 @@ class EntityExtractor(NodeExtractor):
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node: one call, and one for each gleaning."""
         text = plain_text(node)
-        given: dict[str, Any] = {"text": fence([text], "text"), "entity_types": ", ".join(self.entity_types)}
+        given: dict[str, Any] = {
+            "text": fence([text], "text"),
+            "entity_types": ", ".join(self.entity_types),
+            "reply_tokens": _reply_tokens(text),
+        }
         first = yield from context.complete(
             self.prompt("extract"),
             parse=partial(_read, text, self.min_in_text),
@@ -212,6 +235,7 @@ class EntityExtractor(NodeExtractor):
             self.prompt("claims"),
             parse=partial(_read_claims, text),
             output_cls=ClaimReading,
+            reply_tokens=_reply_tokens(text),
             text=fence([text], "text"),
             known=fence(["\n".join(dict.fromkeys(entity.name for entity in entities))], "known"),
             claim_description=self.claim_description,
@@ -226,6 +250,11 @@ class EntityExtractor(NodeExtractor):
         work = sum((Estimate(1, glean + reply * (i + 1), reply) for i in range(self.gleanings)), work)
         claims = Estimate(1, count(self.prompt("claims").get_template()) + text + reply // 2, reply)
         return work + claims if self.claims else work
+
+
+def _reply_tokens(text: str) -> int:
+    """Descriptions say what a text says several times over, as JSON."""
+    return 512 + 4 * count_tokens(text)
 
 
 def _statements(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -29,6 +29,8 @@ _NAMES = {
 
 class MindMapReply(BaseModel):
     """A text taken apart: its topic, its statements, and a mind map of them."""
+
+    bounds: ClassVar[Mapping[str, Any]] = {"topic": {"maxLength": _LONGEST_TOPIC}}
 
     topic: str = Field(description="one line that says what the text is about")
     statements: list[str] = Field(description="statements that can each be checked by themselves")

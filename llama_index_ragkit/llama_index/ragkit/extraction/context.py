@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
-from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity
+from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
@@ -44,6 +44,7 @@ class ExtractionContext:
     Attributes
     ----------
     cache_keys : the entries used so far, to be released when the result is deleted
+    repeated : how often replies repeated their ends, which were cut
     lost : failures of parts, by the place of a node among those that are read together; see :meth:`keep`
     """
 
@@ -69,6 +70,7 @@ class ExtractionContext:
         self._same_language = same_language
         self._lines = DocumentLines(()) if lines is None else lines
         self.cache_keys: list[str] = []
+        self.repeated = 0
         self.lost: dict[int, ExtractionError] = {}
 
     @property
@@ -100,6 +102,7 @@ class ExtractionContext:
         sample: int = 0,
         rejected: Rejected | None = None,
         like: str = "",
+        reply_tokens: int | None = None,
         **prompt_args: Any,
     ) -> Steps[T]:
         """Call the model, or read its cached reply.
@@ -109,7 +112,8 @@ class ExtractionContext:
 
         Parameters
         ----------
-        prompt, parse, output_cls, rejected, like, prompt_args : see :func:`llama_index.ragkit.llm.completion.complete`
+        prompt, parse, output_cls, rejected, like, reply_tokens, prompt_args : see
+            :func:`llama_index.ragkit.llm.completion.complete`
         sample : different numbers give different replies to the same prompt
 
         Raises
@@ -131,7 +135,9 @@ class ExtractionContext:
             if kept is not None:
                 yield from self._join(cache, key)
                 try:
-                    return parse(kept)
+                    value, repeated = parsed(kept, parse)
+                    self.repeated += repeated
+                    return value
                 except ValueError:  # cached by a version with a more lenient parser
                     pass
         reply = yield from ask(
@@ -144,8 +150,10 @@ class ExtractionContext:
             name=next((name for name, own in self._prompts.items() if own is prompt), ""),
             rejected=rejected,
             like=like if self._same_language else "",
+            reply_tokens=reply_tokens,
             **prompt_args,
         )
+        self.repeated += reply.repeated
         if cache is not None:
             yield from cache.put(key, reply.text, self._users[0])
             yield from self._join(cache, key)

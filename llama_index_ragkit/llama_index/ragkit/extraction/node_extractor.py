@@ -216,7 +216,13 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
         def read(g: int) -> Steps[list[Record]]:
             job = partial(self.extract_document, [nodes[i] for i in groups[g]], contexts[g])
-            return (yield from watch.run(job, contexts[g].lost))
+            records = yield from watch.run(job, contexts[g].lost)
+            if contexts[g].repeated:
+                records[0] = {
+                    **records[0],
+                    "dropped": {**records[0].get("dropped", {}), "repeated": contexts[g].repeated},
+                }
+            return records
 
         outcomes: dict[int, Outcome[list[Record]]] = {}
         texts = [tuple(plain_text(nodes[i]).strip() for i in group) for group in groups]

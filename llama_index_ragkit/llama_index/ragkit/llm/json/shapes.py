@@ -283,11 +283,13 @@ class Reply(BaseModel):
     Attributes
     ----------
     other_names : field -> names that models also give to it, without case and punctuation
+    bounds : field -> keywords of JSON Schema; see :func:`~llama_index.ragkit.llm.json.bounds.bounded`
     by_type : whether an object without a known key holds the texts of the first field by their type
     items : the field that a reply without JSON may give as a list of lines with numbers or bullets; "" for none
     """
 
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {}
+    bounds: ClassVar[Mapping[str, Any]] = {}
     by_type: ClassVar[bool] = False
     items: ClassVar[str] = ""
 
