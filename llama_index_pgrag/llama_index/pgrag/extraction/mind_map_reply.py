@@ -16,6 +16,7 @@ from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.output import Pairs
 from llama_index.ragkit.llm.json.shapes import squeezed, texts_of
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.statements import is_statement
 
 __all__ = ["MindMapReply", "ReadMindMap", "read_mind_map_reply"]
 
@@ -84,7 +85,8 @@ def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, 
             continue
         statements = _statements(parts.get("statements"))
         words = TextWords(text)
-        for source, joins in ((tree, join_lists), (statements, False)):
+        facts = [statement for statement in statements if is_statement(statement)]
+        for source, joins in ((tree, join_lists), (facts, False)):
             paths = read_mind_map(source, own, join_lists=joins) if isinstance(source, list | Mapping) else []
             held = [path for path in paths if not min_in_text or in_text(path, words) >= min_in_text]
             if held:
