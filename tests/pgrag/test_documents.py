@@ -139,7 +139,7 @@ def test_long_documents_are_read_in_parts_of_whole_nodes_under_one_topic():
     parts = parts_of(sorted(nodes, key=lambda node: node.hash), 70)
     assert [len(part.places) for part in parts] == [2, 2, 2]
     assert len(llm.prompts) == 3
-    assert "known topic: Marl Head Light" in llm.prompts[1]
+    assert "Known topic: Marl Head Light" in llm.prompts[1]
     assert len(index.graph.maps) == 1
     assert MindMapExtractor(part_tokens=70).estimate(nodes).calls == 3
 

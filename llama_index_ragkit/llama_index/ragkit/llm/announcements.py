@@ -10,8 +10,8 @@ import zlib
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
 from llama_index.ragkit.llm.json.shapes import item_texts
-from llama_index.ragkit.llm.loops import without_repetitions
 from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.sentences import sentence_spans
 
 __all__ = ["plain_answer", "plain_lines", "whole_sentences", "without_announcement"]

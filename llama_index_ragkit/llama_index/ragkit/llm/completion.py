@@ -28,7 +28,6 @@ from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
 from llama_index.ragkit.llm.limits import limited
-from llama_index.ragkit.llm.loops import without_loop
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import (
     RetryPolicy,
@@ -41,6 +40,7 @@ from llama_index.ragkit.llm.retry import (
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
+from llama_index.ragkit.text.loops import without_loop
 from llama_index.ragkit.validation import check_choice
 
 __all__ = [
@@ -115,7 +115,7 @@ def complete(
     prompt : formatted with `prompt_args`; never changed
     parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
         repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
-        (:mod:`llama_index.ragkit.llm.loops`)
+        (:mod:`llama_index.ragkit.text.loops`)
     mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
         the next attempt if that fails; "text" never; "function" (the model calls a function whose parameters are the
         fields of `output_cls`) and "json_schema" (`llm.structured_predict`) always. `parse` receives JSON text from

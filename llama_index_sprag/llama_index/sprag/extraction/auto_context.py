@@ -22,8 +22,8 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
-from llama_index.ragkit.llm.loops import without_repetitions
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.sprag.config import ContextConfig, Sections

@@ -19,9 +19,9 @@ def without_loop(text: str) -> tuple[str, int]:
     with JSON the passage is left twice, since it may begin in the middle of an item.
 
     >>> without_loop('{"years": ["1911", "1955", "1955", "1955", "19')
-    ('{"years": ["1911", "1955", "1955", ', 2)
+    ('{"years": ["1911", "1955", "1955', 2)
     >>> without_loop("The lamp burned oil. Ada lit it again and again and again and again and again")
-    ('The lamp burned oil.', 4)
+    ('The lamp burned oil.', 3)
     """
     start, length, times = _loop(text.rstrip())
     if times <= _MOST:
