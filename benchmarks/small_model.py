@@ -102,10 +102,10 @@ def is_garbage(item: Sequence[str], about: str, of_names: bool) -> bool:
 def _extracted(extractor: Any, text: str, key: str) -> tuple[Kept, str]:
     (found,) = run_steps(extractor.extract([TextNode(id_="n", text=text)]))
     if found.record is None:
-        return [], found.error
+        return [], found.error or ""
     items = found.record.get(key, ())
     kept = [[item] if isinstance(item, str) else [str(part) for part in item] for item in items if item]
-    return kept, "" if kept or found.error is None else found.error
+    return kept, "" if kept else found.error or ""
 
 
 def _entities(reply: str, given: Blocks) -> tuple[Kept, str]:
@@ -146,9 +146,10 @@ def _document(reply: str, given: Blocks) -> tuple[Kept, str]:
     extractor = AutoContext(llm=ScriptedLLM(reply), retry=ONCE)
     # Not its own method, which describes chunks and asks no model.
     (found,) = run_steps(NodeExtractor.extract(extractor, [TextNode(id_="n", text=given["document"][0])]))
-    if found.record is None:
-        return [], found.error
-    return [[found.record[name]] for name in ("title", "summary") if found.record[name]], ""
+    record = found.record
+    if record is None:
+        return [], found.error or ""
+    return [[record[name]] for name in ("title", "summary") if record[name]], ""
 
 
 def _asked(prompt: Any, parse: Callable[[str], Kept], reply: str, given: Blocks, **variables: Any) -> tuple[Kept, str]:

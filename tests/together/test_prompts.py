@@ -10,7 +10,7 @@ from llama_index.core.schema import TextNode
 from tests.together.plugins import ONCE
 
 from llama_index.gemrag import UtilityQuestionExtractor
-from llama_index.ragkit import LLMSummarizer, PromptHolder, run_steps
+from llama_index.ragkit import LLMSummarizer, PromptHolder, RetryPolicy, run_steps
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, first_wording, prompt_version
 from llama_index.ragkit.testing import ScriptedLLM
@@ -99,3 +99,41 @@ def test_the_worked_example_of_a_prompt_for_prose_is_no_answer() -> None:
                 run_steps(steps)
         else:
             assert run_steps(steps)[0] == kept
+
+
+TEXTS = ("Ada Byron met Charles Babbage in London.", "Ada Byron wrote letters in London.")
+
+
+def questions(script: Any, **kwargs: Any) -> tuple[ScriptedLLM, list[Any]]:
+    llm = ScriptedLLM(script)
+    extractor = UtilityQuestionExtractor(
+        llm=llm, retry=RetryPolicy(max_attempts=2, min_wait=0), num_workers=1, **kwargs
+    )
+    found = run_steps(extractor.extract([TextNode(id_=text, text=text) for text in TEXTS]))
+    return llm, [extraction.record for extraction in found]
+
+
+def lines(prompt: str) -> str:
+    return "1. Where was Ada Byron?\n2. Was she in London?" if "numbered lines" in prompt else "What is JSON?"
+
+
+@pytest.mark.parametrize(("mode", "asked_in_lines"), [("auto", [False, True, True]), ("lines", [True, True])])
+def test_a_model_that_writes_no_json_is_asked_for_lines_from_its_first_node_on(
+    mode: str, asked_in_lines: list[bool]
+) -> None:
+    llm, records = questions(lines, mode=mode)
+    assert ["numbered lines" in prompt for prompt in llm.prompts] == asked_in_lines
+    assert records == [{"questions": ["Where was Ada Byron?", "Was she in London?"]}] * 2
+
+
+def test_a_model_whose_json_was_read_is_asked_for_json_again() -> None:
+    replies = iter(['{"questions": ["Where was Ada Byron?"]}', "What?", '{"questions": ["Who wrote?"]}'])
+    llm, records = questions(lambda prompt: next(replies))
+    assert not any("numbered lines" in prompt for prompt in llm.prompts)
+    assert all(records)
+
+
+def test_mode_text_never_asks_for_lines() -> None:
+    llm, records = questions(lines, mode="text")
+    assert len(llm.prompts) == 4
+    assert not any(records)

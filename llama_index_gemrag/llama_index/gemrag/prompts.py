@@ -47,4 +47,10 @@ QUESTION_PROMPT = with_example(
     '"What became of the Bergslund Glassworks?"]}',
     f"Now the same for another text.\n\n{{text}}\n\n{_FORM}",
     earlier=_FIRST_WORDING,
+    lines=(
+        _FORM,
+        "Answer with numbered lines, one question each, and nothing else.",
+        "1. Who founded the Bergslund Glassworks?\n2. Where did the Bergslund Glassworks lie?\n3. When did the "
+        "Bergslund Glassworks burn down?\n4. Why was the Bergslund Glassworks never rebuilt?",
+    ),
 )

@@ -19,6 +19,11 @@ ASPECTS_PROMPT = with_example(
     f"<question>\nWas the Bergslund Glassworks older than the railway to Lake Tovel?\n</question>\n\n{_QUERIES_FORM}",
     '{"queries": ["founding of the Bergslund Glassworks", "opening of the railway to Lake Tovel"]}',
     f"Now the same for another question.\n\n{{question}}\n\n{_QUERIES_FORM}",
+    lines=(
+        _QUERIES_FORM,
+        "Answer with numbered lines, one query each, and nothing else.",
+        "1. founding of the Bergslund Glassworks\n2. opening of the railway to Lake Tovel",
+    ),
 )
 
 STORY_PROMPT = PromptTemplate(

@@ -71,6 +71,12 @@ KEY_POINTS_PROMPT = with_example(
     '{"key_points": ["This person founded the Bergslund Glassworks.", "The Bergslund Glassworks was not rebuilt for '
     'this reason."]}',
     f"Now the same for another question.\n\n{{question}}\n\n{_POINTS_FORM}",
+    lines=(
+        _POINTS_FORM,
+        "Answer with numbered lines, one statement each, and nothing else.",
+        "1. This person founded the Bergslund Glassworks.\n2. The Bergslund Glassworks was not rebuilt for this "
+        "reason.",
+    ),
 )
 
 QUESTIONS_PROMPT = PromptTemplate(

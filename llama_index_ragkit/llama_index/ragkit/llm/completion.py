@@ -28,6 +28,7 @@ from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
 from llama_index.ragkit.llm.limits import limited
+from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import (
     RetryPolicy,
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Mode = Literal["auto", "text", "function", "json_schema"]
+Mode = Literal["auto", "text", "lines", "function", "json_schema"]
 MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
 _LONGEST_REASON = 500  # characters; a failing proxy may reply with a whole HTML page
@@ -67,6 +68,7 @@ _FOR_EVERY_CALL = re.compile("max_completion_tokens|support|temperature|maxLengt
 # reply may be, or whose server refused bounds.
 _text_only: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
 _unbounded: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
+_forms: dict[int, dict[str, str]] = {}  # by the id of a model that lives and the version of a prompt: "json" or "lines"
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,11 @@ def complete(
         repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
         (:mod:`llama_index.ragkit.text.loops`)
     mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
-        the next attempt if that fails; "text" never; "function" (the model calls a function whose parameters are the
-        fields of `output_cls`) and "json_schema" (`llm.structured_predict`) always. `parse` receives JSON text from
-        both
+        the next attempt if that fails. As long as no JSON of a model could be read, a further attempt asks for numbered
+        lines, where the prompt can (:func:`~llama_index.ragkit.llm.prompts.in_lines`); what could be read first is how
+        this model is asked from then on. "text" uses text in the form of the prompt, "lines" numbered lines; "function"
+        (the model calls a function whose parameters are the fields of `output_cls`) and "json_schema"
+        (`llm.structured_predict`) always. `parse` receives JSON text from the last two
     output_cls : the schema of the reply; without one the reply is text in every mode
     name : of the prompt, for messages of errors
     rejected : an earlier reply to this prompt that could not be used
@@ -367,10 +371,24 @@ class _Ask(Request, Generic[T]):
         if self.mode != asked.mode and not isinstance(refused[-1], ValueError):  # the client could not read the reply
             _text_only[id(self.llm)] = self.llm
 
+    @property
+    def _form(self) -> str:
+        """What this model could write for this prompt before: "json" or "lines"; "" if nothing is known."""
+        return _forms.get(id(self.llm), {}).get(prompt_version(self.prompt), "")
+
+    @property
+    def _lines(self) -> BasePromptTemplate | None:
+        """The prompt for an answer in lines, if this attempt asks for lines."""
+        if self.mode == "lines" or (self.mode == "auto" and self._structure == "text" and self._form != "json"):
+            is_due = self.mode == "lines" or self._form == "lines" or self.rejected is not None
+            return in_lines(self.prompt) if is_due else None
+        return None
+
     def _wording(self) -> tuple[BasePromptTemplate, dict[str, Any]]:
-        """The prompt with its variables; after a rejected reply with what was wrong with it."""
-        if self.rejected is None:
-            return self.prompt, self.prompt_args
+        """The prompt with its variables; after a rejected reply with what was wrong with it, or in another form."""
+        lines = self._lines
+        if lines is not None or self.rejected is None:
+            return lines or self.prompt, self.prompt_args
         correction = f"\n\nAn earlier answer could not be used: {self.rejected.reason}"
         if self.llm.metadata.is_chat_model or isinstance(self.prompt, ChatPromptTemplate):
             messages = self.prompt.format_messages(llm=self.llm, **self.prompt_args)
@@ -396,12 +414,18 @@ class _Ask(Request, Generic[T]):
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
         try:
             about = " ".join(str(value) for value in self.prompt_args.values())
-            text = without_echo(text, self.prompt, self.prompt.format(llm=self.llm, **self.prompt_args), about)
+            prompt = self._lines or self.prompt
+            text = without_echo(text, prompt, prompt.format(llm=self.llm, **self.prompt_args), about)
             value, repeated = parsed(text, self.parse)
             if self.like and in_another_language(_written(text), self.like):
                 raise ParseError("The answer is in another language than the text.")
             if self.reply_tokens != asking[0].reply_tokens:
                 _unbounded[id(self.llm)] = self.llm
+            if self._structure == "text" and in_lines(self.prompt) is not None:
+                if id(self.llm) not in _forms:
+                    weakref.finalize(self.llm, _forms.pop, id(self.llm), None)
+                known = _forms.setdefault(id(self.llm), {})
+                known.setdefault(prompt_version(self.prompt), "json" if self._lines is None else "lines")
             return Completion(text, value, repeated)
         except ValueError as error:
             rejected = Rejected(text, getattr(error, "hint", "") or str(error)[:_LONGEST_REASON])

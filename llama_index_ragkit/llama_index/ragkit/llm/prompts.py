@@ -16,11 +16,14 @@ __all__ = [
     "PromptHolder",
     "fence",
     "first_wording",
+    "in_lines",
     "prompt_version",
     "with_example",
 ]
 
-_first_wordings: dict[str, BasePromptTemplate] = {}  # by the digest of the prompt that is in their place
+# By the digest of a prompt: its first wording, and the same for an answer in lines.
+_first_wordings: dict[str, BasePromptTemplate] = {}
+_in_lines: dict[str, BasePromptTemplate] = {}
 
 _FIRST_SUMMARY = PromptTemplate(
     "Summarise the passages below in one text.\n"
@@ -64,7 +67,12 @@ def fence(texts: Sequence[str], name: str = "passage") -> str:
 
 
 def with_example(
-    task: str, given: str, answer: str, request: str, earlier: BasePromptTemplate | None = None
+    task: str,
+    given: str,
+    answer: str,
+    request: str,
+    earlier: BasePromptTemplate | None = None,
+    lines: tuple[str, str, str] | None = None,
 ) -> ChatPromptTemplate:
     """A prompt whose worked example is a turn of its own, so that models do not take it for what they are asked.
 
@@ -76,9 +84,16 @@ def with_example(
     request : the request itself, with its variables
     earlier : the first wording of the prompt, with the same variables. It goes on to be what caches and indexes know
         the prompt by, so that replies and records that were made with it are still used
+    lines : for models that cannot write JSON, what stands in `given` and `request` on the form of the answer, what is
+        said instead, and the right answer as numbered lines
     """
     turns = [("user", f"{task}\n\n{given}"), ("assistant", answer), ("user", request)]
     prompt = ChatPromptTemplate.from_messages(turns)
+    if lines is not None:
+        form, instead, listed = lines
+        asked = [f"{task}\n\n{given.replace(form, instead)}", listed, request.replace(form, instead)]
+        roles = [role for role, _ in turns]
+        _in_lines[_digest(prompt)] = ChatPromptTemplate.from_messages(list(zip(roles, asked, strict=True)))
     if earlier is not None:
         _first_wordings[_digest(prompt)] = earlier
     return prompt
@@ -87,6 +102,11 @@ def with_example(
 def first_wording(prompt: BasePromptTemplate) -> BasePromptTemplate:
     """The first wording of a prompt that was reworded; others as they are."""
     return _first_wordings.get(_digest(prompt), prompt)
+
+
+def in_lines(prompt: BasePromptTemplate) -> BasePromptTemplate | None:
+    """The same prompt for an answer in numbered lines, or None."""
+    return _in_lines.get(_digest(prompt))
 
 
 def prompt_version(prompt: BasePromptTemplate) -> str:
