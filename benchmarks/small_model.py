@@ -182,9 +182,10 @@ def _primer(reply: str, given: Blocks) -> tuple[Kept, str]:
 
 
 def _map(reply: str, given: Blocks) -> tuple[Kept, str]:
-    llm = ScriptedLLM(lambda prompt: reply if prompt.lstrip("user: ").startswith("List what") else "Nothing is said.")
+    llm = ScriptedLLM(lambda prompt: reply if "List what the numbered passages" in prompt else "Nothing is said.")
     nodes = [NodeWithScore(node=TextNode(text=text), score=1.0) for text in given["passage"]]
-    answer = ReportMapReduce(llm, retry=ONCE).synthesize(given["question"][0], nodes).metadata["graphrag"]
+    response = ReportMapReduce(llm, retry=ONCE).synthesize(given["question"][0], nodes)
+    answer = (response.metadata or {})["graphrag"]
     return [[point.text] for point in answer.points], "; ".join((answer.failed or {}).values())
 
 

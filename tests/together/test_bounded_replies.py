@@ -97,6 +97,10 @@ def test_a_bound_has_the_name_that_the_class_of_the_model_gives_it(llm: Any, fie
     assert getattr(limited(llm, 100), field) == value
     assert getattr(llm, field) == before
     assert limited(llm, 100) is limited(llm, 128)  # so that clients are made once
+    before = limited(llm, 100)
+    llm.system_prompt = "Be brief."
+    assert limited(llm, 100) is not before
+    assert limited(llm, 100).system_prompt == "Be brief."
 
 
 def test_a_class_that_takes_no_bound_is_asked_as_it_is() -> None:
@@ -116,8 +120,8 @@ def test_bounds_that_a_server_refuses_are_left_out_and_remembered() -> None:
         assert ["max_tokens" in asked.body for asked in server.asked] == [True, False, False, False]
 
 
-@pytest.mark.parametrize("cut", ["", "<think>First I list"])
-def test_a_model_that_thinks_for_longer_than_the_bound_is_asked_without(cut: str) -> None:
+@pytest.mark.parametrize(("cut", "calls"), [("", 2 + 2 + 1), ("<think>First I list", 2 + 1 + 1)])
+def test_a_model_that_thinks_for_longer_than_the_bound_is_asked_without(cut: str, calls: int) -> None:
     def script(asked: Asked) -> Reply:
         return Reply(cut, finish_reason="length") if "max_tokens" in asked.body else Reply(f"{cut} them.</think>[1]")
 
@@ -125,7 +129,7 @@ def test_a_model_that_thinks_for_longer_than_the_bound_is_asked_without(cut: str
         llm = like(server, timeout=30)
         for _ in range(3):
             assert run_steps(complete(llm, PROMPT, parse=parsed_after_thought, reply_tokens=64, text="t")) == [1]
-        assert len(server.asked) == 4
+        assert len(server.asked) == calls
 
 
 # -- schemas ------------------------------------------------------------------------------------------------

@@ -64,10 +64,11 @@ _DEFAULT_RETRY = RetryPolicy()
 _LONGEST_REASON = 500  # characters; a failing proxy may reply with a whole HTML page
 _ABOUT_BOUNDS = re.compile("max_|token|context|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
 _FOR_EVERY_CALL = re.compile("max_completion_tokens|support|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
-# LLMs that say they have functions or schemas, and whose server refused them; and LLMs that think for longer than a
-# reply may be, or whose server refused bounds.
+# LLMs that say they have functions or schemas, and whose server refused them; LLMs that think for longer than a reply
+# may be, or whose server refused bounds; and LLMs that may be such.
 _text_only: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
 _unbounded: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
+_silent: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
 _forms: dict[int, dict[str, str]] = {}  # by the id of a model that lives and the version of a prompt: "json" or "lines"
 
 
@@ -371,6 +372,16 @@ class _Ask(Request, Generic[T]):
         if self.mode != asked.mode and not isinstance(refused[-1], ValueError):  # the client could not read the reply
             _text_only[id(self.llm)] = self.llm
 
+    def _note_thinking(self, asked: "_Ask[T]") -> None:
+        """Remember a model that answers where no bound is sent, and thought or was silent where one was.
+
+        Silence has to come twice: some models keep their thoughts to themselves, and others have nothing to say.
+        """
+        if self.reply_tokens != asked.reply_tokens and self.rejected is not None:
+            if self.rejected.reply.strip() or _silent.get(id(self.llm)) is self.llm:
+                _unbounded[id(self.llm)] = self.llm
+            _silent[id(self.llm)] = self.llm
+
     @property
     def _form(self) -> str:
         """What this model could write for this prompt before: "json" or "lines"; "" if nothing is known."""
@@ -419,8 +430,7 @@ class _Ask(Request, Generic[T]):
             value, repeated = parsed(text, self.parse)
             if self.like and in_another_language(_written(text), self.like):
                 raise ParseError("The answer is in another language than the text.")
-            if self.reply_tokens != asking[0].reply_tokens:
-                _unbounded[id(self.llm)] = self.llm
+            self._note_thinking(asking[0])
             if self._structure == "text" and in_lines(self.prompt) is not None:
                 if id(self.llm) not in _forms:
                     weakref.finalize(self.llm, _forms.pop, id(self.llm), None)

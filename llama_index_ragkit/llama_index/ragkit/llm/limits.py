@@ -27,17 +27,17 @@ def limited(llm: LLM, reply_tokens: int | None, *, warmer: bool = False) -> LLM:
     warmer : whether its temperature is raised, so that it does not repeat a reply
     """
     most = None if reply_tokens is None else 1 << (reply_tokens - 1).bit_length()
-    if most is None and not warmer:
+    update = {**({} if most is None else _bound(llm, most)), **(_warmth(llm) if warmer else {})}
+    if not update:
         return llm
     if id(llm) not in _copies:
         weakref.finalize(llm, _copies.pop, id(llm), None)
     copies = _copies.setdefault(id(llm), {})
-    if (most, warmer) not in copies:
-        update = {**({} if most is None else _bound(llm, most)), **(_warmth(llm) if warmer else {})}
-        if not update:
-            return llm
-        copies[most, warmer] = llm.model_copy(update=update)
-    return copies[most, warmer]
+    copy = copies.get((most, warmer))
+    # A copy is kept for its clients, as long as the model is as it was.
+    if copy is None or any(vars(copy)[name] is not own for name, own in vars(llm).items() if name not in update):
+        copy = copies[most, warmer] = llm.model_copy(update=update)
+    return copy
 
 
 def _bound(llm: LLM, most: int) -> dict[str, Any]:
