@@ -244,7 +244,7 @@ def test_a_call_that_fails_fails_all_nodes_of_its_document_and_is_made_again_onc
     broken = [True]
 
     def script(prompt: str) -> str:
-        return "I would rather not." if broken[0] and "Otto" in prompt else good(prompt)
+        return "I would rather not." if broken[0] and "Otto" in text_of(prompt) else good(prompt)
 
     llm = ScriptedLLM(script)
     index = build([*chunks("lamp", "theft"), chunk("tower", TOWER, "E")], llm)
