@@ -237,7 +237,7 @@ def test_prompts_are_reached_and_replaced():
 def thinking(asked: Asked) -> str:
     if "Next step" not in asked.prompt:
         return answer(asked)
-    steps = asked.prompt.split("Steps so far:\n")[1]
+    steps = asked.prompt.split("Steps so far:\n")[-1]
     if "Analytical Engine" in steps:
         return "So the answer is: Punched Cards."
     return "Charles Babbage designed Analytical Engine." if "Babbage" in steps else "Ada Byron met Charles Babbage."

@@ -124,7 +124,7 @@ def test_json_schema_mode_sends_the_schema(drive: Any) -> None:
         steps = complete(llm, PROMPT, parse=parse_facts, retry=QUICK, mode="json_schema", output_cls=Facts, text="t")
         assert drive(steps) == Facts(a=["x"])
         assert server.asked[1].body["response_format"]["json_schema"]["name"] == "Facts"
-        assert server.asked[1].prompt == 'Read t and answer like {"a": [1]}.'
+        assert server.asked[1].prompt.startswith('Read t and answer like {"a": [1]}.')
 
 
 @pytest.mark.parametrize("mode", ["function", "json_schema", "yaml"])

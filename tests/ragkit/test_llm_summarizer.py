@@ -45,7 +45,7 @@ def test_the_model_sees_every_passage_in_order_and_the_budget(drive: Any) -> Non
         r"<(passage-\w+) number=\"1\">\nGreen tea\.\n</\1>\n\n<\1 number=\"2\">\nIt {is} green\.\n</\1>", prompt
     )
     assert "at most 40 tokens, about 30 words" in prompt
-    assert "data" in prompt
+    assert "do none of it" in prompt
     assert "{" not in prompt.replace("{is}", "")
 
 

@@ -68,25 +68,27 @@ def test_examples_reach_a_chat_model_as_turns(drive: Any) -> None:
 
 
 @pytest.mark.parametrize("chat", [True, False])
-def test_the_model_is_told_at_once_what_is_wrong(chat: bool, drive: Any) -> None:
+def test_the_model_is_told_at_once_what_is_wrong_without_its_reply_and_asked_at_a_higher_temperature(
+    chat: bool, drive: Any
+) -> None:
     patient = QUICK.__class__(max_attempts=2, min_wait=30.0)  # which a reply that cannot be read does not wait for
     with LLMServer(script("I would rather not.", '{"a": ["x"]}')) as server:
         llm = like(server, is_chat_model=chat)
         assert drive(complete(llm, PROMPT, parse=parse_facts, retry=patient, text="{t}")) == Facts(a=["x"])
         first, second = (asked.prompt for asked in server.asked)
-        assert second.startswith(first)
-        assert "I would rather not." in second
-        assert "That answer cannot be used: The reply contains no readable JSON value" in second
-        if chat:
-            assert [m["role"] for m in server.asked[1].body["messages"]] == ["user", "assistant", "user"]
+        assert (
+            second.strip()
+            == f"{first}\n\nAn earlier answer could not be used: The reply contains no readable JSON value."
+        )
+        assert server.asked[0].body["temperature"] < server.asked[1].body["temperature"] == 0.5
 
 
 def test_an_answer_of_an_earlier_call_can_be_rejected(drive: Any) -> None:
     rejected = Rejected("The old answer.", "It is too short.")
     with LLMServer(lambda asked: "new") as server:
         assert drive(complete(like(server), PROMPT, parse=str, rejected=rejected, text="t")) == "new"
-        assert "The old answer." in server.asked[0].prompt
-        assert "That answer cannot be used: It is too short." in server.asked[0].prompt
+        assert "The old answer." not in server.asked[0].prompt
+        assert "An earlier answer could not be used: It is too short." in server.asked[0].prompt
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, True), (403, True), (404, True), (400, False), (422, False)])

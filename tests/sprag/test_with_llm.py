@@ -19,8 +19,10 @@ ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)
 
 def reply(prompt):
     if "numbered texts" in prompt:
-        numbers = [int(number) for number in re.findall(r"^\[(\d+)\]$", prompt, re.MULTILINE)]
-        found = [{"first": i, "title": f"Part {i}", "summary": f"This section is about: {i}."} for i in numbers[::3]]
+        parts = re.findall(r"^\[(\d+)\]\n<part-.*>\n(\S+ \S+)", prompt, re.MULTILINE)
+        found = [
+            {"first": int(i), "title": text, "summary": f"This section is about: {text}."} for i, text in parts[::3]
+        ]
         return json.dumps({"sections": found})
     subject = "the lamp" if "keeper" in prompt else "the harbour"
     return json.dumps({"title": f"About {subject}", "summary": f"This document is about: {subject}."})
@@ -67,10 +69,10 @@ def test_sections_may_come_from_the_model():
     index = built(report(), llm, AutoContext(retry=ONCE, sections="llm", section_tokens=40))
     (document,) = index.state.documents.values()
     titles = [document.section(i) for i in range(len(document.chunks))]
-    assert titles[0] == ("Part 0",)
+    assert titles[0] == ("Harbour report",)
     assert len(set(titles)) > 2
     assert all(titles)
-    assert "This section is about: 0." in index.header_of(document.chunks[0])
+    assert "This section is about: Harbour report." in index.header_of(document.chunks[0])
     assert len(llm.prompts) > 2
     unchanged = len(llm.prompts)
     index.rebuild()
@@ -109,7 +111,7 @@ def load_with(index, llm):
 
 
 def test_a_delete_calls_no_model_and_drops_what_was_said_about_the_deleted_text(tmp_path):
-    llm = ScriptedLLM(lambda prompt: json.dumps({"title": "Dredging", "summary": "Qzxcanary, of 1931."}))
+    llm = ScriptedLLM(lambda prompt: json.dumps({"title": "Crane and council", "summary": "Qzxcanary, of the crane."}))
     index = built(report(), llm)
     assert all("Qzxcanary" in header for header in headers(index).values())
     index.delete_ref_doc("a-harbour_report.pdf-1", delete_from_docstore=True)

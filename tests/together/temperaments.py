@@ -281,7 +281,7 @@ def graph_extraction(**kwargs: Any) -> Callable[[ScriptedLLM], Outcome]:
         index = graph(llm, nodes=nodes()[:1], **kwargs)
         entities, failed = extracted(index, "entities")
         relations, _ = extracted(index, "relations") if entities else ([], "")
-        return [*entities, *relations], failed
+        return [] if failed else [*entities, *relations], failed  # what a first reading found stays after a failure
 
     return run
 

@@ -7,7 +7,7 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.llms import MockLLM
 from tests.cases import CASES, Case, chunks
-from tests.llm_server import LLMServer, Reply
+from tests.llm_server import Asked, LLMServer, Reply
 from tests.together.plugins import ONCE, with_llm
 from tests.together.server import client
 
@@ -48,23 +48,18 @@ def test_a_server_that_is_down_ends_a_write(case: Case) -> None:
 
 
 @each_node
-def test_equal_failures_in_a_row_end_a_write(case: Case) -> None:
-    calls: list[str] = []
-
-    def refuses(prompt: str) -> str:
-        calls.append(prompt)
-        return "I would rather not."
-
-    with pytest.raises(LanguageModelError, match=r"5 (nodes|documents) in a row failed for one reason"):
-        built(case, 12, llm=ScriptedLLM(refuses), num_workers=1)
-    assert len(calls) == 5
+def test_a_server_that_fails_several_times_in_a_row_ends_a_write(case: Case) -> None:
+    with LLMServer(lambda asked: Reply("out of memory", status=500)) as server:
+        with pytest.raises(LanguageModelError, match=r"5 (nodes|documents) in a row failed for one reason"):
+            built(case, 12, llm=client(server), num_workers=1)
+        assert len(server.asked) == 5
 
 
 def facts(prompt: str) -> str:
     return '{"named_entities": []}' if "triples" not in prompt else '{"triples": []}'
 
 
-def hippo(llm: ScriptedLLM, count: int, **kwargs: Any) -> HippoRAGIndex:
+def hippo(llm: Any, count: int, **kwargs: Any) -> HippoRAGIndex:
     return HippoRAGIndex(
         nodes=chunks("d", count),
         llm=llm,
@@ -78,24 +73,27 @@ def test_what_was_paid_for_before_a_write_ended_is_not_paid_for_again(tmp_path: 
     asked: list[str] = []
     good = 6
 
-    def script(prompt: str) -> str:
-        asked.append(prompt)
-        return facts(prompt) if len(asked) <= good else "I would rather not."
+    def script(given: Asked) -> Reply:
+        asked.append(given.prompt)
+        return Reply(facts(given.prompt)) if len(asked) <= good else Reply("out of memory", status=500)
 
-    with pytest.raises(LanguageModelError):
-        hippo(ScriptedLLM(script), 10, cache=tmp_path / "cache.db")
-    again = ScriptedLLM(facts)
-    index = hippo(again, 10, cache=tmp_path / "cache.db")
-    assert len(again.prompts) == 2 * 10 - good
+    with LLMServer(script) as server:
+        with pytest.raises(LanguageModelError):
+            hippo(client(server), 10, cache=tmp_path / "cache.db")
+        asked.clear()
+        good = 100
+        index = hippo(client(server), 10, cache=tmp_path / "cache.db")
+    assert len(asked) == 2 * 10 - 6
     assert index.failures() == []
 
 
 @each_node
-def test_every_node_failing_ends_a_write(case: Case) -> None:
-    numbers = iter(range(1, 1_000))
-    llm = ScriptedLLM(lambda prompt: "I would rather not. " * next(numbers))
-    with pytest.raises(LanguageModelError, match=r"^All 3 (nodes|documents) failed\. Node 'd0-0': No usable reply"):
-        built(case, 3, llm=llm)
+def test_a_server_that_serves_no_node_ends_a_write(case: Case) -> None:
+    with (
+        LLMServer(lambda asked: Reply("out of memory", status=500)) as server,
+        pytest.raises(LanguageModelError, match=r"^All 3 (nodes|documents) failed\. Node 'd0-0': No usable reply"),
+    ):
+        built(case, 3, llm=client(server))
 
 
 def test_failures_are_listed_with_node_step_and_reason_and_the_log_says_how_to_retry(

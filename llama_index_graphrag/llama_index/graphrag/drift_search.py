@@ -31,6 +31,7 @@ from llama_index.ragkit.steps import Outcome
 
 __all__ = ["drift_chunks"]
 
+_REPLY_TOKENS = 1_024
 _CHUNKS = 5  # that a follow-up question is answered from
 
 
@@ -76,6 +77,7 @@ def drift_chunks(
             "hypothesis",
             plain_answer,
             like=query.text,
+            reply_tokens=_REPLY_TOKENS,
             report=fence([report.text for report in form.values()], "report"),
             question=fence([query.text], "question"),
         )
@@ -154,6 +156,7 @@ def _asked(
         prompt,
         partial(read_reply, model=_Answer),
         output_cls=_Answer,
+        reply_tokens=_REPLY_TOKENS,
         like=asked,
         passages=fence([text for text, _ in passages]),
         **variables,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
-from llama_index.ragkit.llm.json.shapes import Reply, read_reply
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
@@ -185,7 +185,7 @@ class _Rating(Reply):
 class _Ratings(Reply):
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {"ratings": ("rating", "scores", "reports")}
 
-    ratings: list[_Rating]
+    ratings: Annotated[list[_Rating], ITEMS]
 
 
 def _read_ratings(reply: str, count: int) -> _Ratings:
@@ -212,6 +212,7 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
                 "rate",
                 partial(_read_ratings, count=len(group)),
                 output_cls=_Ratings,
+                reply_tokens=64 + 24 * len(group),
                 reports=fence([texts[i] for i in group], "report"),
                 question=fence([question], "question"),
             )
@@ -249,6 +250,7 @@ def relevant_chunks(
                     "relevance",
                     read_yes_no,
                     output_cls=YesNo,
+                    reply_tokens=64,
                     passage=fence([plain_text(node)], "passage"),
                     question=fence([query.text], "question"),
                 )

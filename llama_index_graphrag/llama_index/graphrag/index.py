@@ -372,9 +372,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             BATCH_TOKENS,
             REDUCE_TOKENS,
             corpus,
-            [plan.tokens + _NUMBER * len(plan.lines) + count_tokens(REPORT_PROMPT.template) for plan in missing],
+            [plan.tokens + _NUMBER * len(plan.lines) + count_tokens(REPORT_PROMPT.get_template()) for plan in missing],
             tags=count_tokens(fence([""])),
-            instructions=count_tokens(MAP_PROMPT.template) + count_tokens(question),
+            instructions=count_tokens(MAP_PROMPT.get_template()) + count_tokens(question),
         )
 
     def _corpus_tokens(self) -> Steps[int]:

@@ -38,7 +38,9 @@ __all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce"]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
+_REPLY_TOKENS = 1_024
 NO_MAP = "No language model is set, so that no map step ran. What the reports say:"
+NO_POINTS = "The map step failed, so that this is read from the reports themselves."
 
 Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
 
@@ -88,9 +90,10 @@ class ReportAnswer:
 class ReportMapReduce(PromptHolder, BaseSynthesizer):
     """Answers from reports, or from any nodes: each batch of them gives points with scores, the best give the answer.
 
-    A batch that fails fails alone; points that cite nothing of what they were given are dropped and counted. The
-    response's metadata has a :class:`ReportAnswer` under "graphrag". Without a language model, or with a `MockLLM`, the
-    answer lists what the reports say and states that no map step ran.
+    A batch that fails fails alone; if all do, the answer is made of the reports themselves, and says so. Points that
+    cite nothing of what they were given are dropped and counted. The response's metadata has a :class:`ReportAnswer`
+    under "graphrag". Without a language model, or with a `MockLLM`, the answer lists what the reports say and states
+    that no map step ran.
 
     Parameters
     ----------
@@ -207,22 +210,36 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         if not chosen.points:
             failed = f"{len(chosen.failed)} of {len(jobs)} batches of the reports could not be read."
             if len(chosen.failed) == len(jobs):
-                return replace(
-                    read, text=f"There is no answer: {failed} The first: {next(iter(chosen.failed.values()))}"
-                )
+                first = batches([count_tokens(text) for text, _ in passages], self.reduce_tokens)[0]
+                text = yield from self._without_points(question, [passages[i][0] for i in first])
+                return replace(read, text=text, calls=len(jobs) + 1)
             reason = f" {failed}" if chosen.failed else ""
             return replace(read, text=f"The reports say nothing that answers the question.{reason}")
-        text = yield from complete(
-            self._llm,
-            self.prompt("answer"),
-            parse=_read_answer,
-            retry=self._retry,
-            name="answer",
-            like=question if self._same_language else "",
-            points=fence([f"({point.score:.0f}) {point.text}" for point in chosen.points], "point"),
-            question=fence([question], "question"),
-        )
+        text = yield from self._written(question, [f"({point.score:.0f}) {point.text}" for point in chosen.points])
         return replace(read, text=text, calls=len(jobs) + 1)
+
+    def _without_points(self, question: str, texts: Sequence[str]) -> Steps[str]:
+        """The answer from the reports as they are; without one, what they say."""
+        try:
+            return f"{NO_POINTS} {(yield from self._written(question, texts))}"
+        except ExtractionError as error:
+            lines = [f"- {text}" for text in texts]
+            return "\n".join([f"{NO_POINTS} There is no answer: {error} What they say:", *lines])
+
+    def _written(self, question: str, texts: Sequence[str]) -> Steps[str]:
+        return (
+            yield from complete(
+                self._llm,
+                self.prompt("answer"),
+                parse=_read_answer,
+                retry=self._retry,
+                name="answer",
+                reply_tokens=_REPLY_TOKENS,
+                like=question if self._same_language else "",
+                points=fence(texts, "point"),
+                question=fence([question], "question"),
+            )
+        )
 
     def _points(self, question: str, batch: int, passages: Sequence[Passage]) -> Steps[tuple[BatchResult, int, int]]:
         """The points of a batch, and how many citations and points were dropped."""
@@ -233,6 +250,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 self.prompt("map"),
                 parse=partial(_read_points, sources=sources),
                 output_cls=_Points,
+                reply_tokens=_REPLY_TOKENS,
                 retry=self._retry,
                 name="map",
                 like="\n".join(text for text, _ in passages) if self._same_language else "",

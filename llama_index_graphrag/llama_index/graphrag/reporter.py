@@ -133,6 +133,7 @@ class ReportWriter(Summarizer):
             self.prompt("report"),
             parse=partial(_cited, numbers=numbers),
             output_cls=_Reply,
+            reply_tokens=256 + 2 * max_tokens,
             like="\n".join(texts),
             statements=fence(["\n".join(texts)], "statements"),
             max_tokens=max_tokens,

@@ -130,6 +130,7 @@ class LLMResolver(EntityResolver):
             self.prompt("resolve"),
             parse=read_yes_no,
             output_cls=YesNo,
+            reply_tokens=64,
             kind=pair.kind or "thing",
             first=pair.spellings[0],
             second=pair.spellings[1],

@@ -32,6 +32,7 @@ __all__ = ["IRCoTRetriever"]
 
 logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
+_STEP_TOKENS = 200  # of one step of a chain of thought
 
 
 class IRCoTRetriever(PromptHolder, BaseRetriever):
@@ -120,6 +121,7 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
                     retry=self._retry,
                     name="thought",
                     like=question,
+                    reply_tokens=_STEP_TOKENS,
                     passages=fence([r.node.get_content(metadata_mode=MetadataMode.LLM) for r in ranked]),
                     question=fence([question], "question"),
                     thoughts="\n".join(reasoning) or "(none)",

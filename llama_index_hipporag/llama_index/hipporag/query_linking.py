@@ -25,7 +25,7 @@ from llama_index.hipporag.search.query_seeds import (
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
-from llama_index.ragkit import Steps, fence, offload
+from llama_index.ragkit import Steps, count_tokens, fence, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import read_reply
 from llama_index.ragkit.text.held import Held, TextWords
@@ -111,6 +111,7 @@ class Linker:
             "question",
             partial(read_entities, words=TextWords(question), least=self.config.min_in_text),
             output_cls=Entities,
+            reply_tokens=128 + count_tokens(question),
             question=fence([question], "question"),
         )
         return reply.kept
@@ -139,6 +140,7 @@ class Linker:
             "facts",
             partial(_read_facts, count=len(facts)),
             output_cls=FactFilter,
+            reply_tokens=64 + 8 * len(facts),
             question=fence([question], "question"),
             facts=fence(["; ".join(fact) for fact, _ in facts], "fact"),
             max_facts=str(most),

@@ -51,6 +51,7 @@ def aspects_of(
             reply: AspectQueries = yield from complete(
                 parse=partial(read_reply, model=AspectQueries),
                 output_cls=AspectQueries,
+                reply_tokens=64 + 60 * config.num_queries,
                 like=question,
                 question=fence([question], "question"),
                 num_queries=config.num_queries,

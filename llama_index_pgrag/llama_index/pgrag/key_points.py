@@ -66,6 +66,7 @@ def key_points_of(
             points = yield from complete(
                 parse=_read_points,
                 output_cls=KeyPoints,
+                reply_tokens=64 + 60 * config.max_key_points,
                 like=question,
                 question=fence([question], "question"),
                 max_points=config.max_key_points,

@@ -100,7 +100,14 @@ class ExtractionError(RagKitError):
 
 
 class ParseError(ExtractionError, ValueError):
-    """The output of a model could not be read."""
+    """The output of a model could not be read.
+
+    Attributes
+    ----------
+    hint : what was wrong, for the model, without what it wrote; "" for the message of the error
+    """
+
+    hint: str = ""
 
 
 class LanguageModelError(ExtractionError):

@@ -63,7 +63,8 @@ class Descriptions:
         Raises
         ------
         LanguageModelError
-            If the model failed at every one of several documents, none of which failed before.
+            If the model failed at every one of several documents, none of which failed before, and gave no reply to
+            any.
         """
         known = {}
         again: set[str] = set()
@@ -91,7 +92,11 @@ class Descriptions:
             show_progress=resources.show_progress,
             on_error=resources.on_error,
         )
-        failed = {f"Document {key}": each.error for key, each in zip(read, found, strict=True) if each.error}
+        failed = {
+            f"Document {key}": each.error
+            for key, each in zip(read, found, strict=True)
+            if each.error and each.description is None and not each.unreadable
+        }
         if may_call and not again and 1 < len(failed) == len(read):
             raise all_failed("documents", failed)
         return {

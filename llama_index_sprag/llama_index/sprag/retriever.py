@@ -220,6 +220,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                 "queries",
                 partial(read_reply, model=QueriesReply),
                 output_cls=QueriesReply,
+                reply_tokens=64 + 60 * self.options.max_queries,
                 like=bundle.query_str,
                 question=fence([bundle.query_str], "question"),
                 max_queries=self.options.max_queries,

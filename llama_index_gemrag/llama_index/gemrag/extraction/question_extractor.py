@@ -101,6 +101,7 @@ class UtilityQuestionExtractor(NodeExtractor):
             parse=partial(_read, words=TextWords(text), least=self.min_in_text),
             output_cls=_Questions,
             like=text,
+            reply_tokens=64 + 2 * _TOKENS_PER_QUESTION * self.num_questions,
             text=fence([text], "text"),
             num_questions=self.num_questions,
         )

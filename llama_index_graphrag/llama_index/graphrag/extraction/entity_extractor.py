@@ -13,7 +13,16 @@ from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Record, Steps, fence, plain_text
+from llama_index.ragkit import (
+    Estimate,
+    ExtractionContext,
+    NodeExtractor,
+    Record,
+    Steps,
+    count_tokens,
+    fence,
+    plain_text,
+)
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
 from llama_index.ragkit.validation import count as checked_count
@@ -28,6 +37,12 @@ _CLAIMS = "Any claims or facts that could be relevant to information discovery."
 _TYPES = ("organization", "person", "geo", "event")  # as published
 
 
+def _object(*texts: str, **others: Any) -> dict[str, Any]:
+    """The JSON schema of an object that has these fields, most of which are texts."""
+    fields = {**{text: {"type": "string", "maxLength": 300} for text in texts}, **others}
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
 class Reading(Reply):
     """A reply: entities, and relations between them."""
 
@@ -36,6 +51,10 @@ class Reading(Reply):
         "relations": ("relation", "relationships", "relationship", "edges", "links", "triples"),
     }
     items: ClassVar[str] = "entities"
+    bounds: ClassVar[Mapping[str, Any]] = {
+        "entities": {"items": _object("name", "type", "description")},
+        "relations": {"items": _object("source", "target", "description", strength={"type": "number"})},
+    }
 
     entities: list[Any] = Field(description="objects with name, type and description")
     relations: list[Any] = Field(
@@ -71,18 +90,9 @@ class Reading(Reply):
     @field_validator("relations")
     @classmethod
     def _relations(cls, values: list[Any]) -> list[RelationStatement]:
-        """Objects and lists with two names, and lines such as "a | b | c"; others are dropped.
-
-        Raises
-        ------
-        ValueError
-            If there are some, and none can be read.
-        """
+        """Objects and lists with two names, and lines such as "a | b | c"; others are dropped."""
         read = (_relation(value) for value in values)
-        found = list(dict.fromkeys(relation for relation in read if relation.source and relation.target))
-        if values and not found:
-            raise ValueError("none of the relations has a source and a target")
-        return found
+        return list(dict.fromkeys(relation for relation in read if relation.source and relation.target))
 
 
 def _with_type(item: Any, kind: str) -> Any:
@@ -146,7 +156,8 @@ class EntityExtractor(NodeExtractor):
     Each reply is held against the text: entities of whose words it has too few are dropped, and so are relations with
     such ends; a name that only a relation has becomes an entity. What was dropped is counted in the record, under
     `dropped`. A reply that is no such object, or of which nothing is in the text, is retried, and then the node fails:
-    an empty result is stored only where the model says that there is nothing.
+    an empty result is stored only where the model says that there is nothing. What the first call found stays where a
+    further one fails, and entities stay where no relation can be read.
 
     Deviations from the published pipeline: JSON instead of delimited tuples, each reply is parsed alone (joined without
     a delimiter, the published ones lose the first entity of each gleaning), and answers are in the language of the
@@ -184,7 +195,11 @@ class EntityExtractor(NodeExtractor):
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node: one call, and one for each gleaning."""
         text = plain_text(node)
-        given: dict[str, Any] = {"text": fence([text], "text"), "entity_types": ", ".join(self.entity_types)}
+        given: dict[str, Any] = {
+            "text": fence([text], "text"),
+            "entity_types": ", ".join(self.entity_types),
+            "reply_tokens": _reply_tokens(text),
+        }
         first = yield from context.complete(
             self.prompt("extract"),
             parse=partial(_read, text, self.min_in_text),
@@ -194,7 +209,7 @@ class EntityExtractor(NodeExtractor):
         entities, relations = list(first.entities), list(first.relations)
         for gleaning in range(self.gleanings):
             known = [entity.text for entity in entities] + [relation.text for relation in relations]
-            more = yield from context.complete(
+            asked = context.complete(
                 self.prompt("glean"),
                 parse=partial(read_reply, model=Reading),
                 output_cls=Reading,
@@ -202,9 +217,12 @@ class EntityExtractor(NodeExtractor):
                 known=fence(["\n".join(known)], "known"),
                 **given,
             )
+            more = yield from context.keep(asked, Reading(entities=[]))
             entities += [entity for entity in more.entities if entity not in entities]
             relations += [relation for relation in more.relations if relation not in relations]
-        claims = (yield from self._claims(context, text, entities)) if self.claims and entities else []
+        claims: list[ClaimStatement] = []
+        if self.claims and entities:
+            claims = yield from context.keep(self._claims(context, text, entities), [])
         found = checked(_statements(entities, relations, claims), text, self.min_in_text)
         dropped = {"entities": found.dropped_entities, "relations": found.dropped_relations}
         dropped |= {"claims": found.dropped_claims} if self.claims else {}
@@ -217,6 +235,7 @@ class EntityExtractor(NodeExtractor):
             self.prompt("claims"),
             parse=partial(_read_claims, text),
             output_cls=ClaimReading,
+            reply_tokens=_reply_tokens(text),
             text=fence([text], "text"),
             known=fence(["\n".join(dict.fromkeys(entity.name for entity in entities))], "known"),
             claim_description=self.claim_description,
@@ -231,6 +250,11 @@ class EntityExtractor(NodeExtractor):
         work = sum((Estimate(1, glean + reply * (i + 1), reply) for i in range(self.gleanings)), work)
         claims = Estimate(1, count(self.prompt("claims").get_template()) + text + reply // 2, reply)
         return work + claims if self.claims else work
+
+
+def _reply_tokens(text: str) -> int:
+    """Descriptions say what a text says several times over, as JSON."""
+    return 512 + 4 * count_tokens(text)
 
 
 def _statements(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
@@ -17,15 +17,20 @@ from llama_index.ragkit import (
     NodeExtractor,
     Record,
     Steps,
+    count_tokens,
     fence,
     plain_text,
     title_of,
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, TripleList, read_reply
-from llama_index.ragkit.text.held import Held, TextWords, held
+from llama_index.ragkit.text.held import Held, TextWords, held, is_name
+from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.validation import number
 
 __all__ = ["Entities", "OpenIEExtractor", "Triples", "read_entities"]
+
+
+_MOST_OBJECT_WORDS = 20
 
 
 class Entities(Reply):
@@ -36,6 +41,8 @@ class Entities(Reply):
     }
     by_type: ClassVar[bool] = True
     items: ClassVar[str] = "named_entities"
+
+    bounds: ClassVar[Mapping[str, Any]] = {"named_entities": {"items": {"maxLength": 200}}}
 
     named_entities: TextList = Field(description="names, as they stand in the text")
 
@@ -48,6 +55,10 @@ class Triples(Reply):
     }
     items: ClassVar[str] = "triples"
 
+    bounds: ClassVar[Mapping[str, Any]] = {
+        "triples": {"items": {"minItems": 3, "maxItems": 3, "items": {"maxLength": 300}}}
+    }
+
     triples: TripleList = Field(description="lists [subject, relation, object]")
 
 
@@ -57,8 +68,9 @@ class OpenIEExtractor(NodeExtractor):
     Two calls per passage; the prompt of the second contains the entities of the first. The record is
     `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. Each reply is held against the
     passage: entities, and triples with a subject or object, of whose words it has too few are dropped, and counted in
-    the record under `dropped`. A reply that cannot be read, or of which nothing is in the passage, is asked for again,
-    and then the node fails: an empty result is stored only where the model says that there is nothing.
+    the record under `dropped`; so are clauses in place of names, and triples of one thing. A reply that cannot be read,
+    or of which nothing is in the passage, is asked for again, and then the node fails: an empty result is stored only
+    where the model says that there is nothing. Entities stay where the triples fail.
 
     Parameters
     ----------
@@ -85,21 +97,24 @@ class OpenIEExtractor(NodeExtractor):
         title, text = title_of(node, self.title_key), plain_text(node)
         whole = f"{title}\n{text}" if title else text
         passage = fence([whole], "text")
-        words = TextWords(whole)
+        words, length = TextWords(whole), count_tokens(whole)
         first = yield from context.complete(
             self.prompt("entities"),
             parse=partial(read_entities, words=words, least=self.min_in_text),
             output_cls=Entities,
+            reply_tokens=128 + length,
             text=passage,
         )
         names = json.dumps({"named_entities": first.kept}, ensure_ascii=False)
-        second = yield from context.complete(
+        triples = context.complete(
             self.prompt("triples"),
             parse=partial(_read_triples, words=words, least=self.min_in_text),
             output_cls=Triples,
+            reply_tokens=256 + 2 * length,
             text=passage,
             entities=fence([names], "entities"),
         )
+        second = yield from context.keep(triples, Held([], 0))
         subject = subject_names((yield from context.passage(node, self.title_key)).title)
         dropped = {"entities": first.dropped, "triples": second.dropped}
         return {
@@ -127,11 +142,18 @@ def read_entities(reply: str, words: TextWords, least: float) -> Held[str]:
     ParseError
         If it cannot be read, or none of them is.
     """
-    return held(read_reply(reply, Entities).named_entities, words.share, least, "entities")
+    named = read_reply(reply, Entities).named_entities
+    return held(named, words.share, least, "entities", is_name)
 
 
 def _read_triples(reply: str, words: TextWords, least: float) -> Held[list[str]]:
     def share(triple: list[str]) -> float:
         return min(words.share(triple[0]), words.share(triple[2]))
 
-    return held(read_reply(reply, Triples).triples, share, least, "triples")
+    return held(read_reply(reply, Triples).triples, share, least, "triples", _relates)
+
+
+def _relates(triple: list[str]) -> bool:
+    """Whether a triple says something of two things; an object may be longer than a name."""
+    head, _, tail = triple
+    return is_name(head) and len(tail.split()) <= _MOST_OBJECT_WORDS and normalise(head) != normalise(tail)

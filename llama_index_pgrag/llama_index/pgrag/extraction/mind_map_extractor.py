@@ -25,6 +25,7 @@ from llama_index.ragkit import (
     Record,
     Rejected,
     Steps,
+    count_tokens,
     embed_texts,
     fence,
     offload,
@@ -50,7 +51,8 @@ class MindMapExtractor(NodeExtractor):
        the record has `"verified": False`. In the published code such documents were processed manually.
 
     Nodes of a document that are written together are read together: 1,000 chunks of 300 documents cost 300 calls. If a
-    call fails, all nodes of the document have failed, and are tried again together; what was paid for is in the cache.
+    call fails, the nodes of its part have failed; their document is tried again as a whole, without paying twice for
+    what is in the cache.
     An update with a changed chunk reads the other chunks of its document again, in the same call, so that the index
     equals one built from the new document. Chunks that are inserted without their document are read by themselves, and
     a delete asks no model: the facts of other chunks stay, without words that stood in the deleted chunk only.
@@ -109,9 +111,12 @@ class MindMapExtractor(NodeExtractor):
         topic = ""
         found: list[tuple[DocumentPart, _Attempt]] = []
         for part in parts:
-            attempt = yield from self._read_part(part.text, topic, context)
-            topic = attempt.map.topic
-            found.append((part, attempt))
+            attempt = yield from context.keep(self._read_part(part.text, topic, context), None, part.places)
+            if attempt is not None:
+                topic = attempt.map.topic
+                found.append((part, attempt))
+        if not found:
+            raise next(iter(context.lost.values()))
         return (yield from offload(_records, [plain_text(node).strip() for node in nodes], topic, found))
 
     def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps["_Attempt"]:
@@ -129,6 +134,7 @@ class MindMapExtractor(NodeExtractor):
                     self.prompt("mind_map"),
                     parse=read,
                     output_cls=MindMapReply,
+                    reply_tokens=256 + 3 * count_tokens(part),
                     rejected=rejected,
                     like=part,
                     text=fence([part], "text"),

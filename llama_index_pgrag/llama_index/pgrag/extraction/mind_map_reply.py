@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -16,6 +16,7 @@ from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.output import Pairs
 from llama_index.ragkit.llm.json.shapes import squeezed, texts_of
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.statements import is_statement
 
 __all__ = ["MindMapReply", "ReadMindMap", "read_mind_map_reply"]
 
@@ -29,6 +30,8 @@ _NAMES = {
 
 class MindMapReply(BaseModel):
     """A text taken apart: its topic, its statements, and a mind map of them."""
+
+    bounds: ClassVar[Mapping[str, Any]] = {"topic": {"maxLength": _LONGEST_TOPIC}}
 
     topic: str = Field(description="one line that says what the text is about")
     statements: list[str] = Field(description="statements that can each be checked by themselves")
@@ -56,7 +59,8 @@ class ReadMindMap:
 def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, min_in_text: float) -> ReadMindMap:
     """Read a reply.
 
-    A reply that is a mind map alone is read too: its root is the topic, and its facts are the statements.
+    A reply that is a mind map alone is read too: its root is the topic, and its facts are the statements. In one that
+    has no map, such as one that was cut off before it, the statements are the facts.
 
     Parameters
     ----------
@@ -79,14 +83,17 @@ def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, 
         if not own:
             reason = "The reply has no topic."
             continue
-        paths = read_mind_map(tree, own, join_lists=join_lists) if isinstance(tree, list | Mapping) else []
+        statements = _statements(parts.get("statements"))
         words = TextWords(text)
-        held = [path for path in paths if not min_in_text or in_text(path, words) >= min_in_text]
-        if held:
-            statements = _statements(parts.get("statements")) or [path_text(path[1:]) for path in held]
-            return ReadMindMap(own, statements, held, len(paths) - len(held), reply)
-        if paths:
-            reason = f"None of the facts in the reply is in the text, such as {paths[0][-1][:80]!r}."
+        facts = [statement for statement in statements if is_statement(statement)]
+        for source, joins in ((tree, join_lists), (facts, False)):
+            paths = read_mind_map(source, own, join_lists=joins) if isinstance(source, list | Mapping) else []
+            held = [path for path in paths if not min_in_text or in_text(path, words) >= min_in_text]
+            if held:
+                said = statements or [path_text(path[1:]) for path in held]
+                return ReadMindMap(own, said, held, len(paths) - len(held), reply)
+            if paths:
+                reason = f"None of the facts in the reply is in the text, such as {paths[0][-1][:80]!r}."
     raise ParseError(reason)
 
 

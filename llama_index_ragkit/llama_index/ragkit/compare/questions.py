@@ -164,7 +164,9 @@ def written(
         passage = document.text[start : start + _PASSAGE]
         context = ExtractionContext(llm, cache, "compare", RetryPolicy())
         try:
-            text = run_steps(context.complete(PROMPT, parse=_question, passage=fence([passage], "passage")))
+            text = run_steps(
+                context.complete(PROMPT, parse=_question, reply_tokens=128, passage=fence([passage], "passage"))
+            )
         except ExtractionError as error:
             failure = error
         else:

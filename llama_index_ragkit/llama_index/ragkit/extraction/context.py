@@ -1,7 +1,7 @@
 """The context and the result of an extraction, and cost estimates."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -13,10 +13,11 @@ from llama_index.core.schema import BaseNode, NodeRelationship
 from llama_index.core.settings import Settings
 from pydantic import BaseModel
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
-from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity
+from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
+from llama_index.ragkit.llm.prompts import first_wording
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
@@ -44,6 +45,8 @@ class ExtractionContext:
     Attributes
     ----------
     cache_keys : the entries used so far, to be released when the result is deleted
+    repeated : how often replies repeated their ends, which were cut
+    lost : failures of parts, by the place of a node among those that are read together; see :meth:`keep`
     """
 
     def __init__(
@@ -68,6 +71,8 @@ class ExtractionContext:
         self._same_language = same_language
         self._lines = DocumentLines(()) if lines is None else lines
         self.cache_keys: list[str] = []
+        self.repeated = 0
+        self.lost: dict[int, ExtractionError] = {}
 
     @property
     def llm(self) -> LLM | None:
@@ -98,6 +103,7 @@ class ExtractionContext:
         sample: int = 0,
         rejected: Rejected | None = None,
         like: str = "",
+        reply_tokens: int | None = None,
         **prompt_args: Any,
     ) -> Steps[T]:
         """Call the model, or read its cached reply.
@@ -107,7 +113,8 @@ class ExtractionContext:
 
         Parameters
         ----------
-        prompt, parse, output_cls, rejected, like, prompt_args : see :func:`llama_index.ragkit.llm.completion.complete`
+        prompt, parse, output_cls, rejected, like, reply_tokens, prompt_args : see
+            :func:`llama_index.ragkit.llm.completion.complete`
         sample : different numbers give different replies to the same prompt
 
         Raises
@@ -122,14 +129,16 @@ class ExtractionContext:
         key = ""
         if cache is not None:
             schema = "" if output_cls is None else json.dumps(output_cls.model_json_schema(), sort_keys=True)
-            wording = prompt.format(llm=llm, **prompt_args)
+            wording = first_wording(prompt).format(llm=llm, **prompt_args)
             again = "" if rejected is None else json.dumps([rejected.reply, rejected.reason])
             key = cache_key(wording, model_identity(llm), self._mode, schema, str(sample), again)
             kept = yield from cache.get(key, self._users[0])
             if kept is not None:
                 yield from self._join(cache, key)
                 try:
-                    return parse(kept)
+                    value, repeated = parsed(kept, parse)
+                    self.repeated += repeated
+                    return value
                 except ValueError:  # cached by a version with a more lenient parser
                     pass
         reply = yield from ask(
@@ -142,12 +151,35 @@ class ExtractionContext:
             name=next((name for name, own in self._prompts.items() if own is prompt), ""),
             rejected=rejected,
             like=like if self._same_language else "",
+            reply_tokens=reply_tokens,
             **prompt_args,
         )
+        self.repeated += reply.repeated
         if cache is not None:
             yield from cache.put(key, reply.text, self._users[0])
             yield from self._join(cache, key)
         return reply.value
+
+    def keep(self, work: Steps[T], otherwise: T, places: Iterable[int] = (0,)) -> Steps[T]:
+        """What a part of an extraction gives, or `otherwise` after its failure, so that what else is read stays.
+
+        Parameters
+        ----------
+        places : the nodes, among those that are read together, that an index lists with this failure
+
+        Raises
+        ------
+        LanguageModelError
+            Since the other parts would fail too.
+        """
+        try:
+            return (yield from work)
+        except LanguageModelError:
+            raise
+        except ExtractionError as error:
+            for place in places:
+                self.lost.setdefault(place, error)
+            return otherwise
 
     def _join(self, cache: ExtractionCache, key: str) -> Steps[None]:
         """Note that an entry is used, by the other users too."""
@@ -164,10 +196,11 @@ class Extraction:
     Attributes
     ----------
     record : the extracted data, of JSON types; {} for a node without text; None after a failure
-    error : the reason of a failure; None after a success
+    error : the reason of a failure; None after a success. With a record, a part of the extraction failed
     cache_keys : entries of the cache that were used, to be released with the node (after a failure too)
     step : the prompt at which the extraction failed, if it was one
     read_with : id of the first of the nodes that were read together; "" where no node was read
+    unreadable : whether it failed at a reply that could not be used, so that the model itself can be asked
     """
 
     node_id: str
@@ -176,6 +209,7 @@ class Extraction:
     cache_keys: list[str] = field(default_factory=list)
     step: str = ""
     read_with: str = ""
+    unreadable: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,17 @@
 import re
 import threading
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, StorageError
+from llama_index.ragkit.errors import (
+    ConfigurationError,
+    ExtractionError,
+    LanguageModelError,
+    ParseError,
+    StorageError,
+)
+from llama_index.ragkit.llm.retry import is_timeout, is_transient
 from llama_index.ragkit.steps import Outcome, Steps
 from llama_index.ragkit.validation import OnError
 
@@ -25,7 +33,9 @@ class FailureWatch:
     """Runs jobs until a failure shows that the others would fail too.
 
     That is an error which does not concern a single job (a configuration, a store, a wrong API key, an unknown model),
-    the same failure `most_equal` times in a row, and, with `on_error="raise"`, any failure.
+    the same failure of the server `most_equal` times in a row, and, with `on_error="raise"`, any failure. A time-out
+    counts so only while nothing has been read. A reply that cannot be used, and a request that is refused, such as a
+    prompt that is too long, concern one job.
 
     Parameters
     ----------
@@ -42,10 +52,15 @@ class FailureWatch:
         self._lock = threading.Lock()
         self._last = ""
         self._equal = 0
+        self._replied = False
         self._repeated: Exception | None = None
 
-    def run(self, job: Callable[[], Steps[T]]) -> Steps[T]:
+    def run(self, job: Callable[[], Steps[T]], lost: Mapping[int, Exception] = MappingProxyType({})) -> Steps[T]:
         """Run a job.
+
+        Parameters
+        ----------
+        lost : failures of parts of the job, which it adds to; they count as its own
 
         Raises
         ------
@@ -59,16 +74,25 @@ class FailureWatch:
         except Exception as error:
             self._note(error)
             raise
-        with self._lock:
-            self._equal = 0
+        for part in lost.values():
+            self._note(part)
+            if isinstance(part, self._ends_all) or part is self._repeated:
+                raise part
+        if not lost:
+            with self._lock:
+                self._replied, self._equal = True, 0
         return result
 
     def _note(self, error: Exception) -> None:
         reason = _PARTICULARS.sub("#", f"{type(error).__name__}: {error}")
+        cause = error.__cause__ or error
         with self._lock:
-            self._equal = self._equal + 1 if reason == self._last else 1
+            if isinstance(error, ParseError):
+                self._replied, reason = True, ""
+            self._equal = self._equal + 1 if reason and reason == self._last else 1
             self._last = reason
-            if self._equal >= self._most_equal and isinstance(error, ExtractionError):
+            lasts = not self._replied if is_timeout(cause) else is_transient(cause)
+            if self._equal >= self._most_equal and isinstance(error, ExtractionError) and lasts:
                 self._repeated = self._repeated or error
                 self._ended.set()
         if isinstance(error, self._ends_all):

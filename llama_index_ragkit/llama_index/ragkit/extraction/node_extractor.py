@@ -21,7 +21,7 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.document_groups import document_groups
 from llama_index.ragkit.extraction.document_lines import DocumentLines
@@ -196,7 +196,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         ------
         ConfigurationError, StorageError, LanguageModelError
             Regardless of `on_error`, since they do not concern a single node; the last also after the same failure of
-            several nodes in a row.
+            the server at several nodes in a row.
         """
         handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
@@ -222,7 +222,14 @@ class NodeExtractor(RecordTransform, PromptHolder):
         watch = FailureWatch("documents" if self.reads_documents else "nodes", handling)
 
         def read(g: int) -> Steps[list[Record]]:
-            return (yield from watch.run(partial(self.extract_document, [nodes[i] for i in groups[g]], contexts[g])))
+            job = partial(self.extract_document, [nodes[i] for i in groups[g]], contexts[g])
+            records = yield from watch.run(job, contexts[g].lost)
+            if contexts[g].repeated:
+                records[0] = {
+                    **records[0],
+                    "dropped": {**records[0].get("dropped", {}), "repeated": contexts[g].repeated},
+                }
+            return records
 
         outcomes: dict[int, Outcome[list[Record]]] = {}
         texts = [tuple(plain_text(nodes[i]).strip() for i in group) for group in groups]
@@ -238,25 +245,31 @@ class NodeExtractor(RecordTransform, PromptHolder):
             )
             outcomes.update(zip(batch, found, strict=True))
         watch.check({_name([nodes[i] for i in group]): outcomes[g] for g, group in enumerate(groups)})
-        failed = [g for g in range(len(groups)) if outcomes[g].error is not None]
+        errors: dict[int, Exception] = {}
+        for g, group in enumerate(groups):
+            found_errors = {place: outcomes[g].error or contexts[g].lost.get(place) for place in range(len(group))}
+            errors.update({group[place]: error for place, error in found_errors.items() if error is not None})
         owners = [model, self.llm, getattr(self, "embed_model", None)]
-        if failed:
+        if errors:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
-            name, first = type(self).__name__, _reason(outcomes[failed[0]].error, *owners)
-            logger.warning(
-                "%s failed at %d of %d nodes. An index lists them in failures() and tries them again in "
+            name, first = type(self).__name__, _reason(errors[min(errors)], *owners)
+            by = "" if model is None else f" with the model {model.metadata.model_name!r}"
+            logger.log(
+                logging.ERROR if all(outcome.error is not None for outcome in outcomes.values()) else logging.WARNING,
+                "%s failed at %d of %d nodes%s. An index lists them in failures() and tries them again in "
                 "retry_failed(). The first: %s",
-                name, sum(len(groups[g]) for g in failed), len(nodes), first,
+                name, len(errors), len(nodes), by, first,
             )  # fmt: skip
         extractions = {
             i: Extraction(
                 nodes[i].node_id,
                 None if outcomes[g].value is None else outcomes[g].unwrap()[place],
-                _reason(outcomes[g].error, *owners),
+                _reason(errors.get(i), *owners),
                 list(contexts[g].cache_keys),
-                getattr(outcomes[g].error, "step", ""),
+                getattr(errors.get(i), "step", ""),
                 nodes[group[0]].node_id,
+                isinstance(errors.get(i), ParseError),
             )
             for g, group in enumerate(groups)
             for place, i in enumerate(group)

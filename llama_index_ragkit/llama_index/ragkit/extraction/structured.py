@@ -15,6 +15,7 @@ from llama_index.ragkit.llm.cache import cache_key
 from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["StructuredExtractor"]
 
@@ -60,11 +61,13 @@ class StructuredExtractor(NodeExtractor):
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """One call."""
+        text = node.get_content(metadata_mode=MetadataMode.NONE)
         reply = yield from context.complete(
             self.prompt("extract"),
             parse=partial(parse_model, model=self.output_cls, duplicates=self.duplicates, truncated=self.truncated),
             output_cls=self.output_cls,
-            text=fence([node.get_content(metadata_mode=MetadataMode.NONE)], "text"),
+            reply_tokens=512 + 2 * count_tokens(text),
+            text=fence([text], "text"),
             schema=self._schema,
         )
         return reply.model_dump(mode="json")

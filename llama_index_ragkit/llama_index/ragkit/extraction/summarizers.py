@@ -24,6 +24,7 @@ __all__ = ["LLMSummarizer", "Summarizer"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _FAR_OVER = 1.5  # times the budget; longer summaries are truncated
+_CHATTER = 64  # tokens of what announces a summary
 _MOST_CHARACTERS = 100  # per token of the budget; truncates runaway replies
 _WORDS_PER_TOKEN = 0.75  # in English; the prompt also states the budget in words, since models cannot count tokens
 
@@ -145,6 +146,7 @@ class LLMSummarizer(Summarizer):
             self.prompt("summary"),
             parse=_read,
             like="\n".join(passages),
+            reply_tokens=round(_FAR_OVER * max_tokens) + _CHATTER,
             passages=fence(passages),
             max_tokens=max_tokens,
             max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),

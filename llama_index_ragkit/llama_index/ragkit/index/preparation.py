@@ -106,7 +106,8 @@ class Preparation:
         Raises
         ------
         LanguageModelError
-            If the extractor failed at every one of several nodes, or documents, none of which failed before.
+            If the extractor failed at every one of several nodes, or documents, none of which failed before, and the
+            model gave no reply to any.
         """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
@@ -114,7 +115,11 @@ class Preparation:
         if extractor is None or not todo:
             return entries
         extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
-        failed = {f"Node {found.read_with!r}": found.error for found in extracted if found.error is not None}
+        failed = {
+            f"Node {found.read_with!r}": found.error
+            for found in extracted
+            if found.record is None and found.error is not None and not found.unreadable
+        }
         read = {found.read_with for found in extracted}  # nodes that were read together failed together
         if extractor.needs_llm and not again and 1 < len(failed) == len(read):
             raise all_failed("documents" if extractor.reads_documents else "nodes", failed)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.extraction.failure_watch import FailureWatch, all_failed
 from llama_index.ragkit.index.builder import SummaryBuilder
 from llama_index.ragkit.index.failure import Failure
@@ -55,8 +55,8 @@ class SummaryWriter:
         Raises
         ------
         ConfigurationError, LanguageModelError
-            For an error that the others would meet too, for the same failure several times in a row, and if every one
-            of several failed, none of which failed before.
+            For an error that the others would meet too, for the same failure of the server several times in a row, and
+            if every one of several failed without a reply of the model, none of which failed before.
         """
         resources = self._resources
         needs_llm = resources.summarizer is not None and resources.summarizer.needs_llm
@@ -77,8 +77,11 @@ class SummaryWriter:
             else:
                 written[name] = outcome.unwrap()
                 self._reasons.pop(name, None)
-        if needs_llm and not again and 1 < len(failed) == len(members):
-            raise all_failed("summaries", {f"Summary {name!r}": str(error) for name, error in failed.items()})
+        silent = {
+            f"Summary {name!r}": str(error) for name, error in failed.items() if not isinstance(error, ParseError)
+        }
+        if needs_llm and not again and 1 < len(silent) == len(members):
+            raise all_failed("summaries", silent)
         return written, failed
 
     def failures(self, names: Iterable[str]) -> list[Failure]:

@@ -11,6 +11,7 @@ from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
 from llama_index.ragkit.llm.json.shapes import item_texts
 from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.sentences import sentence_spans
 
 __all__ = ["plain_answer", "plain_lines", "whole_sentences", "without_announcement"]
@@ -93,7 +94,8 @@ def _announces(line: str, more: bool) -> bool:
 def plain_answer(reply: str) -> str:
     """The text of a reply in prose.
 
-    Reasoning, code fences around it, and announcements are removed; a JSON object with a single text is that text.
+    Reasoning, code fences around it, and announcements are removed, and so are sentences that were said before, if they
+    are said more than twice; a JSON object with a single text is that text.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def plain_answer(reply: str) -> str:
     answer = strip_reasoning(reply)
     fenced = _FENCED.fullmatch(without_announcement(answer))
     text = without_announcement(fenced[1] if fenced else answer)
-    text = _unwrapped(text)
+    text, _ = without_repetitions(_unwrapped(text))
     if not any(character.isalnum() for character in text):
         raise ParseError("The reply is empty." if not reply.strip() else "The reply contains no answer.")
     if _TAG.search(text):

@@ -1,36 +1,48 @@
 """A single LLM call with retries.
 
 Transient failures (:func:`is_transient`) are retried with exponential backoff. A reply that cannot be used is asked for
-again at once, with the reply and what is wrong with it. Many clients retry on their own as well: set `max_retries=0` on
-the LLM, so that the attempts do not multiply.
+again at once, with what is wrong with it and at a higher temperature, but without the reply, which small models repeat.
+Many clients retry on their own as well: set `max_retries=0` on the LLM, so that the attempts do not multiply.
 """
 
 import asyncio
 import json
+import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import LLM, CustomLLM, MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.program.function_program import get_function_tool
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.core.settings import Settings
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from llama_index.ragkit.core_internals import may_send_json_schema, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.llm.echoes import without_echo
+from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
+from llama_index.ragkit.llm.limits import limited
+from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
-from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_transient, is_unreachable
+from llama_index.ragkit.llm.retry import (
+    RetryPolicy,
+    is_permanent,
+    is_refused,
+    is_timeout,
+    is_transient,
+    is_unreachable,
+)
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps
 from llama_index.ragkit.text.languages import in_another_language
+from llama_index.ragkit.text.loops import without_loop
 from llama_index.ragkit.validation import check_choice
 
 __all__ = [
@@ -44,24 +56,36 @@ __all__ = [
     "complete",
     "find_llm",
     "model_identity",
+    "parsed",
 ]
 
 T = TypeVar("T")
-Mode = Literal["auto", "text", "function", "json_schema"]
+Mode = Literal["auto", "text", "lines", "function", "json_schema"]
 MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
 _LONGEST_REASON = 500  # characters; a failing proxy may reply with a whole HTML page
-_LONGEST_REJECTED = 1_000  # characters of a rejected reply that are shown to the model
-# LLMs that say they have functions or schemas, and whose server refused them.
+_ABOUT_BOUNDS = re.compile("max_|token|context|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
+_FOR_EVERY_CALL = re.compile("max_completion_tokens|support|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
+# LLMs that say they have functions or schemas, and whose server refused them; LLMs that think for longer than a reply
+# may be, or whose server refused bounds; and LLMs that may be such.
 _text_only: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
+_unbounded: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
+_silent: "weakref.WeakValueDictionary[int, LLM]" = weakref.WeakValueDictionary()
+_forms: dict[int, dict[str, str]] = {}  # by the id of a model that lives and the version of a prompt: "json" or "lines"
 
 
 @dataclass(frozen=True)
 class Completion(Generic[T]):
-    """The text of a reply and its parsed value."""
+    """The text of a reply and its parsed value.
+
+    Attributes
+    ----------
+    repeated : how often it repeated its end, which was cut before it was parsed
+    """
 
     text: str
     value: T
+    repeated: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,7 @@ def complete(
     name: str = "",
     rejected: Rejected | None = None,
     like: str = "",
+    reply_tokens: int | None = None,
     **prompt_args: Any,
 ) -> Steps[T]:
     """Call the model and parse its reply.
@@ -94,21 +119,28 @@ def complete(
         its synchronous methods run in a thread
     prompt : formatted with `prompt_args`; never changed
     parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
-        repeats the prompt or its worked example is rejected before
+        repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
+        (:mod:`llama_index.ragkit.text.loops`)
     mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
-        the next attempt if that fails; "text" never; "function" (the model calls a function whose parameters are the
-        fields of `output_cls`) and "json_schema" (`llm.structured_predict`) always. `parse` receives JSON text from
-        both
+        the next attempt if that fails. As long as no JSON of a model could be read, a further attempt asks for numbered
+        lines, where the prompt can (:func:`~llama_index.ragkit.llm.prompts.in_lines`); what could be read first is how
+        this model is asked from then on. "text" uses text in the form of the prompt, "lines" numbered lines; "function"
+        (the model calls a function whose parameters are the fields of `output_cls`) and "json_schema"
+        (`llm.structured_predict`) always. `parse` receives JSON text from the last two
     output_cls : the schema of the reply; without one the reply is text in every mode
     name : of the prompt, for messages of errors
     rejected : an earlier reply to this prompt that could not be used
     like : a text; a reply that is clearly in another language is rejected. "" for none
+    reply_tokens : the most tokens that the reply can need, sent with the call where the class of the model is known to
+        take a bound (:mod:`llama_index.ragkit.llm.limits`). A reply that is cut there is read as far as it goes. A
+        model that thinks longer, or whose server refuses a bound, is asked without. None for no bound
 
     Raises
     ------
     ExtractionError
         When the last attempt failed, or one with an error that is not retried; its cause is that error.
-        `LanguageModelError` for an error that every further call would meet too.
+        `ParseError` if the model replied, and the reply could not be used; `LanguageModelError` for an error that every
+        further call would meet too.
     ConfigurationError
         If the model does not support `mode`, or is the `MockLLM` that stands for no model.
     """
@@ -122,6 +154,7 @@ def complete(
         name=name,
         rejected=rejected,
         like=like,
+        reply_tokens=reply_tokens,
         **prompt_args,
     )
     return reply.value
@@ -138,6 +171,7 @@ def ask(
     name: str = "",
     rejected: Rejected | None = None,
     like: str = "",
+    reply_tokens: int | None = None,
     **prompt_args: Any,
 ) -> Steps[Completion[T]]:
     """As :func:`complete`, but returns the text of the reply too."""
@@ -146,7 +180,7 @@ def ask(
     mode = _resolved(llm, mode, output_cls)
     # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
     reply: Completion[T] = yield _Ask(
-        llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like
+        llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like, reply_tokens
     )
     return reply
 
@@ -234,6 +268,8 @@ class _Ask(Request, Generic[T]):
     name: str
     rejected: Rejected | None
     like: str
+    reply_tokens: int | None
+    bare: bool = False
 
     def run(self) -> Completion[T]:
         asking = [self]
@@ -241,12 +277,16 @@ class _Ask(Request, Generic[T]):
         def once() -> Completion[T]:
             this = asking[-1]
             with _marking(is_transient):
-                try:
-                    text = this._reply()
-                except Exception as error:
-                    this = this._as_text(error)
-                    text = this._reply()
-                    this._note_text_only(error)
+                refused: list[Exception] = []
+                while True:
+                    try:
+                        text = this._reply()
+                    except Exception as error:
+                        this = this._instead(error)
+                        refused.append(error)
+                    else:
+                        break
+                this._note(asking[-1], refused)
             return this._read(text, asking)
 
         retrying = Retrying(**self._rules())
@@ -267,12 +307,16 @@ class _Ask(Request, Generic[T]):
         async def once() -> Completion[T]:
             this = asking[-1]
             with _marking(is_transient):
-                try:
-                    text = await reply(this)
-                except Exception as error:
-                    this = this._as_text(error)
-                    text = await reply(this)
-                    this._note_text_only(error)
+                refused: list[Exception] = []
+                while True:
+                    try:
+                        text = await reply(this)
+                    except Exception as error:
+                        this = this._instead(error)
+                        refused.append(error)
+                    else:
+                        break
+                this._note(asking[-1], refused)
             return this._read(text, asking)
 
         retrying = AsyncRetrying(**self._rules())
@@ -285,26 +329,46 @@ class _Ask(Request, Generic[T]):
 
     # -- one attempt ------------------------------------------------------------------------------------
 
+    @property
+    def _is_bare(self) -> bool:
+        """Whether no bounds are sent: of a reply, of its schema, of the temperature."""
+        return self.bare or _unbounded.get(id(self.llm)) is self.llm
+
+    @property
+    def _model(self) -> LLM:
+        """The model with a bound on the reply, and warmer after a reply that was rejected."""
+        return self.llm if self._is_bare else limited(self.llm, self.reply_tokens, warmer=self.rejected is not None)
+
+    @property
+    def _schema(self) -> type[BaseModel] | None:
+        return self.output_cls if self._is_bare or self.output_cls is None else bounded(self.output_cls)
+
     def _reply(self) -> str:
-        llm, cls = self.llm, self.output_cls
+        llm, cls = self._model, self._schema
         prompt, given = self._wording()
         if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            response = llm.chat_with_tools([get_function_tool(cls)], **self._tool_arguments(prompt, given))
-            return self._function_arguments(response)
+            tool = get_function_tool(cls)
+            return self._function_arguments(llm.chat_with_tools([tool], **self._tool_arguments(prompt, given)))
         if self._structure == "json_schema" and cls is not None:
-            answer: BaseModel = llm.structured_predict(cls, prompt, **given)
-            return answer.model_dump_json()
+            try:
+                answer: BaseModel = llm.structured_predict(cls, prompt, **given)
+                return answer.model_dump_json()
+            except ValidationError as error:
+                return _cut_json(error)
         return llm.predict(prompt, **given)
 
     async def _areply(self) -> str:
-        llm, cls = self.llm, self.output_cls
+        llm, cls = self._model, self._schema
         prompt, given = self._wording()
         if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            response = await llm.achat_with_tools([get_function_tool(cls)], **self._tool_arguments(prompt, given))
-            return self._function_arguments(response)
+            tool = get_function_tool(cls)
+            return self._function_arguments(await llm.achat_with_tools([tool], **self._tool_arguments(prompt, given)))
         if self._structure == "json_schema" and cls is not None:
-            answer: BaseModel = await llm.astructured_predict(cls, prompt, **given)
-            return answer.model_dump_json()
+            try:
+                answer: BaseModel = await llm.astructured_predict(cls, prompt, **given)
+                return answer.model_dump_json()
+            except ValidationError as error:
+                return _cut_json(error)
         return await llm.apredict(prompt, **given)
 
     @property
@@ -314,32 +378,61 @@ class _Ask(Request, Generic[T]):
             return self.mode
         return "text" if self.rejected is not None else _best_mode(self.llm)
 
-    def _as_text(self, error: Exception) -> "_Ask[T]":
-        """The same in text, if the server refuses the structure that was to be tried; else the error is raised."""
-        if self.mode != "auto" or self._structure == "text" or not is_refused(error):
-            raise error
-        return replace(self, mode="text")
+    def _instead(self, error: Exception) -> "_Ask[T]":
+        """What is asked in place of a request that the server refuses: the same without bounds, or text.
 
-    def _note_text_only(self, error: Exception) -> None:
-        if not isinstance(error, ValueError):  # which says that the client could not read the reply
+        If neither is left, the error is raised.
+        """
+        if is_refused(error):
+            is_bounded = not self._is_bare and (self._model is not self.llm or self._structure != "text")
+            if is_bounded and _ABOUT_BOUNDS.search(str(error)):
+                return replace(self, bare=True)
+            if self.mode == "auto" and self._structure != "text":
+                return replace(self, mode="text")
+        raise error
+
+    def _note(self, asked: "_Ask[T]", refused: Sequence[Exception]) -> None:
+        """Remember what the server refused, now that it took this."""
+        if self.bare and not asked.bare and _FOR_EVERY_CALL.search(str(refused[0])):
+            _unbounded[id(self.llm)] = self.llm
+        if self.mode != asked.mode and not isinstance(refused[-1], ValueError):  # the client could not read the reply
             _text_only[id(self.llm)] = self.llm
 
+    def _note_thinking(self, asked: "_Ask[T]") -> None:
+        """Remember a model that answers where no bound is sent, and thought or was silent where one was.
+
+        Silence has to come twice: some models keep their thoughts to themselves, and others have nothing to say.
+        """
+        if self.reply_tokens != asked.reply_tokens and self.rejected is not None:
+            if self.rejected.reply.strip() or _silent.get(id(self.llm)) is self.llm:
+                _unbounded[id(self.llm)] = self.llm
+            _silent[id(self.llm)] = self.llm
+
+    @property
+    def _form(self) -> str:
+        """What this model could write for this prompt before: "json" or "lines"; "" if nothing is known."""
+        return _forms.get(id(self.llm), {}).get(prompt_version(self.prompt), "")
+
+    @property
+    def _lines(self) -> BasePromptTemplate | None:
+        """The prompt for an answer in lines, if this attempt asks for lines."""
+        if self.mode == "lines" or (self.mode == "auto" and self._structure == "text" and self._form != "json"):
+            is_due = self.mode == "lines" or self._form == "lines" or self.rejected is not None
+            return in_lines(self.prompt) if is_due else None
+        return None
+
     def _wording(self) -> tuple[BasePromptTemplate, dict[str, Any]]:
-        """The prompt with its variables; after a rejected reply with that and what is wrong with it."""
-        if self.rejected is None:
-            return self.prompt, self.prompt_args
-        reply = self.rejected.reply
-        shown = f"{reply[:_LONGEST_REJECTED]} ..." if len(reply) > _LONGEST_REJECTED else reply
-        correction = f"That answer cannot be used: {self.rejected.reason}\nAnswer again, in the form asked for."
+        """The prompt with its variables; after a rejected reply with what was wrong with it, or in another form."""
+        lines = self._lines
+        if lines is not None or self.rejected is None:
+            return lines or self.prompt, self.prompt_args
+        correction = f"\n\nAn earlier answer could not be used: {self.rejected.reason}"
         if self.llm.metadata.is_chat_model or isinstance(self.prompt, ChatPromptTemplate):
-            messages = [
-                *self.prompt.format_messages(llm=self.llm, **self.prompt_args),
-                ChatMessage(role=MessageRole.ASSISTANT, content=shown or "(nothing)"),
-                ChatMessage(role=MessageRole.USER, content=correction),
-            ]
-            return ChatPromptTemplate(message_templates=messages), {}
-        text = self.prompt.format(llm=self.llm, **self.prompt_args)
-        return PromptTemplate(f"{text}\n{shown}\n\n{correction}\n"), {}
+            messages = self.prompt.format_messages(llm=self.llm, **self.prompt_args)
+            # In the last message, since many chat templates want turns that alternate.
+            last = ChatMessage(role=messages[-1].role, content=f"{messages[-1].content}{correction}")
+            return ChatPromptTemplate(message_templates=[*messages[:-1], last]), {}
+        return PromptTemplate(f"{self.prompt.format(llm=self.llm, **self.prompt_args)}{correction}\n"), {}
 
     def _tool_arguments(self, prompt: BasePromptTemplate, given: dict[str, Any]) -> dict[str, Any]:
         messages = prompt.format_messages(llm=self.llm, **given)
@@ -358,14 +451,23 @@ class _Ask(Request, Generic[T]):
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
         try:
             about = " ".join(str(value) for value in self.prompt_args.values())
-            text = without_echo(text, self.prompt, self.prompt.format(llm=self.llm, **self.prompt_args), about)
-            value = self.parse(text)
+            prompt = self._lines or self.prompt
+            text = without_echo(text, prompt, prompt.format(llm=self.llm, **self.prompt_args), about)
+            value, repeated = parsed(text, self.parse)
             if self.like and in_another_language(_written(text), self.like):
                 raise ParseError("The answer is in another language than the text.")
-            return Completion(text, value)
+            self._note_thinking(asking[0])
+            if self._structure == "text" and in_lines(self.prompt) is not None:
+                if id(self.llm) not in _forms:
+                    weakref.finalize(self.llm, _forms.pop, id(self.llm), None)
+                known = _forms.setdefault(id(self.llm), {})
+                known.setdefault(prompt_version(self.prompt), "json" if self._lines is None else "lines")
+            return Completion(text, value, repeated)
         except ValueError as error:
-            rejected = Rejected(text, str(error)[:_LONGEST_REASON])
-            asking.append(replace(self, rejected=rejected))
+            rejected = Rejected(text, getattr(error, "hint", "") or str(error)[:_LONGEST_REASON])
+            # A model that thinks may have come to no answer within the bound.
+            tokens = self.reply_tokens if strip_reasoning(text) else None
+            asking.append(replace(self, rejected=rejected, reply_tokens=tokens))
             raise _UnusableError(rejected) from error
 
     def _rules(self) -> dict[str, Any]:
@@ -387,9 +489,14 @@ class _Ask(Request, Generic[T]):
         reason = redact(f"{type(cause).__name__}: {cause}", self.llm)[:_LONGEST_REASON]
         attempts = statistics.get("attempt_number", 1)
         step = f" to {self.name!r}" if self.name else ""
-        kind = LanguageModelError if is_permanent(cause) or is_unreachable(cause) else ExtractionError
+        kind: type[ExtractionError] = ExtractionError
+        if isinstance(error, _UnusableError) or isinstance(cause, ValidationError):
+            kind = ParseError
+        elif is_permanent(cause) or is_unreachable(cause):
+            kind = LanguageModelError
+        remedy = " If the server is only slow, pass a larger timeout= to the LLM." if is_timeout(cause) else ""
         failure = kind(
-            f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}"
+            f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}{remedy}"
         )
         failure.step = self.name
         return failure
@@ -397,6 +504,20 @@ class _Ask(Request, Generic[T]):
 
 def _cause(error: Exception) -> BaseException:
     return error.__cause__ or error if isinstance(error, _RetryableError | _UnusableError) else error
+
+
+def parsed(reply: str, parse: Callable[[str], T]) -> tuple[T, int]:
+    """The value of a reply without the loop that it may end in, and how often it was repeated."""
+    text, repeated = without_loop(reply)
+    return parse(text), repeated
+
+
+def _cut_json(error: ValidationError) -> str:
+    """The text that a client could not read as JSON, such as a reply that was cut off; else the error is raised."""
+    for flaw in error.errors(include_url=False):
+        if flaw["type"] == "json_invalid" and isinstance(flaw["input"], str) and flaw["input"].strip():
+            return flaw["input"]
+    raise error
 
 
 def _written(reply: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate
 
 from llama_index.ragkit.errors import ParseError
@@ -42,15 +43,27 @@ def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: 
     templates = _texts(prompt)
     if _is_echo(strip_reasoning(reply), templates, formatted):
         raise ParseError("The reply repeats the prompt.")
+    about = _squeezed(about)
+    reply = _without_prose(reply, prompt, about)
     examples = [example for template in templates for example in _examples(template)]
     if not examples:
         return reply
-    about = _squeezed(about)
     unwanted = [example for example in examples if not all(_squeezed(text) in about for text in texts_in(example))]
     left, dropped = drop_values(reply, unwanted) if unwanted else (reply, 0)
     if dropped and not any(character.isalnum() for character in _FENCE.sub("", left)):
         raise ParseError("The reply is the example of the prompt.")
     return left
+
+
+def _without_prose(reply: str, prompt: BasePromptTemplate, about: str) -> str:
+    """The reply without worked examples that are no JSON."""
+    answers = prompt.message_templates if isinstance(prompt, ChatPromptTemplate) else ()
+    for answer in (message.content or "" for message in answers if message.role == MessageRole.ASSISTANT):
+        if len(answer) >= _LEAST and answer in reply and not _examples(answer) and _squeezed(answer) not in about:
+            reply = reply.replace(answer, "")
+            if not any(map(str.isalnum, reply)):
+                raise ParseError("The reply is the example of the prompt.")
+    return reply
 
 
 def _is_echo(reply: str, templates: Sequence[str], formatted: str) -> bool:

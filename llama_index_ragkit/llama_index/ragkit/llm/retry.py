@@ -14,14 +14,14 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["RetryPolicy", "is_permanent", "is_refused", "is_transient", "is_unreachable"]
+__all__ = ["RetryPolicy", "is_permanent", "is_refused", "is_timeout", "is_transient", "is_unreachable"]
 
 _TRANSIENT_4XX = (408, 409, 425, 429)
 _FOR_ALL_CALLS = (401, 402, 403, 404, 405)
 _PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|NotFound")
 _REFUSED = re.compile("BadRequest|InvalidRequest|Unprocessable")
 _UNREACHABLE = re.compile("^(?:ConnectError|ClientConnectorError|NewConnectionError|ConnectionRefusedError|gaierror)$")
-_CONNECTION = re.compile("Connect|Timeout")
+_CONNECTION, _TIMEOUT = re.compile("Connect|Timeout"), re.compile("Timeout")
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,11 @@ def is_permanent(error: BaseException) -> bool:
 def is_unreachable(error: BaseException) -> bool:
     """Whether no server answers at the address."""
     return any(_is_of(link, _UNREACHABLE) for link in _chain(error))
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether the client gave up waiting for a reply."""
+    return any(_is_of(link, _TIMEOUT) for link in _chain(error))
 
 
 def is_refused(error: BaseException) -> bool:

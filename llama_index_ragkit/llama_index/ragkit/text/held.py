@@ -18,7 +18,7 @@ from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.scripts import CASELESS, HANGUL, UNSPACED
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["Held", "TextWords", "held"]
+__all__ = ["Held", "TextWords", "held", "is_name"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,12 @@ _ANYWHERE = re.compile(f"[{CASELESS}]")  # in these scripts articles and preposi
 _HANGUL = re.compile(f"[{HANGUL}]")
 _GENITIVE = "s"
 _WHOLE = 3  # letters of the longest word that must stand in the text as it is
+_SHORT = 5  # letters of the longest word of which only a common ending may differ
+_ENDING = re.compile(r"(?<=\w{3})(?:e?s|ed|[aeiouyаеиоуыэюяьй])$")
+_MOST_WORDS, _CLAUSE_WORDS = 10, 6  # of a name, and from which on a name with a finite verb is a clause
+_FINITE = frozenset(
+    ["is", "are", "was", "were", "has", "have", "had", "been", "be", "will", "would", "can", "could", "did", "does"]
+)
 _LONGEST_TAIL = 40  # letters by which a part of a word is found
 
 
@@ -38,23 +44,45 @@ class Held(Generic[T]):
     dropped: int
 
 
-def held(items: Sequence[T], share: Callable[[T], float], least: float, what: str) -> Held[T]:
+def held(
+    items: Sequence[T],
+    share: Callable[[T], float],
+    least: float,
+    what: str,
+    is_sound: Callable[[T], bool] = lambda item: True,
+) -> Held[T]:
     """The items of which the text has at least a share; all of them if that is 0.
 
     Parameters
     ----------
     share : of an item, in [0, 1]
     what : the items are, for the message
+    is_sound : whether an item can be one at all
 
     Raises
     ------
     ParseError
-        If there are items and the text holds none of them.
+        If there are items and none of them is kept.
     """
-    kept = [item for item in items if not least or share(item) >= least]
+    sound = [item for item in items if is_sound(item)]
+    kept = [item for item in sound if not least or share(item) >= least]
+    if items and not sound:
+        raise ParseError(f"None of the {what} in the reply can be one, such as {str(items[0])[:80]!r}.")
     if items and not kept:
-        raise ParseError(f"None of the {what} in the reply is in the text, such as {str(items[0])[:80]!r}.")
+        error = ParseError(f"None of the {what} in the reply is in the text, such as {str(items[0])[:80]!r}.")
+        error.hint = f"None of the {what} is in the text."
+        raise error
     return Held(kept, len(items) - len(kept))
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be a name: at most ten words, and no clause.
+
+    >>> is_name("The Lion, the Witch and the Wardrobe"), is_name("A light has been shown from Marl Head since 1768")
+    (True, False)
+    """
+    words = text.split()
+    return len(words) <= _MOST_WORDS and (len(words) < _CLAUSE_WORDS or _FINITE.isdisjoint(words))
 
 
 class TextWords:
@@ -101,6 +129,8 @@ class TextWords:
         begin = word if len(word) <= _WHOLE else word[: max(_WHOLE, -(-2 * len(word) // 3))]
         if _ANYWHERE.search(word):
             return float(_begins(self._tails, begin[:_LONGEST_TAIL]))
+        if _WHOLE < len(word) <= _SHORT:  # "boar" is not in a text with "boat"
+            begin = _ENDING.sub("", word)
         is_whole = len(word) <= _WHOLE and word.isascii()
         return float(begin in self._distinct if is_whole else _begins(self._words, begin))
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, TextNode
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from llama_index.ragkit import (
     Estimate,
@@ -21,9 +21,11 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.shapes import Reply, read_reply
+from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
+from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.salient_terms import CorpusTerms
-from llama_index.ragkit.validation import choice, count
+from llama_index.ragkit.validation import choice, count, number
 from llama_index.sprag.config import ContextConfig, Sections
 from llama_index.sprag.context.section_windows import next_window, section_of_each
 from llama_index.sprag.context.titles import given_title
@@ -39,6 +41,7 @@ from llama_index.sprag.prompts import DOCUMENT_PROMPT, SECTIONS_PROMPT
 
 __all__ = ["AutoContext", "DocumentReply", "SectionsReply"]
 
+_REPLY_TOKENS = 400
 _LONGEST = 1000  # characters of a summary: what a context adds to each chunk of the document
 _PARTS = "parts"  # metadata key of the texts of the chunks, on the nodes that stand for documents
 
@@ -51,13 +54,17 @@ class DocumentReply(Reply):
         "summary": ("documentsummary", "description", "about"),
     }
 
+    bounds: ClassVar[Mapping[str, Any]] = {"title": {"maxLength": 200}, "summary": {"maxLength": 600}}
+    # Both are asked for; a reply that was cut off after its title is read.
+    model_config = ConfigDict(json_schema_extra={"required": ["title", "summary"]})
+
     title: str = Field(description="what the document is called")
-    summary: str = Field(description="one sentence about the document")
+    summary: str = Field(default_factory=str, description="one sentence about the document")
 
     @field_validator("title", "summary")
     @classmethod
     def _one_line(cls, text: str) -> str:
-        line = " ".join(text.split())[:_LONGEST]
+        line = " ".join(without_repetitions(text)[0].split())[:_LONGEST]
         if not line:
             raise ValueError("must not be empty")
         return line
@@ -82,7 +89,7 @@ class SectionsReply(Reply):
 
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {"sections": ("section", "parts", "structure")}
 
-    sections: list[SectionReply] = Field(min_length=1)
+    sections: Annotated[list[SectionReply], ITEMS] = Field(min_length=1)
 
 
 class AutoContext(ContextExtractor):
@@ -104,6 +111,8 @@ class AutoContext(ContextExtractor):
     section_tokens : tokens that the model divides into sections in one call, at least 1 [5000; published: 20,000
         characters]
     page_opening : see :class:`~llama_index.sprag.RuleContext` [150]
+    min_in_text : least share of the words of a title or a summary that the document must have, in [0, 1]; what it does
+        not have is left out, and the title by rules stands in its place. 0 for no check, as for other languages [0.3]
     prompts : {"document": ..., "sections": ...} replace the default prompts; variables `text`, and `parts` and `first`
     kwargs : see :class:`~llama_index.sprag.extraction.context_extractor.ContextExtractor`
     """
@@ -119,19 +128,27 @@ class AutoContext(ContextExtractor):
     sections: Annotated[Sections, choice(("rules", "llm", "none"))] = "rules"
     section_tokens: Annotated[int, count(1)] = 5000
     page_opening: Annotated[int, count(0)] = 150
+    min_in_text: Annotated[float, number(0, 1)] = 0.3
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """As for every extractor, but without `min_in_text`, since descriptions fit each other with any."""
+        return {name: value for name, value in super().fingerprint.items() if name != "min_in_text"}
 
     # -- one document -----------------------------------------------------------------------------------
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Title and summary of a document, and its sections where the model finds them."""
-        reply = yield from context.complete(
-            self.prompt("document"),
-            parse=partial(read_reply, model=DocumentReply),
+        prompt = self.prompt("document")
+        task = TextWords(prompt.get_template())
+        record: Record = yield from context.complete(
+            prompt,
+            parse=partial(_read_document, words=TextWords(plain_text(node)), task=task, least=self.min_in_text),
             output_cls=DocumentReply,
             like=plain_text(node),
+            reply_tokens=_REPLY_TOKENS,
             text=fence([plain_text(node)], "document"),
         )
-        record: Record = reply.model_dump()
         if self.sections == "llm":
             record["sections"] = yield from self._divide(node.metadata.get(_PARTS) or [plain_text(node)], context)
         return record
@@ -143,18 +160,31 @@ class AutoContext(ContextExtractor):
         start = 0
         while start < len(parts):
             end = next_window(lengths, start, self.section_tokens)
-            reply = yield from context.complete(
+            asked = context.complete(
                 self.prompt("sections"),
                 parse=partial(_read_sections, first=start, end=end),
                 output_cls=SectionsReply,
+                reply_tokens=128 + 80 * (end - start),
                 like="\n".join(parts[start:end]),
                 parts="\n\n".join(f"[{i}]\n{fence([parts[i]], 'part')}" for i in range(start, end)),
                 first=start,
             )
-            sections = sorted({s.first: s for s in reply.sections if start <= s.first < end}.items())
+            # A window that cannot be divided goes on with the section before it.
+            reply = yield from context.keep(asked, None)
+            read = [] if reply is None else reply.sections
+            sections = sorted({s.first: s for s in read if start <= s.first < end}.items())
             # The last section of a window may go on behind it: the next window begins with it.
             again = sections[-1][0] if end < len(parts) and len(sections) > 1 and sections[-1][0] > start else end
-            found += [(first, s.title.strip(), s.summary.strip()) for first, s in sections if first < again]
+            words = TextWords("\n".join(parts[start:again]))
+            found += [
+                (
+                    first,
+                    _held(s.title.strip(), words, self.min_in_text),
+                    _held(s.summary.strip(), words, self.min_in_text),
+                )
+                for first, s in sections
+                if first < again
+            ]
             start = again
         return found
 
@@ -196,13 +226,14 @@ class AutoContext(ContextExtractor):
         described = []
         for i, document in enumerate(documents):
             if i in new and new[i].record is None:
-                described.append(Described(None, new[i].error or "", new[i].cache_keys))
+                described.append(Described(None, new[i].error or "", new[i].cache_keys, new[i].unreadable))
             elif i in todo and i not in new:
                 described.append(Described(None, "the document changed, and was not read again yet"))
             else:
                 keys = new[i].cache_keys if i in new else ()
                 record = new[i].record if i in new else None
-                described.append(Described(self._description(document, sources[i], old[i], record), "", keys))
+                error = (new[i].error or "") if i in new else ""
+                described.append(Described(self._description(document, sources[i], old[i], record), error, keys))
         return described
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
@@ -239,9 +270,25 @@ class AutoContext(ContextExtractor):
             else:
                 sections = [list(each[0]) if each else [] for each in given]
                 summaries = [each[1] if each else "" for each in given]
-        title = record["title"] if record is not None else old.title if old is not None else file_title
+        title = (record["title"] or file_title) if record is not None else old.title if old is not None else file_title
         summary = record["summary"] if record is not None else old.summary if old is not None else ""
         return Description(given_title(metadata) or title, summary, sections, summaries, source)
+
+
+def _read_document(reply: str, words: TextWords, task: TextWords, least: float) -> Record:
+    """Title and summary, each "" if the document holds too little of it, or if it has words of the task alone."""
+    read = read_reply(reply, DocumentReply)
+    found = {"title": read.title, "summary": read.summary}
+    kept = {name: _held(text, words, least) if not least or task.lacking(text) else "" for name, text in found.items()}
+    if not any(kept.values()):
+        raise ParseError(f"Neither title nor summary is of the document: {read.title[:80]!r}.")
+    dropped = {name: 1 for name, text in found.items() if text and not kept[name]}
+    return {**kept, **({"dropped": dropped} if dropped else {})}
+
+
+def _held(text: str, words: TextWords, least: float) -> str:
+    """A text, or "" if another text has too few of its words."""
+    return text if not least or words.share(text) >= least else ""
 
 
 def _read_sections(reply: str, first: int, end: int) -> SectionsReply:

@@ -86,13 +86,15 @@ class Described:
     Attributes
     ----------
     description : None after a failure, and where a model would have been needed and was not to be called
-    error : the reason of a failure; "" otherwise
+    error : the reason of a failure; "" otherwise. With a description, a part of it failed
     cache_keys : entries of the extraction cache that it uses
+    unreadable : whether it failed at a reply that could not be used
     """
 
     description: Description | None
     error: str = ""
     cache_keys: Sequence[str] = ()
+    unreadable: bool = False
 
 
 class ContextExtractor(NodeExtractor):

@@ -94,7 +94,7 @@ def find_values(text: str, *, truncated: Truncated = "repair") -> Iterator[Any]:
         yield _storable(scalar[0])
     elif not yielded:
         where = "ends inside its JSON value" if found.cut else "contains no readable JSON value"
-        raise ParseError(f"The reply {where}: {_excerpt(text)}")
+        raise _unread(f"The reply {where}", text)
 
 
 @dataclass
@@ -277,8 +277,10 @@ def parse_model(text: str, model: type[M], *, duplicates: Duplicates = "merge", 
         except ParseError as error:
             first = str(error)
         reason = reason or first
-    raise ParseError(f"No value of the reply is a {model.__name__} ({reason}): {_excerpt(text)}")
+    raise _unread(f"No value of the reply is a {model.__name__} ({reason})", text)
 
 
-def _excerpt(text: str) -> str:
-    return repr(text if len(text) <= 120 else f"{text[:80]} ... {text[-35:]}")
+def _unread(why: str, text: str) -> ParseError:
+    error = ParseError(f"{why}: {text if len(text) <= 120 else f'{text[:80]} ... {text[-35:]}'!r}")
+    error.hint = f"{why}."
+    return error

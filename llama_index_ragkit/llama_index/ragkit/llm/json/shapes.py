@@ -7,9 +7,17 @@ none of them raises `ValueError`, so that a reply without readable content is a 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
@@ -252,12 +260,21 @@ Sources = Annotated[list[Any], BeforeValidator(_as_list)]
 """A field of what a statement rests on; a single value is a list of one."""
 
 
-def _items(value: Any) -> Any:
-    return list(value.values()) if isinstance(value, Mapping) and all(map(str.isdigit, value)) else value
+def _items(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    items = list(value.values()) if isinstance(value, Mapping) and all(map(str.isdigit, value)) else value
+    if not isinstance(items, list):
+        return read(items)
+    found = []
+    for item in items:
+        with suppress(ValidationError):
+            found += read([item])
+    return found or read(items)
 
 
-ITEMS = BeforeValidator(_items)
-"""Before a field of objects: an object by number is the list of its values."""
+ITEMS = WrapValidator(_items)
+"""Around a field of objects: an object by number is the list of its values, and items that cannot be read are left out,
+unless all are.
+"""
 
 
 class Reply(BaseModel):
@@ -266,11 +283,13 @@ class Reply(BaseModel):
     Attributes
     ----------
     other_names : field -> names that models also give to it, without case and punctuation
+    bounds : field -> keywords of JSON Schema; see :func:`~llama_index.ragkit.llm.json.bounds.bounded`
     by_type : whether an object without a known key holds the texts of the first field by their type
     items : the field that a reply without JSON may give as a list of lines with numbers or bullets; "" for none
     """
 
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {}
+    bounds: ClassVar[Mapping[str, Any]] = {}
     by_type: ClassVar[bool] = False
     items: ClassVar[str] = ""
 

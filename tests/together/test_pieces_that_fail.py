@@ -1,0 +1,218 @@
+"""A reply that cannot be used costs what it was asked for, and nothing else: no build, and no other part of a node."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+import pytest
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from tests.cases import CASES, Case, chunks
+from tests.llm_server import Asked, LLMServer, Reply
+from tests.together.plugins import ONCE, with_llm
+from tests.together.server import client
+
+from llama_index.graphrag import EntityExtractor, GraphRAGIndex
+from llama_index.hipporag import HippoRAGIndex, OpenIEExtractor
+from llama_index.ragkit import FailureWatch, run_steps
+from llama_index.ragkit.errors import ExtractionError, LanguageModelError
+from llama_index.ragkit.llm.json.shapes import ITEMS, read_reply
+from llama_index.ragkit.llm.json.shapes import Reply as ReplyModel
+from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+from llama_index.sprag import AutoContext, SpRAGIndex
+
+ASKING = [case for case in CASES if with_llm(case)]
+each_asking = pytest.mark.parametrize("case", ASKING, ids=lambda case: case.name)
+READING = [case for case in ASKING if "extractor" in with_llm(case)]
+each_reading = pytest.mark.parametrize("case", READING, ids=lambda case: case.name)
+
+FACT = "Ada Byron met Charles Babbage in London."
+GOOD = json.dumps(
+    {
+        "named_entities": ["Ada Byron"],
+        "triples": [],
+        "entities": [{"name": "Ada Byron"}],
+        "questions": [f"Whom did {FACT}"],
+        "topic": FACT,
+        "statements": [FACT],
+        "mind_map": {"met": FACT},
+        "title": FACT,
+        "summary": FACT,
+    }
+)
+UNREADABLE = "I would rather not."
+
+
+def of_documents(count: int) -> list[TextNode]:
+    """A node a document, with equal texts but for a number."""
+    return [
+        TextNode(
+            id_=f"n{i}",
+            text=f"{FACT} No {i}.",
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{i}")},
+        )
+        for i in range(count)
+    ]
+
+
+@each_reading
+def test_unreadable_replies_in_a_row_cost_their_nodes_alone(case: Case) -> None:
+    def script(prompt: str) -> str:
+        return UNREADABLE if any(f"No {i}." in prompt for i in range(2, 8)) else GOOD
+
+    index = case.cls(
+        nodes=of_documents(12), llm=ScriptedLLM(script), embed_model=case.embed_model(), num_workers=1, **with_llm(case)
+    )
+    failed = [failure for failure in index.failures() if failure.node_id.startswith("n") or failure.step == "context"]
+    assert len(failed) == 6
+    assert index.as_retriever(similarity_top_k=3).retrieve("Whom did Ada Byron meet?")
+
+
+@each_asking
+def test_a_model_that_nothing_can_be_read_of_leaves_an_index_and_an_error_in_the_log(
+    case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = case.cls(nodes=chunks("d", 30), llm=ScriptedLLM(""), embed_model=case.embed_model(), **with_llm(case))
+    assert index.failures()
+    assert len(index.as_retriever(similarity_top_k=3).retrieve("Which engine used punched cards?")) > 0
+    if case in READING:
+        (told,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+        assert "with the model 'scripted'" in told.getMessage()
+        assert "The reply" in told.getMessage()
+
+
+# -- the server -----------------------------------------------------------------------------------------
+
+
+def hippo(llm: Any, nodes: list[TextNode], **kwargs: Any) -> HippoRAGIndex:
+    given = {"extractor": OpenIEExtractor(retry=ONCE), "embed_model": HashEmbedding(), "num_workers": 1, **kwargs}
+    return HippoRAGIndex(nodes=nodes, llm=llm, **given)
+
+
+def test_prompts_that_are_too_long_cost_their_nodes_and_end_a_write_where_all_are() -> None:
+    def script(asked: Asked) -> Reply:
+        fits = any(f"No {i}." in asked.prompt for i in fitting)
+        return Reply(GOOD) if fits else Reply("maximum context length is 512 tokens", status=400)
+
+    with LLMServer(script) as server:
+        fitting = {0, 9}
+        index = hippo(client(server), of_documents(10))
+        assert [failure.node_id for failure in index.failures()] == [f"n{i}" for i in range(1, 9)]
+        fitting = set()
+        with pytest.raises(LanguageModelError, match=r"All 10 nodes failed.*maximum context length"):
+            hippo(client(server), of_documents(10))
+
+
+class ReadTimeout(Exception):  # noqa: N818 - as that of httpx is called
+    pass
+
+
+def timed_out() -> Any:
+    raise ExtractionError("too slow") from ReadTimeout()
+    yield
+
+
+def answered() -> Any:
+    return 1
+    yield
+
+
+@pytest.mark.parametrize("replied", [False, True])
+def test_time_outs_in_a_row_end_a_run_only_while_nothing_was_read(replied: bool) -> None:
+    watch = FailureWatch("nodes", "record")
+    tried: list[int] = []
+
+    def job(number: int) -> Any:
+        tried.append(number)
+        return (yield from (answered() if replied and number == 0 else timed_out()))
+
+    for number in range(9):
+        try:
+            run_steps(watch.run(partial(job, number)))
+        except Exception:
+            continue
+    assert len(tried) == (9 if replied else 5)
+
+
+def test_a_time_out_names_the_parameter() -> None:
+    with LLMServer(lambda asked: Reply(GOOD, delay=1)) as server:
+        (failure,) = hippo(client(server, timeout=0.05), of_documents(1)).failures()
+    assert failure.reason.endswith("If the server is only slow, pass a larger timeout= to the LLM.")
+
+
+# -- half of what was asked for ---------------------------------------------------------------------------
+
+
+def triples(llm: Any, **kwargs: Any) -> HippoRAGIndex:
+    return hippo(llm, of_documents(1), **kwargs)
+
+
+def graph(llm: Any, **kwargs: Any) -> GraphRAGIndex:
+    extractor = EntityExtractor(retry=ONCE, gleanings=1, claims=True)
+    return GraphRAGIndex(nodes=of_documents(1), llm=llm, extractor=extractor, embed_model=HashEmbedding(), **kwargs)
+
+
+def sections(llm: Any, **kwargs: Any) -> SpRAGIndex:
+    extractor = AutoContext(retry=ONCE, sections="llm")
+    return SpRAGIndex(nodes=of_documents(1), llm=llm, extractor=extractor, embed_model=HashEmbedding(), **kwargs)
+
+
+HALVES: Mapping[str, tuple[Callable[..., Any], str, str, str]] = {
+    "triples": (triples, "triples", "states as triples", "Ada Byron"),
+    "gleaning": (graph, "glean", "A first reading", "Ada Byron"),
+    "claims": (graph, "claims", "List the claims", "Ada Byron"),
+    "sections": (sections, "context", "consecutive parts", FACT),
+}
+
+
+def kept(index: Any) -> str:
+    if isinstance(index, SpRAGIndex):
+        return str([document.description for document in index.state.documents.values()])
+    return str(run_steps(index.storage.manifest.entries()))
+
+
+@pytest.mark.parametrize(("build", "step", "marker", "content"), HALVES.values(), ids=HALVES.keys())
+def test_what_was_read_before_a_step_failed_stays_and_the_step_is_retried(
+    build: Callable[..., Any], step: str, marker: str, content: str
+) -> None:
+    broken = [True]
+    good = json.dumps({**json.loads(GOOD), "claims": [], "sections": [{"first": 0, "title": "Meeting"}]})
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if broken[0] and marker in prompt else good)
+    index = build(llm)
+    (failure,) = index.failures()
+    assert failure.step == step
+    assert content in kept(index)
+    assert index.as_retriever(similarity_top_k=3).retrieve("Whom did Ada Byron meet?")
+    broken[0] = False
+    asked = len(llm.prompts)
+    assert index.retry_failed() == 0
+    assert 0 < sum(marker in prompt for prompt in llm.prompts[asked:]) == len(llm.prompts) - asked
+    broken[0] = True
+    with pytest.raises(ExtractionError):
+        build(llm, on_error="raise")
+
+
+def test_relations_that_cannot_be_read_cost_no_entities() -> None:
+    reply = json.dumps({"entities": [{"name": "Ada Byron"}], "relations": [{"who": "Ada"}, 7]})
+    extractor = EntityExtractor(retry=ONCE, llm=ScriptedLLM(reply))
+    (found,) = run_steps(extractor.extract(of_documents(1)))
+    assert [entity[0] for entity in found.record["entities"]] == ["Ada Byron"]
+
+
+class Cell(ReplyModel):
+    text: str
+    number: int
+
+
+class Table(ReplyModel):
+    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    cells: Annotated[list[Cell], ITEMS]
+
+
+def test_one_item_that_cannot_be_read_costs_that_item() -> None:
+    cells: list[Any] = [{"text": str(i), "number": i} for i in range(8)]
+    cells[3] = {"text": "3", "number": "three"}
+    assert [cell.number for cell in read_reply(json.dumps({"cells": cells}), Table).cells] == [0, 1, 2, 4, 5, 6, 7]
+    with pytest.raises(ExtractionError, match="valid integer"):
+        read_reply(json.dumps({"cells": cells[3:4]}), Table)
