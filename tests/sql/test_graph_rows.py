@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql import graph_records as records_module
 from llama_index.ragkit.sql import make_engine, reading
-from llama_index.ragkit.sql.graph_records import (
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
+from llama_index.ragkit.sql.graph_statements import statements_for
+from llama_index.ragkit.storage.graph import edges as records_module
+from llama_index.ragkit.storage.graph.edges import (
     SEGMENT,
     EdgeChange,
     content_number,
@@ -26,15 +28,13 @@ from llama_index.ragkit.sql.graph_records import (
     segments_of,
     totals_of,
 )
-from llama_index.ragkit.sql.graph_rows import GraphRows
-from llama_index.ragkit.sql.graph_statements import statements_for
 
 HUB = 7
 
 
 @pytest.fixture
-def graph(engine: Engine) -> GraphRows:
-    rows = GraphRows(engine, "one")
+def graph(engine: Engine) -> SQLGraphRows:
+    rows = SQLGraphRows(engine, "one")
     rows.create()
     return rows
 
@@ -104,7 +104,7 @@ def test_two_labels_of_one_number_are_told(graph, engine):
 
 
 def test_indexes_do_not_see_each_other_and_are_dropped_alone(graph, engine):
-    other = GraphRows(engine, "other")
+    other = SQLGraphRows(engine, "other")
     other.create()
     graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {1: "a"})
     other.change(EdgeChange.of([(1, 3, 0, 0, 4)]), {1: "b"})
@@ -199,7 +199,7 @@ def test_writers_at_once_lose_nothing(graph, engine, small_segments):
     labels = {HUB: "hub", **{i: str(i) for i in range(100, 200)}}
 
     def write(worker: int) -> None:
-        own = GraphRows(engine, "one")
+        own = SQLGraphRows(engine, "one")
         for step in range(10):
             leaf = 100 + (37 * step + 11 * worker) % 100
             change = [(leaf, HUB, worker, 0, 1), (HUB, leaf, worker, 0, 1), (HUB, 5, 0, 1, 1)]
@@ -218,7 +218,7 @@ def test_a_row_that_another_writer_removes_is_written_again(graph, engine):
     change = EdgeChange.of([(1, 2, 0, 0, 1)])
 
     def write(worker: int) -> None:
-        own = GraphRows(engine, "one")
+        own = SQLGraphRows(engine, "one")
         for _ in range(15):
             own.change(change, {1: "a"})
             own.change(change.negative(), {1: "a"})
@@ -231,11 +231,11 @@ def test_a_row_that_another_writer_removes_is_written_again(graph, engine):
 _WRITER = """
 import sys, time
 from llama_index.ragkit.sql import make_engine, writing
-from llama_index.ragkit.sql.graph_records import EdgeChange
-from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.storage.graph.edges import EdgeChange
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.sql.graph_statements import statements_for
 engine = make_engine(sys.argv[1])
-graph = GraphRows(engine, "one")
+graph = SQLGraphRows(engine, "one")
 with writing(engine) as connection:
     graph.change_in(connection, EdgeChange.of([(i, 2, 0, 0, 1) for i in range(100)]), {})
     print("written", flush=True)
@@ -263,7 +263,7 @@ def test_a_reader_sees_one_state(graph, url):
     other = make_engine(url)
     with graph.reader() as reader:
         assert len(reader.fetch(np.array([1])).records) == 1
-        GraphRows(other, "one").change(EdgeChange.of([(1, 2, 0, 0, -1), (2, 1, 0, 0, -1)]), {})
+        SQLGraphRows(other, "one").change(EdgeChange.of([(1, 2, 0, 0, -1), (2, 1, 0, 0, -1)]), {})
         assert len(reader.fetch(np.array([2])).records) == 1
     with graph.reader() as reader:
         assert len(reader.fetch(np.array([1, 2])).records) == 0
@@ -273,7 +273,7 @@ def test_a_reader_sees_one_state(graph, url):
 def test_sqlite_finds_rows_by_their_nodes(tmp_path):
     """Whatever it knows of the table: other plans read all rows of the graph, a second for 100,000 passages."""
     engine = make_engine(f"sqlite:///{tmp_path / 'plans.db'}")
-    GraphRows(engine, "one").create()
+    SQLGraphRows(engine, "one").create()
     statements = statements_for(engine)
     given = {"graph": 1, "nodes": "[7]", "whole": "[7]", "pairs": "[[7, 2]]"}
     with reading(engine) as connection:

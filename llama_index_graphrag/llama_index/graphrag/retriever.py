@@ -213,7 +213,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         selection = yield from super()._selection()
         if selection.filters is None or not (self._reads_whole or self.options.entities_top_k):
             return selection
-        rows = yield from self._index.storage.stored["chunks"].all_described()
+        rows = yield from self._index.storage.stored["chunks"].described()
         only = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
         if len(only) > _MOST_FILTERED:
             raise ConfigurationError(

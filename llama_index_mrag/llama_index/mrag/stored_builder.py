@@ -20,10 +20,10 @@ from llama_index.ragkit import (
     Selection,
     Steps,
     StoredBuilder,
+    Stores,
     offload,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.stores import Stores
 
 __all__ = ["StoredMRAGBuilder"]
 

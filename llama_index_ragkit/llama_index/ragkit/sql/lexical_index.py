@@ -11,7 +11,7 @@ from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
 from llama_index.ragkit.sql.lexical_search import best_texts, text_scores
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
-from llama_index.ragkit.text.lexical_index import full_score, question_stems, stem_weight
+from llama_index.ragkit.text.lexical_index import LexicalIndex, full_score, question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
@@ -132,6 +132,10 @@ class SQLLexicalIndex:
             texts = rows.texts([integer_id(name) for name in only], "hash")
             having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
             return full_score(asked.times, having, len(texts.ids))
+
+    def whole(self) -> LexicalIndex | None:
+        """None: the words stay in the database."""
+        return None
 
     def drop(self) -> None:
         """Delete the index."""
