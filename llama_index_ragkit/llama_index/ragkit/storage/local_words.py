@@ -31,27 +31,12 @@ class LocalWords:
         return len(self._index)
 
     def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
-        """Remove texts and add others, which replace those of the same id.
-
-        Parameters
-        ----------
-        added : id -> how often the text has each term
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.changed`."""
         with self._lock:
             self._index = self._index.changed(removed, added)
 
     def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
-        """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
-
-        Parameters
-        ----------
-        limit : how many at most
-        only : ids of the texts that count, with scores as if there were no others; None for all
-
-        Returns
-        -------
-        Scores, more than 0, by id.
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores`."""
         index = self._index
         found: list[tuple[float, str]] = []
         for ids, scores in zip(index.ids, index.scores(question, _masks(index, only)), strict=True):
@@ -61,16 +46,7 @@ class LocalWords:
     def scores_of(
         self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
     ) -> list[dict[str, float]]:
-        """The BM25 scores of some texts for each of several questions.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`; `ids` are among them
-
-        Returns
-        -------
-        Scores, more than 0, by id; one mapping a question.
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`."""
         index = self._index
         rows, masks = index.rows_of(ids), _masks(index, only)
         found = []
@@ -82,12 +58,7 @@ class LocalWords:
         return found
 
     def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
-        """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
         index = self._index
         return index.full_score(question, _masks(index, only))
 

@@ -153,17 +153,7 @@ class LocalGraph:
         yield _Reader(self._state)
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """Add differences to the counts of edges.
-
-        Parameters
-        ----------
-        labels : what each node of the change is made from
-
-        Raises
-        ------
-        StorageError
-            If a count would become negative, or two labels have the same number.
-        """
+        """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`."""
         with self._lock:
             self._state = self._state.changed(change, labels)
 
