@@ -39,13 +39,13 @@ from llama_index.ragkit import (
     Snapshot,
     Steps,
     StoredBuilder,
+    Stores,
     SummaryBuilder,
     SummaryWriter,
     offload,
     run_steps,
     sort_key,
 )
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.question_scores import question_cosines
 
 __all__ = ["StoredMemoryBuilder"]
@@ -229,7 +229,7 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
         values = [json.loads(own) for own in owns]
         if self.config.group_by == "ref_doc_id" and None not in values:
             return list((yield from self.storage.manifest.nodes_of_documents(values)))
-        rows = yield from self.storage.stored[CHUNKS].all_described()
+        rows = yield from self.storage.stored[CHUNKS].described()
         return [
             row_id for row_id, own in zip(rows.ids, own_groups(rows, self.config.group_by), strict=True) if own in owns
         ]

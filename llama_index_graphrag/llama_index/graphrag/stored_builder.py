@@ -35,12 +35,12 @@ from llama_index.ragkit import (
     SpaceRows,
     Steps,
     StoredBuilder,
+    Stores,
     count_tokens,
     offload,
     plain_text,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
-from llama_index.ragkit.sql.stores import Stores
 
 __all__ = ["StoredGraphRAGBuilder"]
 

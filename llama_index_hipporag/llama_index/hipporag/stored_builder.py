@@ -11,9 +11,8 @@ from llama_index.hipporag.graph.record_reader import RecordReader
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.state import HippoRAGState, extracts_terms
 from llama_index.hipporag.stored_state import StoredGraphState
-from llama_index.ragkit import Change, ChunkView, IndexStorage, Resources, Selection, Steps, StoredBuilder
+from llama_index.ragkit import Change, ChunkView, IndexStorage, Resources, Selection, Steps, StoredBuilder, Stores
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredGraphBuilder"]

@@ -20,11 +20,10 @@ from llama_index.ragkit import (
     Selection,
     Steps,
     StoredBuilder,
+    Stores,
     offload,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.shared_engine import share_engine
-from llama_index.ragkit.sql.stores import Stores
 
 __all__ = ["StoredMRAGBuilder"]
 
@@ -63,7 +62,7 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
                 f"dtype={config.dtype!r}."
             )
         for store in head_stores or ():
-            share_engine(store, stores.engine)
+            stores.connect(store)
         self._heads = IndexHeads(storage, resources, head_stores, self.chunks.space.key)
 
     def check_embed_model(self) -> None:

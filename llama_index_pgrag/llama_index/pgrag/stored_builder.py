@@ -27,11 +27,11 @@ from llama_index.ragkit import (
     SpaceRows,
     Steps,
     StoredBuilder,
+    Stores,
     as_matrix,
     sort_key,
 )
 from llama_index.ragkit.errors import HalfWrittenError
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 
 __all__ = ["StoredMapBuilder"]

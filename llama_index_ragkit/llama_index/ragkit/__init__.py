@@ -54,6 +54,7 @@ from llama_index.ragkit.storage.derived_nodes import (
 )
 from llama_index.ragkit.storage.external_store import ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.interface import Space, Stores, Words
 from llama_index.ragkit.storage.nodes import plain_text, sort_key, title_of
 from llama_index.ragkit.storage.persist import load_storage_context, persist
 from llama_index.ragkit.storage.records import Record, Records
@@ -106,15 +107,18 @@ __all__ = [
     "SQLiteKVStore",
     "Selection",
     "Snapshot",
+    "Space",
     "SpaceRows",
     "Steps",
     "StoredBuilder",
     "StoredChunks",
+    "Stores",
     "StructuredExtractor",
     "Summarizer",
     "SummaryBuilder",
     "SummaryMethods",
     "SummaryWriter",
+    "Words",
     "all_failed",
     "arun_steps",
     "as_bundle",

@@ -17,10 +17,10 @@ from llama_index.ragkit import (
     Snapshot,
     Steps,
     StoredBuilder,
+    Stores,
     SummaryBuilder,
     run_steps,
 )
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState

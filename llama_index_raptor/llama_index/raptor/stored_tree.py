@@ -58,7 +58,7 @@ class StoredTree:
 
     def read_all(self) -> Steps[None]:
         """Read all of the tree and of the chunks, except for vectors."""
-        self.leaves = yield from self._storage.stored[CHUNKS].all_described()
+        self.leaves = yield from self._storage.stored[CHUNKS].described()
         self.tree = tree_of((yield from self._rows.all()))
         self.written = yield from self._rows.texts(self.tree.summaries)
 

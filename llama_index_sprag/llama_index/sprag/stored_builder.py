@@ -20,13 +20,13 @@ from llama_index.ragkit import (
     Steps,
     StoredBuilder,
     StoredChunks,
+    Stores,
     check_model,
     offload,
     run_steps,
     sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised

@@ -1,7 +1,6 @@
 """How an index is served, from memory or from stores: its storage and its builder."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from llama_index.core.storage.storage_context import StorageContext
@@ -11,7 +10,6 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_builder import StoredBuilder
-from llama_index.ragkit.sql.engine import in_turn, snapshot, transaction
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -103,8 +101,7 @@ def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> I
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
     spaces = stores.spaces(struct.spaces, records)
-    one, same = (partial(in_turn, block, stores.engine) for block in (transaction, snapshot))
-    return IndexStorage.in_stores(context, struct, records, spaces, one, same)
+    return IndexStorage.in_stores(context, struct, records, spaces, stores.transaction, stores.snapshot)
 
 
 def make_builder(

@@ -12,9 +12,9 @@ from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_terms import StoredChunkTerms
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.interface import Stores
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection, select_stored
@@ -52,7 +52,7 @@ class StoredBuilder(Builder[Config, State]):
     def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
         super().__init__(storage, resources, config)
         self.stores = stores
-        self.terms = StoredChunkTerms(stores.lexical(), self.terms_of)
+        self.terms = StoredChunkTerms(stores.words(), self.terms_of)
 
     @property
     def chunk_terms(self) -> StoredChunkTerms:

@@ -14,7 +14,7 @@ from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRow
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
 from llama_index.ragkit.storage.labels import LABEL, LabelledTexts, labels_in, passing_texts
-from llama_index.ragkit.text.lexical_index import full_score, question_stems, stem_weight
+from llama_index.ragkit.text.lexical_index import LexicalIndex, full_score, question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
@@ -175,6 +175,10 @@ class SQLLexicalIndex:
             texts = rows.texts([integer_id(name) for name in only], "hash")
             having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
             return full_score(asked.times, having, len(texts.ids))
+
+    def whole(self) -> LexicalIndex | None:
+        """None: the words stay in the database."""
+        return None
 
     def drop(self) -> None:
         """Delete the index."""
