@@ -8,13 +8,13 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import TextNode
 
 from llama_index.gemrag import KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor
 from llama_index.graphrag.stored_graph.question_graph import phrases_of
 from llama_index.hipporag import NounPhraseExtractor
-from llama_index.hipporag.prompts import ENTITIES_PROMPT
 from llama_index.pgrag import OutlineExtractor
 from llama_index.pgrag.key_points import KeyPoints
 from llama_index.pgrag.maps.names import CellNames
@@ -101,7 +101,7 @@ OTHERS: Mapping[str, Callable[[str], Any]] = {
     "model": lambda _: KeyPoints,
     "most": lambda _: 100,
     "names": lambda text: _Names.fromkeys(_names_in(text), ()),
-    "prompt": lambda _: ENTITIES_PROMPT,
+    "prompt": lambda _: PromptTemplate('Such as {{"a": ["b"]}}: {text}'),
     "repeated": lambda _: frozenset({"a"}),
     "running": lambda _: frozenset({"a"}),
     "scope": lambda _: "",
@@ -109,7 +109,7 @@ OTHERS: Mapping[str, Callable[[str], Any]] = {
     "start": lambda _: 0,
     "subject": _one,
     "title_key": lambda _: None,
-    "unwanted": lambda _: [{"named_entities": ["Otto Lindqvist"]}],
+    "unwanted": lambda _: [{"a": ["b"]}],
     "user": lambda _: "",
     "what": lambda _: "names",
 }
@@ -155,7 +155,7 @@ def _found() -> Iterator[tuple[str, Callable[[str], Any]]]:
 
 def _names_in(text: str) -> list[str]:
     """A few names of the beginning of a text, as an index has them."""
-    return list(dict.fromkeys(filter(None, map(normalise, text[:600].split()))))
+    return list(dict.fromkeys(filter(None, map(normalise, text[:70].split()))))
 
 
 def _held(text: str) -> Any:

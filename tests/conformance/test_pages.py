@@ -11,7 +11,7 @@ from tests.pages import ROOT
 from tests.preamble import PREAMBLE
 
 
-@pytest.mark.parametrize(("page", "classes"), [("testing.md", 4), ("new_method.md", 1)])
+@pytest.mark.parametrize(("page", "classes"), [("testing.md", 5), ("new_method.md", 1)])
 def test_the_classes_of_a_page_pass(page: str, classes: int, tmp_path: Path):
     code = module(ROOT / "docs" / page)
     assert code.count("class Test") == classes

@@ -26,6 +26,7 @@ from llama_index.graphrag.graph.statement import scope_of
 from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.selection import EVERYTHING
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
 SMALL = {"report_tokens": 12, "context_tokens": 60}
@@ -327,7 +328,7 @@ def test_a_page_shows_communities_and_the_way_to_the_answer(tmp_path) -> None:
     for mode in ("local", "global"):
         page = index.visualize(tmp_path / f"{mode}.html", query="Who kept Tern Rock?", mode=mode)
         assert "Tern Rock" in page.read_text(encoding="utf-8")
-        shown = index._page().view.nodes
+        shown = index._page(index.last_query, EVERYTHING).view.nodes
         lit = {node.group for node in shown if node.highlighted}
         assert lit == ({"report read"} if mode == "global" else {"community", "linked", "entity", "chunk"})
         assert any(node.id.startswith("chunk lights-") for node in shown)

@@ -74,6 +74,9 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         groups: dict[str, list[str]] = {}
         for node_id, record in records.items():
             groups.setdefault(document_of(node_id, record), []).append(node_id)
+        left = [key for key in described if key not in groups]  # by a delete that failed
+        if left:
+            yield from self._descriptions.forget(left)
         documents = {key: self._entry(key, ids, records, described.get(key, {})) for key, ids in groups.items()}
         lexical = yield from offload(self._lexical, LexicalIndex(), (), records)
         return SpRAGState(chunks, self.storage.snapshot(CONTEXTS), documents, lexical)

@@ -196,8 +196,8 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         ------
         ReadOnlyError
         """
-        with self._transaction() as connection:
-            connection.execute(sqlite_layout.WRITE_NOTHING)
+        with self._using() as connection:
+            sqlite_layout.check_writable(connection)
 
     def clean(self) -> bool:
         """Remove the bytes of deleted and replaced values from the files.

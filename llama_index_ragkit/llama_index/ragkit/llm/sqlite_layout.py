@@ -17,8 +17,8 @@ from typing import Any
 
 __all__ = [
     "BUSY_SECONDS",
-    "WRITE_NOTHING",
     "UnchangingFile",
+    "check_writable",
     "collections_of",
     "connect",
     "empty",
@@ -45,8 +45,7 @@ _TABLES = (
 )
 Entry = dict[str, Any]
 
-WRITE_NOTHING = "UPDATE data SET key = key WHERE 0"
-"""A statement that fails where nothing may be written."""
+_WRITE_NOTHING = "UPDATE data SET key = key WHERE 0"
 _OLD_TABLE = "entries"  # earlier versions kept keys and values in one table, whose pages hold copies
 
 
@@ -104,6 +103,27 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def check_writable(connection: sqlite3.Connection) -> None:
+    """Check that a file may be written to, without a wait for who is writing: where somebody is, it may.
+
+    Raises
+    ------
+    sqlite3.OperationalError
+        For which :func:`is_readonly` holds.
+    """
+    connection.execute("PRAGMA busy_timeout = 0").fetchall()
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_WRITE_NOTHING)
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}").fetchall()
 
 
 def is_readonly(error: BaseException | None) -> bool:

@@ -82,8 +82,7 @@ class SQLiteRecords:
 
     def check_writable(self) -> None:
         """Check that records may be written."""
-        with writing(self._engine) as connection:
-            connection.exec_driver_sql(sqlite_layout.WRITE_NOTHING)
+        self.file.check_writable()
 
     def drop(self) -> int:
         """Delete all collections of the tenant; returns the number of records."""
