@@ -30,10 +30,10 @@ from llama_index.core.vector_stores.types import (
 )
 from numpy.typing import NDArray
 from tests.returning_store import ReturningStore
-from tests.storage.rows import FILTERS, STORES, Approximate, all_of, exact, space_rows, unit_rows, where
+from tests.storage.rows import DIM, FILTERS, STORES, Approximate, all_of, exact, space_rows, unit_rows, where
 from tests.together.stores import lancedb, postgres, qdrant
 
-from llama_index.ragkit import MatrixVectorStore, Records, arun_steps, run_steps
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, arun_steps, run_steps
 from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection

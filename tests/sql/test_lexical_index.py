@@ -9,15 +9,14 @@ import sys
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from sqlalchemy import Engine, text
-from tests.storage.texts import Texts, make_tiny, sentence
+from tests.storage.texts import QUESTIONS, Texts, make_tiny, sentence
 
 from llama_index.ragkit.sql import SQLLexicalIndex, lexical_records, lexical_rows, lexical_search, reading
-from llama_index.ragkit.storage.labels import labels_of
+from llama_index.ragkit.storage.labels import LabelledTexts, labels_of
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.row_buffer import Record
@@ -176,7 +175,7 @@ def test_postings_of_common_words_are_not_read(engine: Engine, monkeypatch: pyte
 
 @pytest.mark.parametrize("question", ["", "   ", "the of and"])
 def test_questions_without_words_find_nothing_or_what_they_consist_of(engine: Engine, question: str) -> None:
-    texts = Texts(engine)
+    texts = texts_in(engine)
     texts.change([], {"a": "the net of and", "b": "income", "c": ""})
     assert texts.stored.scores(question, 10) == texts.expected(question)
 
@@ -208,7 +207,7 @@ def test_texts_with_labels_are_scored_as_if_there_were_no_others(
 ):
     """Document frequencies are those of the texts that pass, in the database as in memory, whichever way it reads."""
     monkeypatch.setattr(lexical_search, "_POSTINGS_A_TEXT", postings)
-    random, texts = Random(3), Texts(engine)
+    random, texts, stored = Random(3), texts_in(engine), SQLLexicalIndex(engine, "a")
     given = {f"t{i}": sentence(random) for i in range(90)}
     metadata = {name: {"tenant": "abc"[i % 3], "size": i % 5} for i, name in enumerate(given)}
     texts.change((), given)
@@ -222,10 +221,11 @@ def test_texts_with_labels_are_scored_as_if_there_were_no_others(
     records = [Record(i, f"d{n // 10}", i, json.dumps(metadata[i])) for n, i in enumerate(given)]
     mask = select(Snapshot.of(np.ones((90, 1), np.float32), records), filters)
     passing = {i for i, passes in zip(given, mask.tolist(), strict=True) if passes} - {"t3", "t4"}
-    found = texts.stored.labelled(filters)
+    found = stored.labelled(filters)
     assert found is not None
     assert found.exact
-    assert set(texts.stored.ids_of(found)) == passing
+    assert isinstance(stored.passing(filters, len(found) - 1), LabelledTexts)
+    assert set(stored.passing(filters, 90)) == passing
     for question in QUESTIONS:
         expected = texts.expected(question, passing)
         assert texts.stored.scores(question, 10, found) == dict(list(expected.items())[:10])
@@ -250,5 +250,6 @@ def test_what_labels_do_not_tell_is_not_looked_up(filters: MetadataFilters, engi
     both = texts.labelled(_where(_A, _is("size", 2, FilterOperator.GT)))
     assert both is not None
     assert not both.exact
+    assert texts.passing(_where(_A, _is("size", 2, FilterOperator.GT)), 0) is None
     texts.changed((), {"old": lexical_terms("written without labels")})
     assert texts.labelled(_where(_A)) is None

@@ -26,7 +26,7 @@ DIM = 32
 
 
 class Approximate(BasePydanticVectorStore):
-    """Finds rows by half of their coordinates, knows no filters, and deletes by document only."""
+    """Finds rows by half of their coordinates, and knows no filters."""
 
     stores_text: bool = True
     _inner: MatrixVectorStore = PrivateAttr(default_factory=MatrixVectorStore)
@@ -48,6 +48,11 @@ class Approximate(BasePydanticVectorStore):
 
     def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
         self._inner.delete(ref_doc_id)
+
+    def delete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        if filters is not None:
+            raise ValueError("filters are not supported")
+        self._inner.delete_nodes(node_ids or [])
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         if query.filters is not None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.storage.texts import QUESTIONS, WORDS, Texts, make_tiny, sentence
 
 from llama_index.ragkit import Stores, Words
+from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.local_words import LocalWords
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
@@ -157,3 +158,12 @@ def test_copies_of_words_in_memory_go_their_own_ways(copied: Callable[[LocalWord
     other.changed(["a"], {"b": lexical_terms("income taxes")})
     assert set(words.scores("income", 5)) == {"a"}
     assert set(other.scores("income", 5)) == {"b"}
+
+
+def test_labels_change_no_score(words: Words) -> None:
+    terms = {f"t{i}": lexical_terms("net income " * (1 + i % 3)) for i in range(9)}
+    words.changed((), {name: {**own, **labels_of({"year": 1900}, "d")} for name, own in terms.items()})
+    bare = LexicalIndex().changed((), terms)
+    assert words.scores("net income", 20) == LocalWords(bare).scores("net income", 20)
+    assert words.full_score("net") == bare.full_score("net")
+    assert words.scores("year", 20) == {}

@@ -15,6 +15,7 @@ from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.interface import Stores
+from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection, select_stored
@@ -75,10 +76,11 @@ class StoredBuilder(Builder[Config, State]):
         if found.filters is None:
             return found
         if found.only is None:
-            texts = yield from offload(self.terms.lexical.labelled, found.filters)
-            if texts is None or len(texts) > (self.few if few is None else few):
-                return replace(found, texts=texts if texts is not None and texts.exact else None)
-            found = replace(found, only=(yield from offload(self.terms.lexical.ids_of, texts)))
+            most = self.few if few is None else few
+            texts = yield from offload(self.terms.lexical.passing, found.filters, most)
+            if texts is None or isinstance(texts, LabelledTexts):
+                return replace(found, texts=texts)
+            found = replace(found, only=texts)
         records = yield from self.storage.stored[CHUNKS].records_of(found.only or (), found)
         return Selection(only=[record["id"] for record in records.values()])
 

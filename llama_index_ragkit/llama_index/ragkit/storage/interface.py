@@ -22,11 +22,12 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.graph.interface import GraphRows
+from llama_index.ragkit.storage.labels import CountedTexts
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
@@ -115,20 +116,36 @@ class Words(Protocol):
         ----------
         removed : unknown ids are ignored
         added : id -> how often the text has each term, see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
+            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels of a text 0 times
 
         Raises
         ------
         StorageError
         """
 
-    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
+    def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
+        """The texts that pass a filter, by the labels that they were stored with.
+
+        Parameters
+        ----------
+        few : up to so many are given by their ids, and others that do not pass may be among them
+
+        Returns
+        -------
+        None where labels do not tell; in this process they never do, since the filter is checked by metadata there.
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
         """The texts with the best scores, best first, equal ones by id; none without a word of the question.
 
         Parameters
         ----------
         limit : how many at most, at least 0
-        only : ids of the texts that count, with scores as if there were no others; None for all
+        only : the texts that count, with scores as if there were no others; None for all
 
         Returns
         -------
@@ -140,7 +157,7 @@ class Words(Protocol):
         """
 
     def scores_of(
-        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
+        self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
     ) -> list[dict[str, float]]:
         """The scores of some texts for each of several questions.
 
@@ -157,7 +174,7 @@ class Words(Protocol):
         StorageError
         """
 
-    def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
+    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
         """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
 
         Parameters

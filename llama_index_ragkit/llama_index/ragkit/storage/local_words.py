@@ -5,8 +5,10 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
+from llama_index.ragkit.storage.labels import CountedTexts, LabelledTexts
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["LocalWords"]
@@ -32,10 +34,15 @@ class LocalWords:
 
     def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.changed`."""
+        words = {name: {term: count for term, count in terms.items() if count} for name, terms in added.items()}
         with self._lock:
-            self._index = self._index.changed(removed, added)
+            self._index = self._index.changed(removed, words)
 
-    def scores(self, question: str, limit: int, only: Sequence[str] | None = None) -> dict[str, float]:
+    def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
+        """None: labels are not kept."""
+        return None
+
+    def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.scores`."""
         index = self._index
         found: list[tuple[float, str]] = []
@@ -44,7 +51,7 @@ class LocalWords:
         return {name: float(-score) for score, name in sorted(found)[:limit]}
 
     def scores_of(
-        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | None = None
+        self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
     ) -> list[dict[str, float]]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`."""
         index = self._index
@@ -57,7 +64,7 @@ class LocalWords:
             found.append({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
         return found
 
-    def full_score(self, question: str, only: Sequence[str] | None = None) -> float:
+    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
         index = self._index
         return index.full_score(question, _masks(index, only))
@@ -67,8 +74,10 @@ class LocalWords:
         return self._index
 
 
-def _masks(index: LexicalIndex, only: Sequence[str] | None) -> list[NDArray[np.bool_]] | None:
-    return None if only is None else index.masks_of(only)
+def _masks(index: LexicalIndex, only: CountedTexts | None) -> list[NDArray[np.bool_]] | None:
+    if only is None or isinstance(only, LabelledTexts):  # of which there are none
+        return None
+    return index.masks_of(only)
 
 
 def _best(scores: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
