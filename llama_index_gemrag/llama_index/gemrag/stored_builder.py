@@ -39,7 +39,6 @@ from llama_index.ragkit import (
     Snapshot,
     Steps,
     StoredBuilder,
-    Stores,
     SummaryBuilder,
     SummaryWriter,
     offload,
@@ -65,8 +64,8 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS)
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig, stores: Stores) -> None:
-        super().__init__(storage, resources, config, stores)
+    def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig) -> None:
+        super().__init__(storage, resources, config)
         self._rows = MemoryRows(storage)
         self._questions = StoredQuestionWriter(storage, resources, config.question_role, self._rows)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)

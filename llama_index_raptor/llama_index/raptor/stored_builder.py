@@ -17,7 +17,6 @@ from llama_index.ragkit import (
     Snapshot,
     Steps,
     StoredBuilder,
-    Stores,
     SummaryBuilder,
     run_steps,
 )
@@ -48,7 +47,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
 
     Parameters
     ----------
-    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    storage, resources, config : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
     clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`
     """
 
@@ -60,10 +59,9 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
         storage: IndexStorage,
         resources: Resources,
         config: TreeConfig,
-        stores: Stores,
         clustering: Clustering | None = None,
     ) -> None:
-        super().__init__(storage, resources, config, stores)
+        super().__init__(storage, resources, config)
         self._tools = TreeTools(storage, resources, config, clustering)
         self._rows = TreeRows(storage)
 

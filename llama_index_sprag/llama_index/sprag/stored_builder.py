@@ -20,7 +20,6 @@ from llama_index.ragkit import (
     Steps,
     StoredBuilder,
     StoredChunks,
-    Stores,
     check_model,
     offload,
     run_steps,
@@ -60,8 +59,8 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
     keeps_terms: ClassVar[bool] = False  # the words of a chunk are searched with those of its header
     embeds_chunks: ClassVar[bool] = False
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig, stores: Stores) -> None:
-        super().__init__(storage, resources, config, stores)
+    def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
+        super().__init__(storage, resources, config)
         self._descriptions = Descriptions(storage, resources, config)
         if self._descriptions.extractor.needs_corpus:
             raise ConfigurationError(

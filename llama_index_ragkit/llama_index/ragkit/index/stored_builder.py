@@ -14,7 +14,6 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.interface import Stores
 from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
@@ -35,7 +34,6 @@ class StoredBuilder(Builder[Config, State]):
     Parameters
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-    stores : the database and the vector stores
 
     Attributes
     ----------
@@ -50,10 +48,9 @@ class StoredBuilder(Builder[Config, State]):
     few: ClassVar[int] = 500
     waits_for_all: ClassVar[bool] = False
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
+    def __init__(self, storage: IndexStorage, resources: Resources, config: Config) -> None:
         super().__init__(storage, resources, config)
-        self.stores = stores
-        self.terms = StoredChunkTerms(stores.words(), self.terms_of)
+        self.terms = StoredChunkTerms(storage.stores.words(), self.terms_of)
 
     @property
     def chunk_terms(self) -> StoredChunkTerms:
