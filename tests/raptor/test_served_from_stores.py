@@ -20,7 +20,7 @@ from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
-from llama_index.raptor.stored_tree import StoredTree
+from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import TreeRows, tree_of
 
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
@@ -294,12 +294,12 @@ def keep_parents(self: TreeRows, summaries: Any) -> Any:
     yield from self.forget(summaries)
 
 
-def count_none(self: StoredTree, more: int) -> None:
+def count_none(self: TreePart, more: int) -> None:
     """Forgets how many summaries there are."""
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"), [(TreeRows, "delete", keep_parents), (StoredTree, "_count", count_none)]
+    ("owner", "name", "fault"), [(TreeRows, "delete", keep_parents), (TreePart, "_count", count_none)]
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)

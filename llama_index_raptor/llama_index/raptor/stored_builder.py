@@ -23,13 +23,13 @@ from llama_index.ragkit import (
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.stored_search import Covering, StoredTreeSearch
-from llama_index.raptor.stored_tree import CHUNKS, StoredTree
 from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, nearest_parents
 from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree_part import CHUNKS, TreePart
 from llama_index.raptor.tree_records import SUMMARIES
 from llama_index.raptor.tree_rows import TreeRows
 from llama_index.raptor.tree_tools import TreeTools
+from llama_index.raptor.tree_view import Covering, TreeView
 from llama_index.raptor.tree_writer import TreeWriter
 
 __all__ = ["StoredTreeBuilder"]
@@ -88,7 +88,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
         return state
 
     def _remove(self, chunks: Sequence[str]) -> Steps[None]:
-        tree = StoredTree(self.storage, self._rows)
+        tree = TreePart(self.storage, self._rows)
         yield from tree.read_around(chunks)
         changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in tree.tree.parents}
         yield from self._writer(tree).save(tree.tree.replace(changes))
@@ -122,7 +122,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
     def _join(self, joining: Mapping[str, Sequence[str]], new: Sequence[str], change: Change | None) -> Steps[None]:
         """Put new chunks into the tree as it is."""
         if self.config.summaries == "on_request":
-            tree = StoredTree(self.storage, self._rows, change)
+            tree = TreePart(self.storage, self._rows, change)
             yield from tree.read_around(joining, new)
             yield from self._writer(tree).save(tree.tree.replace({}, joining))
         else:
@@ -184,17 +184,17 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
         change: Change | None = None,
     ) -> Steps[None]:
         """Write all missing summaries, after new chunks have joined."""
-        tree = StoredTree(self.storage, self._rows, change)
+        tree = TreePart(self.storage, self._rows, change)
         yield from tree.read_around(touched, new, self.config.max_layers)
         yield from self._write(self._writer(tree), tree.tree.replace({}, joining))
 
     def _cluster(self, change: Change | None = None) -> Steps[None]:
         """Cluster all chunks; summaries of unchanged clusters are kept."""
-        tree = StoredTree(self.storage, self._rows, change)
+        tree = TreePart(self.storage, self._rows, change)
         yield from tree.read_all()
         yield from self._write(self._writer(tree), Tree())
 
-    def _writer(self, tree: StoredTree) -> TreeWriter:
+    def _writer(self, tree: TreePart) -> TreeWriter:
         return self._tools.writer(tree, tree.tree, tree.written)
 
     def _write(self, writer: TreeWriter, tree: Tree) -> Steps[None]:
@@ -207,7 +207,7 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
         """Write the missing summaries, and rewrite those above them, which were written without them."""
         yield from self.derive_waiting(state)
         unwritten = yield from self._rows.unwritten()
-        tree = StoredTree(self.storage, self._rows)
+        tree = TreePart(self.storage, self._rows)
         yield from tree.read_around(unwritten, max_layers=self.config.max_layers)
         writer = self._writer(tree)
         yield from writer.delete_texts(sorted(tree.tree.ancestors(unwritten)))
@@ -252,9 +252,9 @@ class StoredTreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[T
 
     def covering(self, nodes: Sequence[str], min_coverage: float, selection: Selection) -> Steps[Covering]:
         """What is known of the summaries that some nodes may cover, see
-        :meth:`~llama_index.raptor.stored_search.StoredTreeSearch.covering`.
+        :meth:`~llama_index.raptor.tree_view.TreeView.covering`.
         """
         return (yield from self._search(selection).covering(nodes, min_coverage))
 
-    def _search(self, selection: Selection) -> StoredTreeSearch:
-        return StoredTreeSearch(self.storage, self._rows, self.chunks, selection)
+    def _search(self, selection: Selection) -> TreeView:
+        return TreeView(self.storage, self._rows, self.chunks, selection)

@@ -8,8 +8,8 @@ import numpy as np
 from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.stored_tree import CHUNKS
 from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree_part import CHUNKS
 from llama_index.raptor.tree_records import SUMMARIES
 from llama_index.raptor.tree_rows import Rows, TreeRows, tree_of
 

@@ -1,4 +1,4 @@
-"""`StoredTree`: the part of a tree in stores that one write changes."""
+"""`TreePart`: the part of a tree in stores that one write changes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,13 +10,13 @@ from llama_index.raptor.tree.tree import Summary, Tree
 from llama_index.raptor.tree_records import SUMMARIES
 from llama_index.raptor.tree_rows import Rows, TreeRows, tree_of
 
-__all__ = ["CHUNKS", "StoredTree"]
+__all__ = ["CHUNKS", "TreePart"]
 
 CHUNKS = "chunks"
 _AT_ONCE = 1_000  # vectors in one request
 
 
-class StoredTree:
+class TreePart:
     """A :class:`~llama_index.raptor.tree_store.TreeStore` that has a part of the tree, or all of it.
 
     Parameters

@@ -10,12 +10,12 @@ from llama_index.ragkit import ChunkView, IndexStorage, Selection, Snapshot, Ste
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.raptor.search.node_scores import SPEAKERS
 from llama_index.raptor.stored_state import StoredTreeState, closed_tree
-from llama_index.raptor.stored_tree import CHUNKS
 from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree_part import CHUNKS
 from llama_index.raptor.tree_records import SUMMARIES
 from llama_index.raptor.tree_rows import Rows, TreeRows
 
-__all__ = ["Covering", "StoredTreeSearch"]
+__all__ = ["Covering", "TreeView"]
 
 _MOST_CHECKED = 500  # chunks below a summary whose metadata are read to see whether all of them pass a filter
 _SOFT = 4  # how often a chunk may count below a summary, over the children that it is below
@@ -37,7 +37,7 @@ class Covering(NamedTuple):
     written: Rows
 
 
-class StoredTreeSearch:
+class TreeView:
     """Finds the summaries near to a question.
 
     Parameters
