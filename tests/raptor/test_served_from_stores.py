@@ -179,7 +179,7 @@ def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
 def test_new_chunks_that_are_nearest_to_one_another_join_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ):
-    monkeypatch.setattr("llama_index.raptor.stored_builder._AT_ONCE", at_once)
+    monkeypatch.setattr("llama_index.raptor.builder._AT_ONCE", at_once)
     twins = TreeTwins(tmp_path, many(400))
     alike = [TextNode(id_=f"alike{i}", text=f"word3x1 word3x2 word3x5 extra{i}") for i in range(80)]
     for index in twins:

@@ -17,6 +17,7 @@ from llama_index.ragkit.extraction.summarizers import LLMSummarizer, Summarizer
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
@@ -86,6 +87,7 @@ __all__ = [
     "FallbackEvent",
     "Found",
     "HybridRetriever",
+    "IndexContents",
     "IndexKeywords",
     "IndexStorage",
     "LLMRetrieverKeywords",
@@ -118,6 +120,7 @@ __all__ = [
     "SummaryBuilder",
     "SummaryMethods",
     "SummaryWriter",
+    "ViewContents",
     "Words",
     "all_failed",
     "arun_steps",

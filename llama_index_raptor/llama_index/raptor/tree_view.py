@@ -1,19 +1,20 @@
-"""The part of a tree in stores that one question needs: summaries near to it, and which chunks are below them."""
+"""`TreeView`: the part of a stored tree that one question needs, where no state in memory has all of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
-from llama_index.ragkit import ChunkView, IndexStorage, Selection, Snapshot, Steps, StoredChunks
+from llama_index.ragkit import ChunkView, IndexStorage, Record, Selection, Snapshot, Steps, StoredChunks
+from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.raptor.search.node_scores import SPEAKERS
-from llama_index.raptor.stored_state import StoredTreeState, closed_tree
+from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.tree import Tree
-from llama_index.raptor.tree_part import CHUNKS
-from llama_index.raptor.tree_records import SUMMARIES
-from llama_index.raptor.tree_rows import Rows, TreeRows
+from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, closed_tree
 
 __all__ = ["Covering", "TreeView"]
 
@@ -23,22 +24,22 @@ _MOST_READ = 200  # chunks below a summary that are read for its score
 
 
 class Covering(NamedTuple):
-    """What :func:`~llama_index.raptor.tree.cover.condense` needs of a tree in stores.
+    """What :func:`~llama_index.raptor.tree.cover.condense` needs of a tree.
 
     Attributes
     ----------
-    known : the nodes that are in the tree
-    tree : the part of it around them
+    matched : for each of some nodes its id in the tree; None for others
+    tree : all of the tree, or the part of it around them
     written : the summaries that they may cover, and that pass the filter, with their records
     """
 
-    known: frozenset[str]
+    matched: Sequence[str | None]
     tree: Tree
-    written: Rows
+    written: Mapping[str, Record]
 
 
 class TreeView:
-    """Finds the summaries near to a question.
+    """Reads the states of questions.
 
     Parameters
     ----------
@@ -51,11 +52,12 @@ class TreeView:
         self._storage = storage
         self._rows = rows
         self._chunks = chunks
+        self._summaries = storage.space(SUMMARIES)
         self._selection = selection
 
     def search(
         self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView
-    ) -> Steps[tuple[StoredTreeState, ChunkView]]:
+    ) -> Steps[tuple[RaptorState, ChunkView]]:
         """The state for a question, and its chunks.
 
         A summary is scored by the two best of its chunks that are near to the question. Where a summary among the
@@ -67,28 +69,42 @@ class TreeView:
         wanted : how many nodes will be shown
         near : the chunks near to the question
         """
-        selection, space = self._selection, self._storage.stored[SUMMARIES]
-        found = Snapshot.empty() if selection.only is not None else (yield from space.candidates(vector, wanted))
+        selection, found = self._selection, Snapshot.empty()
+        if selection.only is None:
+            found = yield from self._summaries.near(vector[None], max(wanted, NEAREST))
         rows = yield from self._rows.above([*near.rows.ids, *found.ids])
         if not selection.is_whole:
             rows = yield from self._passing(rows, near.rows.ids)
-            found = yield from space.fetch([node for node, row in rows.items() if row["level"]])
+            found = yield from self._summaries.fetch([node for node, row in rows.items() if row["level"]])
         if selection.only is None:  # otherwise all chunks that count are there
             best = [found.ids[row] for row in best_rows(question_cosines(found, vector), wanted, found)]
             rows |= yield from self._below(best, near, rows)
-            leaves = [node for node, row in rows.items() if not row["level"]]
-            near = yield from self._chunks.including(near, question, leaves, selection)
+            near = yield from self._with_leaves(question, near, rows)
         return (yield from self._state(near, found, rows)), near
 
-    def above(self, near: ChunkView) -> Steps[StoredTreeState]:
+    def above(self, near: ChunkView) -> Steps[RaptorState]:
         """The state over some chunks, with the summaries above them."""
         rows = yield from self._rows.above(near.rows.ids)
         if not self._selection.is_whole:
             rows = yield from self._passing(rows, near.rows.ids)
         names = [node for node, row in rows.items() if row["level"]]
-        return (yield from self._state(near, (yield from self._storage.stored[SUMMARIES].fetch(names)), rows))
+        return (yield from self._state(near, (yield from self._summaries.fetch(names)), rows))
 
-    def covering(self, nodes: Sequence[str], min_coverage: float) -> Steps[Covering]:
+    def around(self, state: RaptorState, nodes: Sequence[str]) -> Steps[RaptorState]:
+        """A state with all summaries above some of its nodes, and all nodes below them."""
+        above = yield from self._rows.above(nodes)
+        rows = {**(state.rows or {}), **above, **(yield from self._rows.below(nodes))}
+        return (yield from self._over(state, state.chunks, self._shown(state, rows)))
+
+    def drawn(self, state: RaptorState, nodes: Sequence[str]) -> Steps[RaptorState]:
+        """Some nodes of a state, all summaries above them, and the children of these."""
+        rows = self._shown(state, (yield from self._rows.above(nodes)))
+        rows |= yield from self._rows.of(sorted({child for row in rows.values() for child in row["children"]}))
+        shown = self._shown(state, rows)
+        leaves = [node for node, row in shown.items() if not row["level"]]
+        return (yield from self._over(state, (yield from self._chunks.space.described(leaves)), shown))
+
+    def covering(self, nodes: Sequence[NodeWithScore], min_coverage: float) -> Steps[Covering]:
         """The summaries that some nodes may cover.
 
         Of those above the nodes, the ones are read down to their chunks that have few enough of them.
@@ -98,26 +114,109 @@ class TreeView:
         nodes : chunks and summaries, also ones that are not in the tree
         min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
         """
-        rows = yield from self._rows.above(nodes)
-        known = frozenset(node for node in nodes if node in rows)
-        most = _SOFT * sum(not rows[node]["level"] for node in known) / min_coverage
+        given = [each.node.node_id for each in nodes]
+        rows = yield from self._rows.above(given)
+        matched = [node if node in rows else None for node in given]
+        most = _SOFT * sum(node is not None and not rows[node]["level"] for node in matched) / min_coverage
         few = {node: row for node, row in rows.items() if row["level"] and row["chunks"] <= most}
         rows |= yield from self._rows.below(few)
         passing = few if self._selection.is_whole else (yield from self._passing(few, ()))
         written = yield from self._rows.texts([node for node in few if node in passing])
-        return Covering(known, closed_tree(rows), written)
+        return Covering(matched, closed_tree(rows), written)
 
-    def _state(self, near: ChunkView, found: Snapshot, rows: Rows) -> Steps[StoredTreeState]:
-        return StoredTreeState(
-            chunks=near.rows,
-            summaries=found,
-            tree=closed_tree(rows),
-            written=(yield from self._rows.texts(found.ids)),
-            storage=self._storage,
-            tree_rows=self._rows,
-            rows=rows,
-            selection=self._selection,
-        )
+    # -- a traversal --------------------------------------------------------------------------------
+
+    def start(self, near: ChunkView, level: int | None) -> Steps[list[str]]:
+        """Where a traversal starts: see :meth:`~llama_index.raptor.state.RaptorState.layer`; at the roots for None.
+
+        Of few chunks that count, all are near: then it starts at the highest summaries that have no others below.
+        """
+        if self._selection.only is not None:
+            return (yield from self._highest(near, level))
+        roots = yield from self._rows.roots()
+        if level is None:
+            return sorted(roots)
+        rows: Rows = {}
+        frontier = list(roots)
+        while frontier:
+            found = yield from self._rows.of(frontier)
+            rows |= found
+            higher = {child for row in found.values() if row["level"] > level for child in row["children"]}
+            frontier = sorted(higher - rows.keys())
+        above = {node for node, row in rows.items() if row["level"] > level}
+        return sorted(node for node in rows if node not in above and above.issuperset(rows[node]["parents"]))
+
+    def _highest(self, near: ChunkView, level: int | None) -> Steps[list[str]]:
+        rows = yield from self._rows.within(near.rows.ids)
+        others = {parent for row in rows.values() for parent in row["parents"]} - rows.keys()
+        levels = {node: row["level"] for node, row in (yield from self._rows.of(sorted(others))).items()}
+        levels |= {node: row["level"] for node, row in rows.items()}
+        most = max(levels.values(), default=0) if level is None else level
+
+        def begins(parents: Sequence[str]) -> bool:
+            """Whether a traversal comes to a node by none of the summaries that may be shown."""
+            inner = [parent for parent in parents if levels[parent] <= most]
+            return not inner or any(parent in others for parent in inner)
+
+        return sorted(node for node, row in rows.items() if row["level"] <= most and begins(row["parents"]))
+
+    def reaching(
+        self, question: str, near: ChunkView, state: RaptorState, nodes: Sequence[str], words: bool
+    ) -> Steps[tuple[RaptorState, ChunkView]]:
+        """A state that also has some nodes, and its chunks; in place of those that may not be shown, what is below.
+
+        Parameters
+        ----------
+        words : whether the chunks of a summary count for its score
+        """
+        rows, texts = dict(state.rows or {}), dict(state.written)
+        visited: set[str] = set()
+        shown: list[str] = []
+        frontier = list(nodes)
+        while frontier:
+            visited.update(frontier)
+            rows |= yield from self._rows.of([node for node in frontier if node not in rows])
+            summaries = {node: rows[node] for node in frontier if rows[node]["level"]}
+            texts |= yield from self._rows.texts([node for node in summaries if node not in texts])
+            passing: Collection[str] = summaries
+            if not self._selection.is_whole:
+                passing = yield from self._passing(summaries, near.rows.ids)
+            here = [node for node in summaries if node in texts and node in passing]
+            shown += here
+            hidden = [row for node, row in summaries.items() if node not in here]
+            frontier = sorted({child for row in hidden for child in row["children"]} - visited)
+        if words and self._selection.only is None:
+            rows |= yield from self._below(shown, near, rows)
+        near = yield from self._with_leaves(question, near, rows)
+        further = yield from self._summaries.fetch([node for node in shown if node not in state.summaries])
+        found = state.summaries.joined(further)
+        return (yield from self._state(near, found, rows)), near
+
+    def _with_leaves(self, question: str, near: ChunkView, rows: Rows) -> Steps[ChunkView]:
+        leaves = [node for node, row in rows.items() if not row["level"]]
+        return (yield from self._chunks.including(near, question, leaves, self._selection))
+
+    # -- states -------------------------------------------------------------------------------------
+
+    def _state(self, near: ChunkView, found: Snapshot, rows: Rows) -> Steps[RaptorState]:
+        written = yield from self._rows.texts(found.ids)
+        has_more = self._storage.struct.counters.get("summaries", 0) > 0
+        return RaptorState(near.rows, found, closed_tree(rows), written, rows, has_more)
+
+    def _shown(self, state: RaptorState, rows: Rows) -> Rows:
+        """Rows without summaries that are not known to pass the filter."""
+        if self._selection.is_whole:
+            return rows
+        return {node: row for node, row in rows.items() if not row["level"] or node in (state.rows or {})}
+
+    def _over(self, state: RaptorState, chunks: Snapshot, rows: Rows) -> Steps[RaptorState]:
+        names = [node for node, row in rows.items() if row["level"] and node not in state.written]
+        written = {**state.written, **(yield from self._rows.texts(names))}
+        further = yield from self._summaries.fetch([name for name in names if name in written])
+        summaries = state.summaries.joined(further)
+        summaries = summaries.only(np.array([name in rows for name in summaries.ids], np.bool_))
+        texts: Mapping[str, Record] = {name: written[name] for name in summaries.ids}
+        return replace(state, chunks=chunks, summaries=summaries, tree=closed_tree(rows), written=texts, rows=rows)
 
     def _passing(self, rows: Rows, near: Iterable[str]) -> Steps[Rows]:
         """Those of some rows that pass the filter: summaries all of whose chunks do.
@@ -128,11 +227,9 @@ class TreeView:
             return (yield from self._rows.within(near))
         few = [node for node, row in rows.items() if row["level"] and row["chunks"] <= _MOST_CHECKED]
         below = yield from self._rows.below(few)
-        chunks = yield from self._storage.stored[CHUNKS].described(
-            [node for node, row in below.items() if not row["level"]]
-        )
-        counts = np.flatnonzero(self._selection.mask(chunks)) if len(chunks) else ()
-        return (yield from self._rows.within(dict.fromkeys([*near, *(chunks.ids[row] for row in counts)])))
+        leaves = [node for node, row in below.items() if not row["level"]]
+        chunks = yield from self._chunks.space.described(leaves, self._selection)
+        return (yield from self._rows.within(dict.fromkeys([*near, *chunks.ids])))
 
     def _below(self, summaries: Iterable[str], near: ChunkView, rows: Rows) -> Steps[Rows]:
         """What is below those of some summaries that have too few chunks near to the question."""

@@ -13,6 +13,7 @@ from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.opening import CHUNKS
@@ -53,9 +54,9 @@ class StoredBuilder(Builder[Config, State]):
         self.terms = StoredChunkTerms(storage.stores.words(), self.terms_of)
 
     @property
-    def chunk_terms(self) -> StoredChunkTerms:
-        """Keeps the words of the chunks in the database."""
-        return self.terms
+    def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
+        """Keeps the words of the chunks, in the database where the index is served from stores."""
+        return self.terms if self.storage.stored else super().chunk_terms
 
     @property
     def chunks(self) -> StoredChunks:

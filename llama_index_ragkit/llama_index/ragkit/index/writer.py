@@ -485,8 +485,7 @@ class IndexWriter(Generic[State]):
             self._contents = yield from self._stored()
         if change.removed:
             self.last_query = None
-            if storage.stored:
-                storage.note_removal()
+            storage.note_removal()
         entries = dict(entries or {})
         unused = {}
         for node_id, entry in {**removed, **(replaced or {})}.items():

@@ -180,7 +180,8 @@ class IndexStorage:
 
     def note_removal(self) -> None:
         """Count a write that removes vectors from stores: a question that began before it may have missed them."""
-        self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
+        if self.stored:
+            self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
 
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that committed writes have removed, and all that others have stored, where the
