@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core.schema import Document, NodeWithScore, TextNode
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
 from tests.serving.twins import Twins, random_writes
@@ -325,13 +325,41 @@ def test_of_a_write_that_fails_nothing_is_torn(tmp_path: Path):
     twins.check()
 
 
+@pytest.mark.parametrize("options", [{}, SOFT, {"summaries": "on_request"}], ids=["tree", "soft", "unwritten"])
+def test_a_traversal_visits_what_it_visits_in_memory(tmp_path: Path, options: dict[str, Any]):
+    twins = TreeTwins(tmp_path, many(300), **options)
+    for index in twins:
+        index.delete_nodes(["s0-007", "s0-131"])
+        index.insert_nodes(many(9, seed=1))
+    topic = MetadataFilters(filters=[MetadataFilter(key="topic", value=3)])
+    late = MetadataFilters(filters=[MetadataFilter(key="topic", value=6, operator=FilterOperator.LT)])
+    for question in ("word3x1 word3x2", "word7x0 word1x5"):
+        for given in (
+            {},
+            {"beam_width": 2, "num_layers": 2},
+            {"start_layer": 1, "beam_width": 3},
+            {"min_cosine": 0.25, "similarity_top_k": 300},
+            {"lexical_weight": 0.0, "start_layer": 0},
+            {"filters": topic},
+            {"filters": late, "lexical_weight": 0.0},
+            {"node_ids": [f"s0-{i:03d}" for i in range(0, 300, 3)], "start_layer": 1},
+        ):
+            twins.same(question, mode="tree_traversal", **given)
+    found = asyncio.run(twins.stored.as_retriever(mode="tree_traversal").aretrieve("word3x1"))
+    assert found == twins.stored.as_retriever(mode="tree_traversal").retrieve("word3x1")
+    ours, theirs = (each.as_retriever(mode="tree_traversal").explain("word3x1 word5x2") for each in twins)
+    assert [each.sources for each in ours] == [each.sources for each in theirs]
+
+
+def test_a_traversal_reads_what_it_visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    twins = TreeTwins(tmp_path, many(1200))
+    counts = reads(monkeypatch)
+    twins.stored.as_retriever(mode="tree_traversal", beam_width=2, lexical_weight=0.0).retrieve("word3x1 word3x2")
+    assert sum(counts) < 700
+
+
 def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
     index = TreeTwins(tmp_path, corpus()).stored
-    for options in ({"mode": "tree_traversal"}, {"mode": "tree_traversal", "start_layer": 1}):
-        with pytest.raises(ConfigurationError, match="tree_traversal"):
-            index.as_retriever(**options).retrieve("silk")
-    with pytest.raises(ConfigurationError, match="tree_traversal"):
-        asyncio.run(index.as_retriever(mode="tree_traversal").aretrieve("silk"))
     for use in (lambda: index.tree, lambda: index.leaves_of("n0-00")):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()

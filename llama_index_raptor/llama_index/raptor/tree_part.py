@@ -83,17 +83,11 @@ class TreePart:
 
     # -- writing ------------------------------------------------------------------------------------
 
-    def put(self, summaries: Mapping[str, Summary]) -> Steps[None]:
-        """Store summaries without text."""
-        if summaries:
-            yield from self._rows.put(summaries)
-            self.nodes.update(summaries)
-
-    def delete(self, summaries: Mapping[str, Summary]) -> Steps[None]:
-        """Delete summaries that have no text."""
-        if summaries:
-            yield from self._rows.delete(summaries)
-            self.nodes.update(dict.fromkeys(summaries))
+    def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
+        """Store summaries without text, and delete others that have none any more."""
+        if new or removed:
+            yield from self._rows.change(new, removed)
+            self.nodes |= {**dict.fromkeys(removed), **new}
 
     def put_texts(self, records: Mapping[str, Record], rows: SpaceRows) -> Steps[None]:
         """Store the texts and vectors of summaries."""

@@ -128,28 +128,35 @@ class TreeRows:
         """Store the rows of a whole tree in place of those that are there."""
         rows = _rows_of(tree, chunks)
         for collection in (_TREE, _ROOTS, _UNWRITTEN):
-            stored = yield from self._records.get_all(collection)
-            yield from self._records.delete(collection, [node for node in stored if node not in rows])
+            yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
         yield from self._records.put(_TREE, list(rows.items()))
         yield from self._put_roots(rows)
-        yield from self._records.delete(_UNWRITTEN, written)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in tree.summaries if name not in written])
 
-    def put(self, summaries: Mapping[str, Summary]) -> Steps[None]:
-        """Store summaries, which have no text yet, and that their children are below them."""
-        children = sorted({child for summary in summaries.values() for child in summary.children})
-        rows = yield from self.of([*children, *summaries])
-        for name, summary in summaries.items():
-            parents = rows[name]["parents"] if name in rows else []
-            rows[name] = _row(summary.level, list(summary.children), parents)
-        for name, summary in sorted(summaries.items(), key=lambda item: item[1].level):
+    def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
+        """Store summaries, which have no text yet, and delete others, which have none any more.
+
+        The rows of their children then name them as parents, or do so no longer.
+        """
+        children = {child for part in (new, removed) for summary in part.values() for child in summary.children}
+        rows = yield from self.of(sorted(children.union(new) - removed.keys()))
+        roots = [node for node, row in rows.items() if not row["parents"]]
+        for name, summary in removed.items():
+            for row in (rows[child] for child in summary.children if child in rows):
+                row["parents"] = [parent for parent in row["parents"] if parent != name]
+        for name, summary in new.items():
+            rows[name] = _row(summary.level, list(summary.children), rows[name]["parents"] if name in rows else [])
+        for name, summary in sorted(new.items(), key=lambda item: item[1].level):
             for child in summary.children:
                 row = rows.setdefault(child, _row(0, [], []))
                 row["parents"] = sorted({*row["parents"], name})
             rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
         yield from self._records.put(_TREE, list(rows.items()))
+        yield from self._records.delete(_ROOTS, [node for node in roots if rows[node]["parents"]])
         yield from self._put_roots(rows)
-        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in summaries])
+        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in new])
+        yield from self.forget(removed)
+        yield from self._records.delete(_UNWRITTEN, removed)
 
     def put_alone(self, chunks: Iterable[str]) -> Steps[None]:
         """Store chunks that are below no summary."""
@@ -164,17 +171,6 @@ class TreeRows:
     def delete_waiting(self, chunks: Collection[str]) -> Steps[None]:
         """Note that chunks wait no longer."""
         yield from self._records.delete(_WAITING, chunks)
-
-    def delete(self, summaries: Mapping[str, Summary]) -> Steps[None]:
-        """Delete summaries, and that their children are below them."""
-        children = {child for summary in summaries.values() for child in summary.children} - summaries.keys()
-        rows = yield from self.of(sorted(children))
-        for row in rows.values():
-            row["parents"] = [parent for parent in row["parents"] if parent not in summaries]
-        yield from self._records.put(_TREE, list(rows.items()))
-        yield from self._put_roots(rows)
-        yield from self.forget(summaries)
-        yield from self._records.delete(_UNWRITTEN, summaries)
 
     def forget(self, nodes: Collection[str]) -> Steps[None]:
         """Delete the rows of nodes that nothing is below or above of any more."""
@@ -195,7 +191,6 @@ class TreeRows:
     def _put_roots(self, rows: Mapping[str, Record]) -> Steps[None]:
         roots = [(node, {"level": row["level"]}) for node, row in rows.items() if not row["parents"]]
         yield from self._records.put(_ROOTS, roots)
-        yield from self._records.delete(_ROOTS, [node for node, row in rows.items() if row["parents"]])
 
 
 def tree_of(rows: Mapping[str, Record]) -> Tree:

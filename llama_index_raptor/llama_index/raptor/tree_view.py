@@ -9,7 +9,6 @@ from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
 from llama_index.ragkit import ChunkView, IndexStorage, Record, Selection, Snapshot, Steps, StoredChunks
-from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.raptor.search.node_scores import SPEAKERS
 from llama_index.raptor.state import RaptorState
@@ -18,6 +17,7 @@ from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, closed_tree
 
 __all__ = ["Covering", "TreeView"]
 
+_FEWEST = 80  # summaries near to a question that are looked for at least
 _MOST_CHECKED = 500  # chunks below a summary whose metadata are read to see whether all of them pass a filter
 _SOFT = 4  # how often a chunk may count below a summary, over the children that it is below
 _MOST_READ = 200  # chunks below a summary that are read for its score
@@ -71,7 +71,7 @@ class TreeView:
         """
         selection, found = self._selection, Snapshot.empty()
         if selection.only is None:
-            found = yield from self._summaries.near(vector[None], max(wanted, NEAREST))
+            found = yield from self._summaries.near(vector[None], max(wanted, _FEWEST))
         rows = yield from self._rows.above([*near.rows.ids, *found.ids])
         if not selection.is_whole:
             rows = yield from self._passing(rows, near.rows.ids)

@@ -12,7 +12,7 @@ published code are silent or may not terminate:
   mean of its children. It is retried at the next write and by `retry_failed`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from llama_index.ragkit import (
 from llama_index.ragkit.ids import reading_key
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
-from llama_index.raptor.tree.tree import Tree, summary_id
+from llama_index.raptor.tree.tree import Summary, Tree, summary_id
 from llama_index.raptor.tree_part import TreePart
 
 __all__ = ["LEVEL_KEY", "TreeWriter"]
@@ -85,18 +85,16 @@ class TreeWriter:
 
     def save(self, tree: Tree) -> Steps[None]:
         """Store the structure; summaries that are not in it are deleted with text, vector and cache entries."""
-        yield from self._put(tree)
         yield from self.delete_texts([name for name in self._written if name not in tree.summaries])
-        removed = {name: summary for name, summary in self._stored.items() if name not in tree.summaries}
-        yield from self._part.delete(removed)
-        for name in removed:
-            del self._stored[name]
+        yield from self._change(tree, {name: s for name, s in self._stored.items() if name not in tree.summaries})
 
-    def _put(self, tree: Tree) -> Steps[None]:
+    def _change(self, tree: Tree, removed: Mapping[str, Summary]) -> Steps[None]:
         # The id of a summary is determined by its children.
         new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
-        yield from self._part.put(new)
+        yield from self._part.change(new, removed)
         self._stored.update(new)
+        for name in removed:
+            del self._stored[name]
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts of summaries; those that stay in the tree are then rewritten."""
@@ -127,7 +125,7 @@ class TreeWriter:
                 layer = sorted(name for name in missing if tree.level(name) == lowest)
                 changed = yield from self._split_oversized(tree, layer)
                 if changed is None:
-                    yield from self._put(tree)
+                    yield from self._change(tree, {})
                     yield from self._write_layer(tree, layer, lowest)
                     continue
             else:
