@@ -67,9 +67,6 @@ SHARES: dict[str, dict[str, float]] = {
         "lexical_weight": 0.83,
         "postprocessor: copies": 0.0,
     },
-    "raptor": {
-        "filters": 0.33,
-    },
     "sprag": {
         "filters": 0.66,
         "postprocessor: copies": 0.0,
@@ -110,14 +107,6 @@ REFUSED: dict[str, dict[str, set[str]]] = {
         "ensemble": {"'average'", "'none'", "'uncertainty'"},
         "recognition_threshold": {"-1.0", "0.0", "0.25", "1.0"},
         "min_in_text": {"0.0", "0.25", "1.0"},
-    },
-    "raptor": {
-        "paper": {"threshold", "tree_traversal"},
-        "mode": {"'tree_traversal'"},
-        "beam_width": {"1", "40", "None"},
-        "min_cosine": {"-1.0", "0.0", "0.25", "1.0", "None"},
-        "start_layer": {"0", "1", "40", "None"},
-        "num_layers": {"1", "40", "None"},
     },
     "sprag": {
         "context_weight": {"0.0", "0.25"},

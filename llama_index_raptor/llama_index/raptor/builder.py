@@ -170,7 +170,7 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
     def _join(self, part: TreePart, joining: Mapping[str, Sequence[str]], new: Sequence[str]) -> Steps[None]:
         """Put new chunks into the tree as it is."""
         if self.config.summaries == "on_request":
-            yield from part.read_around(joining, new)
+            yield from part.read_around(joining)
             yield from self._writer(part).save(part.tree.replace({}, joining))
         else:
             touched = [*joining, *(yield from self._rows.unwritten())]
@@ -251,7 +251,7 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
         part = yield from self._begin(state)
         yield from self._place_waiting(part)
         unwritten = yield from self._rows.unwritten()
-        yield from part.read_around(unwritten, max_layers=self.config.max_layers)
+        yield from part.read_around(unwritten, (), self.config.max_layers)
         writer = self._writer(part)
         yield from writer.delete_texts(sorted(part.tree.ancestors(unwritten)))
         yield from self._write(writer, part.tree)

@@ -46,12 +46,12 @@ class TreePart:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def read_around(self, nodes: Collection[str], new: Sequence[str] = (), max_layers: int = 0) -> Steps[None]:
+    def read_around(self, nodes: Collection[str], new: Sequence[str] | None = None, max_layers: int = 0) -> Steps[None]:
         """Read what a change of the children of nodes needs.
 
         Parameters
         ----------
-        new : chunks that are to be joined to them
+        new : chunks that are to be joined to them; None where no summary is written, which needs no records of chunks
         max_layers : where layers may be added above the roots, how many there may be; all roots are then read
         """
         rows = yield from self._rows.around(nodes)
@@ -60,7 +60,8 @@ class TreePart:
             highest = max(sorted(roots), key=roots.__getitem__)
             grows = len(roots) > 1 and roots[highest] < max_layers
             rows |= yield from self._rows.of([node for node in (roots if grows else [highest]) if node not in rows])
-        yield from self._take(rows, [*(node for node, row in rows.items() if not row["level"]), *new])
+        leaves = [] if new is None else [*(node for node, row in rows.items() if not row["level"]), *new]
+        yield from self._take(rows, leaves)
 
     def read_all(self) -> Steps[None]:
         """Read all of the tree and of the chunks, except for vectors."""

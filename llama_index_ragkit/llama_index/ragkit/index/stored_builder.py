@@ -64,7 +64,7 @@ class StoredBuilder(Builder[Config, State]):
         return StoredChunks(self.storage.stored[CHUNKS], self.terms.lexical if self.keeps_terms else None)
 
     def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
-        """Which chunks count: as their ids where these are known, or few pass the filter.
+        """Which chunks count: as their ids where these are known, or few pass the filter, or there are few.
 
         Parameters
         ----------
@@ -76,11 +76,12 @@ class StoredBuilder(Builder[Config, State]):
         if found.only is None:
             most = self.few if few is None else few
             texts = yield from offload(self.terms.lexical.passing, found.filters, most)
-            if texts is None or isinstance(texts, LabelledTexts):
+            few_at_all = self.storage.struct.counters.get(CHUNKS, 0) <= most
+            if isinstance(texts, LabelledTexts) or (texts is None and not few_at_all):
                 return replace(found, texts=texts)
             found = replace(found, only=texts)
-        records = yield from self.storage.stored[CHUNKS].records_of(found.only or (), found)
-        return Selection(only=[record["id"] for record in records.values()])
+        rows = yield from self.storage.space().described(found.only, found)
+        return Selection(only=rows.ids)
 
     def view(
         self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection

@@ -46,7 +46,7 @@ class PackedWords:
         sizes = np.diff(self._ends)
         found = PackedWords(())
         found._bytes = np.frombuffer(self._bytes, np.uint8)[np.repeat(kept, sizes)].tobytes()
-        found._ends = np.cumsum([0, *sizes[kept].tolist()], dtype=np.int64)
+        found._ends = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
         return found
 
     def find(self, word: str) -> int:
