@@ -290,8 +290,12 @@ def test_the_page_has_the_answer_and_what_is_around_it(tmp_path: Path):
     assert "chunks below" not in html
 
 
-def keep_parents(self: TreeRows, summaries: Any) -> Any:
-    yield from self.forget(summaries)
+change = TreeRows.change
+
+
+def keep_parents(self: TreeRows, new: Any, removed: Any) -> Any:
+    yield from change(self, new, {})
+    yield from self.forget(removed)
 
 
 def count_none(self: TreePart, more: int) -> None:
@@ -299,7 +303,7 @@ def count_none(self: TreePart, more: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"), [(TreeRows, "delete", keep_parents), (TreePart, "_count", count_none)]
+    ("owner", "name", "fault"), [(TreeRows, "change", keep_parents), (TreePart, "_count", count_none)]
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)

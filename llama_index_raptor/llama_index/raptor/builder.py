@@ -1,18 +1,15 @@
 """The builder of RAPTOR: keeps the tree and its summaries, and reads what questions need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
 from llama_index.ragkit import (
     Change,
     ChunkView,
     Failure,
-    IndexContents,
     IndexStorage,
     Resources,
     Selection,
@@ -21,8 +18,6 @@ from llama_index.ragkit import (
     StoredBuilder,
     SummaryBuilder,
     SummaryWriter,
-    ViewContents,
-    match_nodes,
     run_steps,
 )
 from llama_index.ragkit.validation import check_component
@@ -34,13 +29,10 @@ from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, neares
 from llama_index.raptor.tree.tree import Summary, Tree
 from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import SUMMARIES, TreeRows
-from llama_index.raptor.tree_view import Covering, TreeView
+from llama_index.raptor.tree_view import TreeView
 from llama_index.raptor.tree_writer import TreeWriter
 
-__all__ = ["RaptorContents", "TreeBuilder"]
-
-RaptorContents = IndexContents[RaptorState] | ViewContents[RaptorState]
-"""All of an index, or what is read of it for a question."""
+__all__ = ["TreeBuilder"]
 
 _AT_ONCE = 200  # new chunks whose neighbours are looked for together
 _MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
@@ -57,6 +49,10 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`
+
+    Attributes
+    ----------
+    tree : reads of the tree what questions need
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", SUMMARIES)
@@ -73,6 +69,7 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
         )
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self._rows = TreeRows(storage)
+        self.tree = TreeView(storage, self._rows)
         self._rows_differ = False  # from the state in memory
 
     @property
@@ -295,65 +292,8 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
         self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
     ) -> Steps[tuple[RaptorState, ChunkView]]:
         """The chunks and the summaries near to a question, and the tree above these."""
-        return (yield from self.view_of(selection).search(question, vector, wanted, near))
+        return (yield from self.tree.search(self.chunks, question, vector, wanted, near, selection))
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
         """Some chunks, and the tree above them."""
-        return (yield from self.view_of(selection).above(near))
-
-    def view_of(self, selection: Selection) -> TreeView:
-        """Reads further parts of the tree."""
-        return TreeView(self.storage, self._rows, self.chunks, selection)
-
-    def start(self, contents: RaptorContents, level: int | None) -> Steps[list[str]]:
-        """Where a traversal of the tree starts.
-
-        Parameters
-        ----------
-        level : of the first nodes, see :meth:`~llama_index.raptor.state.RaptorState.layer`; None for the roots
-        """
-        if isinstance(contents, ViewContents):
-            return (yield from self.view_of(contents.selection).start(contents.near, level))
-        return contents.state.roots if level is None else contents.state.layer(level)
-
-    def reaching(self, contents: RaptorContents, nodes: Sequence[str], words: bool) -> Steps[RaptorContents]:
-        """What a question is answered from, with some nodes and what a traversal needs below them.
-
-        Parameters
-        ----------
-        words : whether the chunks of a summary count for its score
-        """
-        if not isinstance(contents, ViewContents):
-            return contents
-        view = self.view_of(contents.selection)
-        state, near = yield from view.reaching(contents.question, contents.near, contents.state, nodes, words)
-        return replace(contents, state=state, near=near)
-
-    def around(self, contents: RaptorContents, nodes: Sequence[str]) -> Steps[RaptorState]:
-        """The state of a question with all summaries above some of its nodes, and all nodes below them."""
-        if isinstance(contents, ViewContents):
-            return (yield from self.view_of(contents.selection).around(contents.state, nodes))
-        return contents.state
-
-    def drawn(self, contents: RaptorContents, nodes: Sequence[str]) -> Steps[RaptorState]:
-        """What a page shows of a question: some of its nodes, all summaries above them, and the children of these."""
-        if isinstance(contents, ViewContents):
-            return (yield from self.view_of(contents.selection).drawn(contents.state, nodes))
-        return contents.state
-
-    def covering(
-        self, state: RaptorState, nodes: Sequence[NodeWithScore], min_coverage: float, selection: Selection
-    ) -> Steps[Covering]:
-        """The summaries that some nodes may cover, see :meth:`~llama_index.raptor.tree_view.TreeView.covering`.
-
-        Parameters
-        ----------
-        state : all of the index where it is in memory
-        selection : which chunks count
-        """
-        if self.storage.stored:
-            return (yield from self.view_of(selection).covering(nodes, min_coverage))
-        mask = state.summary_mask(selection.allowed(state.chunks))
-        names = [name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]]
-        written = {name: state.written[name] for name in names}
-        return Covering(match_nodes(nodes, state.chunks, state.tree.summaries), state.tree, written)
+        return (yield from self.tree.above(near, selection))

@@ -203,13 +203,16 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
-        partial = query is not None and query.found is not None
+        found = None if query is None else query.found
         builder: TreeBuilder = self._builder  # type: ignore[assignment]
-        state = run_steps(builder.drawn(query.found, [n for n, _ in query.answer])) if query and partial else self.state
+        if query is None or found is None:
+            state = self.state
+        else:
+            state = run_steps(builder.tree.drawn(found, [node for node, _ in query.answer]))
         state = state.only(selection.allowed(state.chunks))
         fetch = fetch_derived(state.written, self.storage.get_node)
         texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
-        return page_of(state, texts, query, partial=partial)
+        return page_of(state, texts, query, partial=found is not None)
 
 
 register_index(RaptorIndex)

@@ -69,7 +69,7 @@ class RaptorPostprocessor(DerivedPostprocessor):
     ) -> Steps[list[NodeWithScore]]:
         state = (yield from index.writer.recovered()).state
         builder: TreeBuilder = index.builder  # type: ignore[assignment]
-        covering = yield from builder.covering(state, nodes, self.min_coverage, Selection(self.filters))
+        covering = yield from builder.tree.covering(state, nodes, self.min_coverage, Selection(self.filters))
         choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
         return (yield from _chosen(nodes, choices, fetch_derived(covering.written, index.storage.get_node)))
 

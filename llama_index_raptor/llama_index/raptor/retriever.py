@@ -9,7 +9,7 @@ from llama_index.core.schema import NodeWithScore
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
 from llama_index.ragkit.validation import chosen
-from llama_index.raptor.builder import RaptorContents, TreeBuilder
+from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
@@ -17,6 +17,7 @@ from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores, as_results
 from llama_index.raptor.search.tree_traversal import Descent, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
+from llama_index.raptor.tree_view import RaptorContents, TreeView
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -105,23 +106,24 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return (yield from offload(NodeScores.of, query.state, (yield from query.vector()), nearness, query.allowed))
 
     def _traverse(self, query: Query[RaptorState], scores: NodeScores, fallback: str) -> Steps[_FoundInTree]:
-        builder, descent = self._builder, self._descent
+        tree, descent = self._tree, self._descent
         asked = [query]  # with all that was read
 
         def reach(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
-            contents = yield from builder.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
+            contents = yield from tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
             if contents is asked[-1].contents:
                 return scores
             asked.append(asked[-1].over(contents))
             return (yield from self._scores(asked[-1]))
 
-        start = yield from builder.start(query.contents, descent.start_layer)
+        start = yield from tree.start(query.contents, descent.start_layer)
         scores, ranking = yield from traverse_tree(scores, descent, start, reach)
         return _FoundInTree(asked[-1], scores, as_results(ranking), fallback)
 
     @property
-    def _builder(self) -> TreeBuilder:
-        return self._index.builder  # type: ignore[return-value]
+    def _tree(self) -> TreeView:
+        builder: TreeBuilder = self._index.builder  # type: ignore[assignment]
+        return builder.tree
 
     @property
     def _descent(self) -> Descent:
@@ -133,7 +135,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return (yield from self._take_best(found.ranking, derived=found.scores.state.written))
 
     def _explanations(self, found: _FoundInTree, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
-        around = yield from self._builder.around(found.query.contents, [each.node.node_id for each in nodes])
+        around = yield from self._tree.around(found.query.contents, [each.node.node_id for each in nodes])
         scores = found.scores.over(around)
         return (yield from offload(explain, scores, nodes, found.fallback))
 

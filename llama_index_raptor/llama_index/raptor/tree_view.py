@@ -1,4 +1,4 @@
-"""`TreeView`: the part of a stored tree that one question needs, where no state in memory has all of it."""
+"""`TreeView`: what one question needs of a tree, read from its rows where no state in memory has all of it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,14 +8,28 @@ import numpy as np
 from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
-from llama_index.ragkit import ChunkView, IndexStorage, Record, Selection, Snapshot, Steps, StoredChunks
+from llama_index.ragkit import (
+    ChunkView,
+    IndexContents,
+    IndexStorage,
+    Record,
+    Selection,
+    Snapshot,
+    Steps,
+    StoredChunks,
+    ViewContents,
+    match_nodes,
+)
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.raptor.search.node_scores import SPEAKERS
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.tree import Tree
 from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, closed_tree
 
-__all__ = ["Covering", "TreeView"]
+__all__ = ["Covering", "RaptorContents", "TreeView"]
+
+RaptorContents = IndexContents[RaptorState] | ViewContents[RaptorState]
+"""All of an index, or what is read of it for a question."""
 
 _FEWEST = 80  # summaries near to a question that are looked for at least
 _MOST_CHECKED = 500  # chunks below a summary whose metadata are read to see whether all of them pass a filter
@@ -44,19 +58,21 @@ class TreeView:
     Parameters
     ----------
     storage, rows : of the index
-    chunks : the chunks of the index
-    selection : which of them count
     """
 
-    def __init__(self, storage: IndexStorage, rows: TreeRows, chunks: StoredChunks, selection: Selection) -> None:
+    def __init__(self, storage: IndexStorage, rows: TreeRows) -> None:
         self._storage = storage
         self._rows = rows
-        self._chunks = chunks
         self._summaries = storage.space(SUMMARIES)
-        self._selection = selection
 
     def search(
-        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView
+        self,
+        chunks: StoredChunks,
+        question: str,
+        vector: NDArray[np.float32],
+        wanted: int,
+        near: ChunkView,
+        selection: Selection,
     ) -> Steps[tuple[RaptorState, ChunkView]]:
         """The state for a question, and its chunks.
 
@@ -65,74 +81,92 @@ class TreeView:
 
         Parameters
         ----------
+        chunks : of the index
         vector : of the question, shape (dimension,)
         wanted : how many nodes will be shown
         near : the chunks near to the question
+        selection : which chunks count
         """
-        selection, found = self._selection, Snapshot.empty()
+        found = Snapshot.empty()
         if selection.only is None:
             found = yield from self._summaries.near(vector[None], max(wanted, _FEWEST))
         rows = yield from self._rows.above([*near.rows.ids, *found.ids])
         if not selection.is_whole:
-            rows = yield from self._passing(rows, near.rows.ids)
+            rows = yield from self._passing(rows, near.rows.ids, selection)
             found = yield from self._summaries.fetch([node for node, row in rows.items() if row["level"]])
         if selection.only is None:  # otherwise all chunks that count are there
             best = [found.ids[row] for row in best_rows(question_cosines(found, vector), wanted, found)]
             rows |= yield from self._below(best, near, rows)
-            near = yield from self._with_leaves(question, near, rows)
+            near = yield from chunks.including(near, question, _leaves(rows), selection)
         return (yield from self._state(near, found, rows)), near
 
-    def above(self, near: ChunkView) -> Steps[RaptorState]:
+    def above(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
         """The state over some chunks, with the summaries above them."""
         rows = yield from self._rows.above(near.rows.ids)
-        if not self._selection.is_whole:
-            rows = yield from self._passing(rows, near.rows.ids)
+        if not selection.is_whole:
+            rows = yield from self._passing(rows, near.rows.ids, selection)
         names = [node for node, row in rows.items() if row["level"]]
         return (yield from self._state(near, (yield from self._summaries.fetch(names)), rows))
 
-    def around(self, state: RaptorState, nodes: Sequence[str]) -> Steps[RaptorState]:
-        """A state with all summaries above some of its nodes, and all nodes below them."""
+    def around(self, contents: RaptorContents, nodes: Sequence[str]) -> Steps[RaptorState]:
+        """The state of a question with all summaries above some of its nodes, and all nodes below them."""
+        state = contents.state
+        if not isinstance(contents, ViewContents):
+            return state
         above = yield from self._rows.above(nodes)
         rows = {**(state.rows or {}), **above, **(yield from self._rows.below(nodes))}
-        return (yield from self._over(state, state.chunks, self._shown(state, rows)))
+        return (yield from self._over(state, state.chunks, _shown(contents, rows)))
 
-    def drawn(self, state: RaptorState, nodes: Sequence[str]) -> Steps[RaptorState]:
+    def drawn(self, contents: ViewContents[RaptorState], nodes: Sequence[str]) -> Steps[RaptorState]:
         """Some nodes of a state, all summaries above them, and the children of these."""
-        rows = self._shown(state, (yield from self._rows.above(nodes)))
+        rows = _shown(contents, (yield from self._rows.above(nodes)))
         rows |= yield from self._rows.of(sorted({child for row in rows.values() for child in row["children"]}))
-        shown = self._shown(state, rows)
-        leaves = [node for node, row in shown.items() if not row["level"]]
-        return (yield from self._over(state, (yield from self._chunks.space.described(leaves)), shown))
+        shown = _shown(contents, rows)
+        chunks = yield from self._storage.space().described(_leaves(shown))
+        return (yield from self._over(contents.state, chunks, shown))
 
-    def covering(self, nodes: Sequence[NodeWithScore], min_coverage: float) -> Steps[Covering]:
+    def covering(
+        self, state: RaptorState, nodes: Sequence[NodeWithScore], min_coverage: float, selection: Selection
+    ) -> Steps[Covering]:
         """The summaries that some nodes may cover.
 
         Of those above the nodes, the ones are read down to their chunks that have few enough of them.
 
         Parameters
         ----------
+        state : all of the index where it is in memory
         nodes : chunks and summaries, also ones that are not in the tree
         min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
+        selection : which chunks count
         """
+        if not self._storage.stored:
+            mask = state.summary_mask(selection.allowed(state.chunks))
+            names = [name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]]
+            written = {name: state.written[name] for name in names}
+            return Covering(match_nodes(nodes, state.chunks, state.tree.summaries), state.tree, written)
         given = [each.node.node_id for each in nodes]
         rows = yield from self._rows.above(given)
         matched = [node if node in rows else None for node in given]
         most = _SOFT * sum(node is not None and not rows[node]["level"] for node in matched) / min_coverage
         few = {node: row for node, row in rows.items() if row["level"] and row["chunks"] <= most}
         rows |= yield from self._rows.below(few)
-        passing = few if self._selection.is_whole else (yield from self._passing(few, ()))
+        passing = few if selection.is_whole else (yield from self._passing(few, (), selection))
         written = yield from self._rows.texts([node for node in few if node in passing])
         return Covering(matched, closed_tree(rows), written)
 
     # -- a traversal --------------------------------------------------------------------------------
 
-    def start(self, near: ChunkView, level: int | None) -> Steps[list[str]]:
-        """Where a traversal starts: see :meth:`~llama_index.raptor.state.RaptorState.layer`; at the roots for None.
+    def start(self, contents: RaptorContents, level: int | None) -> Steps[list[str]]:
+        """Where a traversal starts.
 
-        Of few chunks that count, all are near: then it starts at the highest summaries that have no others below.
+        Parameters
+        ----------
+        level : see :meth:`~llama_index.raptor.state.RaptorState.layer`; None for the roots
         """
-        if self._selection.only is not None:
-            return (yield from self._highest(near, level))
+        if not isinstance(contents, ViewContents):
+            return contents.state.roots if level is None else contents.state.layer(level)
+        if contents.selection.only is not None:
+            return (yield from self._highest(contents.near, level))
         roots = yield from self._rows.roots()
         if level is None:
             return sorted(roots)
@@ -147,6 +181,7 @@ class TreeView:
         return sorted(node for node in rows if node not in above and above.issuperset(rows[node]["parents"]))
 
     def _highest(self, near: ChunkView, level: int | None) -> Steps[list[str]]:
+        """As :meth:`start` where all chunks that count are near: the highest summaries that have no others below."""
         rows = yield from self._rows.within(near.rows.ids)
         others = {parent for row in rows.values() for parent in row["parents"]} - rows.keys()
         levels = {node: row["level"] for node, row in (yield from self._rows.of(sorted(others))).items()}
@@ -160,15 +195,16 @@ class TreeView:
 
         return sorted(node for node, row in rows.items() if row["level"] <= most and begins(row["parents"]))
 
-    def reaching(
-        self, question: str, near: ChunkView, state: RaptorState, nodes: Sequence[str], words: bool
-    ) -> Steps[tuple[RaptorState, ChunkView]]:
-        """A state that also has some nodes, and its chunks; in place of those that may not be shown, what is below.
+    def reaching(self, contents: RaptorContents, nodes: Sequence[str], words: bool) -> Steps[RaptorContents]:
+        """What a question is answered from with some nodes; in place of those that may not be shown, what is below.
 
         Parameters
         ----------
         words : whether the chunks of a summary count for its score
         """
+        if not isinstance(contents, ViewContents):
+            return contents
+        state, near, selection = contents.state, contents.near, contents.selection
         rows, texts = dict(state.rows or {}), dict(state.written)
         visited: set[str] = set()
         shown: list[str] = []
@@ -179,22 +215,18 @@ class TreeView:
             summaries = {node: rows[node] for node in frontier if rows[node]["level"]}
             texts |= yield from self._rows.texts([node for node in summaries if node not in texts])
             passing: Collection[str] = summaries
-            if not self._selection.is_whole:
-                passing = yield from self._passing(summaries, near.rows.ids)
+            if not selection.is_whole:
+                passing = yield from self._passing(summaries, near.rows.ids, selection)
             here = [node for node in summaries if node in texts and node in passing]
             shown += here
             hidden = [row for node, row in summaries.items() if node not in here]
             frontier = sorted({child for row in hidden for child in row["children"]} - visited)
-        if words and self._selection.only is None:
+        if words and selection.only is None:
             rows |= yield from self._below(shown, near, rows)
-        near = yield from self._with_leaves(question, near, rows)
+        near = yield from contents.stored.including(near, contents.question, _leaves(rows), selection)
         further = yield from self._summaries.fetch([node for node in shown if node not in state.summaries])
         found = state.summaries.joined(further)
-        return (yield from self._state(near, found, rows)), near
-
-    def _with_leaves(self, question: str, near: ChunkView, rows: Rows) -> Steps[ChunkView]:
-        leaves = [node for node, row in rows.items() if not row["level"]]
-        return (yield from self._chunks.including(near, question, leaves, self._selection))
+        return replace(contents, state=(yield from self._state(near, found, rows)), near=near)
 
     # -- states -------------------------------------------------------------------------------------
 
@@ -202,12 +234,6 @@ class TreeView:
         written = yield from self._rows.texts(found.ids)
         has_more = self._storage.struct.counters.get("summaries", 0) > 0
         return RaptorState(near.rows, found, closed_tree(rows), written, rows, has_more)
-
-    def _shown(self, state: RaptorState, rows: Rows) -> Rows:
-        """Rows without summaries that are not known to pass the filter."""
-        if self._selection.is_whole:
-            return rows
-        return {node: row for node, row in rows.items() if not row["level"] or node in (state.rows or {})}
 
     def _over(self, state: RaptorState, chunks: Snapshot, rows: Rows) -> Steps[RaptorState]:
         names = [node for node, row in rows.items() if row["level"] and node not in state.written]
@@ -218,17 +244,16 @@ class TreeView:
         texts: Mapping[str, Record] = {name: written[name] for name in summaries.ids}
         return replace(state, chunks=chunks, summaries=summaries, tree=closed_tree(rows), written=texts, rows=rows)
 
-    def _passing(self, rows: Rows, near: Iterable[str]) -> Steps[Rows]:
+    def _passing(self, rows: Rows, near: Iterable[str], selection: Selection) -> Steps[Rows]:
         """Those of some rows that pass the filter: summaries all of whose chunks do.
 
         With a metadata filter, a summary of more than 500 chunks passes only if all below it were read for others.
         """
-        if self._selection.only is not None:
+        if selection.only is not None:
             return (yield from self._rows.within(near))
         few = [node for node, row in rows.items() if row["level"] and row["chunks"] <= _MOST_CHECKED]
         below = yield from self._rows.below(few)
-        leaves = [node for node, row in below.items() if not row["level"]]
-        chunks = yield from self._chunks.space.described(leaves, self._selection)
+        chunks = yield from self._storage.space().described(_leaves(below), selection)
         return (yield from self._rows.within(dict.fromkeys([*near, *chunks.ids])))
 
     def _below(self, summaries: Iterable[str], near: ChunkView, rows: Rows) -> Steps[Rows]:
@@ -240,3 +265,14 @@ class TreeView:
             if rows[name]["chunks"] <= _MOST_READ and sum(leaf in near.rows for leaf in tree.leaves(name)) < SPEAKERS
         ]
         return (yield from self._rows.below(lacking)) if lacking else {}
+
+
+def _leaves(rows: Rows) -> list[str]:
+    return [node for node, row in rows.items() if not row["level"]]
+
+
+def _shown(contents: ViewContents[RaptorState], rows: Rows) -> Rows:
+    """Rows without summaries that are not known to pass the filter."""
+    if contents.selection.is_whole:
+        return rows
+    return {node: row for node, row in rows.items() if not row["level"] or node in (contents.state.rows or {})}
