@@ -44,6 +44,9 @@ class TreeTwins(Twins):
     def check(self) -> None:
         """The rows are the tree in memory, and so are roots, texts and vectors."""
         rows, state = TreeRows(self.stored.storage), self.memory.state
+        assert run_steps(TreeRows(self.memory.storage).are_of(state.tree, state.chunks.ids, state.written))
+        loaded = run_steps(self.memory.builder.load())
+        assert (loaded.tree, loaded.written) == (state.tree, state.written)
         stored = run_steps(rows.all())
         assert tree_of(stored) == state.tree
         assert sorted(run_steps(rows.roots())) == state.roots
