@@ -85,10 +85,10 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
         What a write that ended early has left of chunks that are gone is deleted. Rows that it left half-written
         are stored again with the next write.
         """
-        chunks, space = self.storage.space().whole(), self.storage.space(SUMMARIES)
-        vectors = space.whole()
-        if chunks is None or vectors is None:
+        found, space = self._vectors(), self.storage.space(SUMMARIES)
+        if found is None:
             return RaptorState()
+        chunks, vectors = found
         rows, records = (yield from self._rows.all()), (yield from self._rows.all_texts())
         tree = Tree.of({n: Summary(row["level"], tuple(row["children"])) for n, row in rows.items() if row["level"]})
         gone = [node for node in tree.parents if node not in tree.summaries and node not in chunks]
@@ -100,7 +100,12 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
             yield from self._rows.put_all(tree, chunks.ids, written)
         self._rows_differ = not (yield from self._rows.are_of(tree, chunks.ids, written))
         self.storage.struct.counters["summaries"] = len(written)
-        return RaptorState(chunks, space.whole() or vectors, tree, written)
+        return RaptorState(*(self._vectors() or found), tree, written)
+
+    def _vectors(self) -> tuple[Snapshot, Snapshot] | None:
+        """Those of all chunks and summaries, where they are in memory."""
+        chunks, summaries = self.storage.space().whole(), self.storage.space(SUMMARIES).whole()
+        return None if chunks is None or summaries is None else (chunks, summaries)
 
     def _begin(self, state: RaptorState, change: Change | None = None) -> Steps[TreePart]:
         if self._rows_differ:
@@ -110,10 +115,8 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
 
     def _changed(self, state: RaptorState, part: TreePart) -> RaptorState:
         """The state after a write, if it is all of the index."""
-        chunks, summaries = self.storage.space().whole(), self.storage.space(SUMMARIES).whole()
-        if chunks is None or summaries is None:
-            return state
-        return state.changed(chunks, summaries, part.nodes, part.texts)
+        vectors = self._vectors()
+        return state if vectors is None else state.changed(*vectors, part.nodes, part.texts)
 
     # -- nodes --------------------------------------------------------------------------------------
 
@@ -136,8 +139,8 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
     def _remove(self, part: TreePart, chunks: Sequence[str]) -> Steps[None]:
         yield from part.read_around(chunks)
         changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in part.tree.parents}
-        yield from self._writer(part).save(part.tree.replace(changes))
         yield from self._rows.forget(chunks)
+        yield from self._writer(part).save(part.tree.replace(changes))
 
     def _add(self, part: TreePart, change: Change) -> Steps[None]:
         known = yield from self._rows.of([node.node_id for node in change.added])
