@@ -119,24 +119,12 @@ class SQLGraphRows:
             yield SQLGraphReader(connection, self._statements, self._number)
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """Add differences to the counts of edges: :meth:`change_in` as a transaction of its own."""
+        """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`; a transaction of its own."""
         with writing(self._engine) as connection:
             self.change_in(connection, change, labels)
 
     def change_in(self, connection: Connection, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """Add differences to the counts of edges, within a transaction of the caller.
-
-        A node is stored with its first edge and removed with its last.
-
-        Parameters
-        ----------
-        labels : what each node of the change is made from
-
-        Raises
-        ------
-        StorageError
-            If a count would become negative, or two labels have the same number.
-        """
+        """As :meth:`change`, within a transaction of the caller."""
         nodes = np.unique(change.nodes)
         if len(nodes):
             _Write(connection, self._statements, self._number).run(nodes, change, labels)

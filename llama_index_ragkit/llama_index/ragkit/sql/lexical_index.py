@@ -140,16 +140,7 @@ class SQLLexicalIndex:
     def scores_of(
         self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
     ) -> list[dict[str, float]]:
-        """The BM25 scores of some texts for each of several questions, whose words are read once.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`; `ids` are among them
-
-        Returns
-        -------
-        Scores, more than 0, by id; one mapping a question.
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`; the words of the texts are read once."""
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
@@ -166,12 +157,7 @@ class SQLLexicalIndex:
         return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
 
     def full_score(self, question: str, only: CountedTexts | None = None) -> float:
-        """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
