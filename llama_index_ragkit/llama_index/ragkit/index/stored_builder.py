@@ -1,4 +1,4 @@
-"""`StoredBuilder`: a builder of a method whose index is served from stores."""
+"""`StoredBuilder`: a builder of a method whose index may be served from stores."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -25,12 +25,13 @@ __all__ = ["StoredBuilder"]
 
 
 class StoredBuilder(Builder[Config, State]):
-    """Derives and stores the data of a method in a database and in vector stores, and reads of it what one question
-    needs.
+    """Derives and stores the data of a method, and reads of it what one question needs.
 
-    The state of such an index is empty: :meth:`load` reads nothing. :meth:`view` gives the state for one question, in
-    which the method searches as it does in that of an index in memory. Rows are written such that a write that was
-    killed may be repeated.
+    Where the index is served from stores, its state is empty: :meth:`load` reads nothing, and :meth:`view` gives the
+    state for one question, in which the method searches as it does in that of an index in memory. A method that has
+    one builder for both gives all of the index there (:meth:`~llama_index.ragkit.Space.whole`).
+
+    Rows are written such that a write that was killed may be repeated.
 
     Parameters
     ----------
