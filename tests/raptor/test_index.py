@@ -375,7 +375,8 @@ def test_without_a_cache_nothing_keeps_the_vectors_of_sentences():
 
 def rows_are_those_of_the_state(index: RaptorIndex) -> bool:
     state = index.state
-    return run_steps(TreeRows(index.storage).are_of(state.tree, state.chunks.ids, state.written))
+    rows = TreeRows(index.storage)
+    return run_steps(rows.are_of(state.tree, state.chunks.ids, state.written, run_steps(rows.all())))
 
 
 @pytest.mark.parametrize("write", ["insert", "delete", "write_summaries", "rebuild"])

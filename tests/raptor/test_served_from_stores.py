@@ -44,7 +44,8 @@ class TreeTwins(Twins):
     def check(self) -> None:
         """The rows are the tree in memory, and so are roots, texts and vectors."""
         rows, state = TreeRows(self.stored.storage), self.memory.state
-        assert run_steps(TreeRows(self.memory.storage).are_of(state.tree, state.chunks.ids, state.written))
+        own = TreeRows(self.memory.storage)
+        assert run_steps(own.are_of(state.tree, state.chunks.ids, state.written, run_steps(own.all())))
         loaded = run_steps(self.memory.builder.load())
         assert (loaded.tree, loaded.written) == (state.tree, state.written)
         stored = run_steps(rows.all())

@@ -27,16 +27,12 @@ from llama_index.sprag import SegmentConfig
 from llama_index.sprag.config import PUBLISHED
 
 SHARES: dict[str, dict[str, float]] = {
-    "gemrag": {
-        "filters": 0.33,
-    },
     "graphrag": {
-        "filters": 0.33,
         "postprocessor: copies": 0.0,
     },
     "hipporag": {
         "defaults": 0.33,
-        "filters": 0.33,
+        "filters": 0.5,
         "node_ids": 0.75,
         "doc_ids": 0.5,
         "similarity_top_k": 0.75,
@@ -57,18 +53,15 @@ SHARES: dict[str, dict[str, float]] = {
         "postprocessor: node_weight": 0.25,
     },
     "mrag": {
-        "filters": 0.33,
         "postprocessor: copies": 0.0,
         "postprocessor: filters": 0.83,
     },
     "pgrag": {
-        "filters": 0.33,
         "key_points": 0.91,
         "lexical_weight": 0.83,
         "postprocessor: copies": 0.0,
     },
     "sprag": {
-        "filters": 0.66,
         "postprocessor: copies": 0.0,
         "postprocessor: filters": 0.0,
     },

@@ -98,7 +98,7 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
         yield from self._rows.delete_texts([name for name in records if name not in written])
         if gone:
             yield from self._rows.put_all(tree, chunks.ids, written)
-        self._rows_differ = not (yield from self._rows.are_of(tree, chunks.ids, written))
+        self._rows_differ = not gone and not (yield from self._rows.are_of(tree, chunks.ids, written, rows))
         self.storage.struct.counters["summaries"] = len(written)
         return RaptorState(*(self._vectors() or found), tree, written)
 

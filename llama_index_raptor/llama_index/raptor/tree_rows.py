@@ -103,20 +103,20 @@ class TreeRows:
         """The records of those summaries that have a text."""
         return (yield from self._records.get_many(SUMMARIES, summaries))
 
-    def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str]) -> Steps[bool]:
+    def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
         """Whether the rows are those of a whole tree, and of its written summaries.
 
         They are not after a write that ended early where there are no transactions, nor in an index in memory of a
         version that stored children alone.
+
+        Parameters
+        ----------
+        stored : all rows
         """
         rows = _rows_of(tree, chunks)
         roots = {node: row["level"] for node, row in rows.items() if not row["parents"]}
         unwritten = sorted(name for name in tree.summaries if name not in written)
-        return (
-            (yield from self.all()) == rows
-            and (yield from self.roots()) == roots
-            and (yield from self.unwritten()) == unwritten
-        )
+        return stored == rows and (yield from self.roots()) == roots and (yield from self.unwritten()) == unwritten
 
     def all_texts(self) -> Steps[Rows]:
         """The records of all summaries that have a text."""
