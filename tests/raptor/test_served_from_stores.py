@@ -359,6 +359,26 @@ def test_a_traversal_visits_what_it_visits_in_memory(tmp_path: Path, options: di
     assert [each.sources for each in ours] == [each.sources for each in theirs]
 
 
+@pytest.mark.parametrize("operator", [FilterOperator.EQ, FilterOperator.LT])
+def test_a_traversal_under_a_filter_shows_nothing_of_other_chunks(tmp_path: Path, operator: FilterOperator):
+    twins = TreeTwins(tmp_path, many(600))
+    filters = MetadataFilters(filters=[MetadataFilter(key="topic", value=6, operator=operator)])
+    options = {"mode": "tree_traversal", "filters": filters, "similarity_top_k": 40, "lexical_weight": 0.0}
+    state, allowed = twins.memory.state, set()
+    for name in state.chunks.ids:
+        topic = state.chunks.metadata_of(name)["topic"]
+        allowed |= {name} if topic == 6 or (topic < 6 and operator == FilterOperator.LT) else set()
+    passing = {name for name in state.tree.summaries if state.tree.leaves(name) <= allowed}
+    ours, theirs = (each.as_retriever(**options).explain("word5x1 word6x2") for each in twins)
+    assert [each.node_id for each in ours] == [each.node_id for each in theirs]
+    shown = {node for each in ours for path in each.paths for node, _ in path}
+    assert shown <= allowed | passing
+    assert shown == {node for each in theirs for path in each.paths for node, _ in path}
+    page = tmp_path / "page.html"
+    html = twins.stored.visualize(page, query="word5x1 word6x2", **options).read_text(encoding="utf-8")
+    assert not [name for name in {*state.chunks.ids, *state.tree.summaries} - allowed - passing if name in html]
+
+
 def test_a_traversal_reads_what_it_visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = TreeTwins(tmp_path, many(1200))
     counts = reads(monkeypatch)

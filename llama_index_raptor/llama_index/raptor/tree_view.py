@@ -98,15 +98,15 @@ class TreeView:
             best = [found.ids[row] for row in best_rows(question_cosines(found, vector), wanted, found)]
             rows |= yield from self._below(best, near, rows)
             near = yield from chunks.including(near, question, _leaves(rows), selection)
-        return (yield from self._state(near, found, rows)), near
+        return self._state(near, found, rows, (yield from self._rows.texts(found.ids))), near
 
     def above(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
         """The state over some chunks, with the summaries above them."""
         rows = yield from self._rows.above(near.rows.ids)
         if not selection.is_whole:
             rows = yield from self._passing(rows, near.rows.ids, selection)
-        names = [node for node, row in rows.items() if row["level"]]
-        return (yield from self._state(near, (yield from self._summaries.fetch(names)), rows))
+        found = yield from self._summaries.fetch([node for node, row in rows.items() if row["level"]])
+        return self._state(near, found, rows, (yield from self._rows.texts(found.ids)))
 
     def around(self, contents: RaptorContents, nodes: Sequence[str]) -> Steps[RaptorState]:
         """The state of a question with all summaries above some of its nodes, and all nodes below them."""
@@ -181,7 +181,7 @@ class TreeView:
         return sorted(node for node in rows if node not in above and above.issuperset(rows[node]["parents"]))
 
     def _highest(self, near: ChunkView, level: int | None) -> Steps[list[str]]:
-        """As :meth:`start` where all chunks that count are near: the highest summaries that have no others below."""
+        """As :meth:`start` where all chunks that count are near: the search goes up from these."""
         rows = yield from self._rows.within(near.rows.ids)
         others = {parent for row in rows.values() for parent in row["parents"]} - rows.keys()
         levels = {node: row["level"] for node, row in (yield from self._rows.of(sorted(others))).items()}
@@ -206,6 +206,7 @@ class TreeView:
             return contents
         state, near, selection = contents.state, contents.near, contents.selection
         rows, texts = dict(state.rows or {}), dict(state.written)
+        excluded: Rows = {}
         visited: set[str] = set()
         shown: list[str] = []
         frontier = list(nodes)
@@ -217,6 +218,7 @@ class TreeView:
             passing: Collection[str] = summaries
             if not selection.is_whole:
                 passing = yield from self._passing(summaries, near.rows.ids, selection)
+            excluded |= {node: rows.pop(node) for node in summaries if node not in passing}
             here = [node for node in summaries if node in texts and node in passing]
             shown += here
             hidden = [row for node, row in summaries.items() if node not in here]
@@ -226,12 +228,13 @@ class TreeView:
         near = yield from contents.stored.including(near, contents.question, _leaves(rows), selection)
         further = yield from self._summaries.fetch([node for node in shown if node not in state.summaries])
         found = state.summaries.joined(further)
-        return replace(contents, state=(yield from self._state(near, found, rows)), near=near)
+        state = self._state(near, found, rows, texts)
+        return replace(contents, state=replace(state, tree=closed_tree({**rows, **excluded})), near=near)
 
     # -- states -------------------------------------------------------------------------------------
 
-    def _state(self, near: ChunkView, found: Snapshot, rows: Rows) -> Steps[RaptorState]:
-        written = yield from self._rows.texts(found.ids)
+    def _state(self, near: ChunkView, found: Snapshot, rows: Rows, texts: Rows) -> RaptorState:
+        written = {name: texts[name] for name in found.ids if name in texts}
         has_more = self._storage.struct.counters.get("summaries", 0) > 0
         return RaptorState(near.rows, found, closed_tree(rows), written, rows, has_more)
 
