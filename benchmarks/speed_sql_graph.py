@@ -37,7 +37,7 @@ from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.ragkit import Steps, run_steps
 from llama_index.ragkit.sql import reading
-from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -108,7 +108,7 @@ def _musique(folder: Path) -> Iterator[dict[str, Any]]:
         (found,) = run_steps(retriever._search_many(run_steps(retriever._queries([QueryBundle(query.question)]))))
         near[query.question] = found.near
     with databases() as engines:
-        graphs = {name: GraphRows(engine, "musique") for name, engine in engines.items()}
+        graphs = {name: SQLGraphRows(engine, "musique") for name, engine in engines.items()}
         yield from _stored(f"MuSiQue: {len(held)} passages", graphs, engines, [held])
         asked, times = _embedded(index.state, near)
         for half in (0, 1):
@@ -119,7 +119,7 @@ def _musique(folder: Path) -> Iterator[dict[str, Any]]:
 def _made_up(total: int) -> Iterator[dict[str, Any]]:
     parts = [(first, min(total, first + AT_ONCE)) for first in range(0, total, AT_ONCE)]
     with databases() as engines:
-        graphs = {name: GraphRows(engine, "made up") for name, engine in engines.items()}
+        graphs = {name: SQLGraphRows(engine, "made up") for name, engine in engines.items()}
         yield from _stored(
             f"made up: {total} passages", graphs, engines, (passages(total, *part) for part in parts)
         )  # fmt: skip
@@ -148,7 +148,7 @@ def _state(held: Sequence[tuple[str, Passage]]) -> HippoRAGState:
 
 def _stored(
     name: str,
-    graphs: Mapping[str, GraphRows],
+    graphs: Mapping[str, SQLGraphRows],
     engines: Mapping[str, Engine],
     parts: Iterable[Mapping[str, Passage]],
 ) -> Iterator[dict[str, Any]]:
@@ -203,7 +203,7 @@ def _embedded(state: HippoRAGState, near: Mapping[str, Nearness]) -> tuple[list[
 
 
 def _answers(
-    name: str, graphs: Mapping[str, GraphRows], asked: Sequence[Asked], embedded_s: Sequence[float]
+    name: str, graphs: Mapping[str, SQLGraphRows], asked: Sequence[Asked], embedded_s: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
     """The same questions to each database, at several epsilons."""
     for kind, graph in graphs.items():
@@ -232,7 +232,7 @@ def _answers(
             }
 
 
-def _write(graph: GraphRows, held: Mapping[str, Passage], count: int = 1) -> None:
+def _write(graph: SQLGraphRows, held: Mapping[str, Passage], count: int = 1) -> None:
     graph.change(*passage_rows(held, count))
 
 
@@ -240,7 +240,7 @@ def _share(truths: Sequence[bool]) -> float | None:
     return round(sum(truths) / len(truths), 3) if truths else None
 
 
-def _answer(graph: GraphRows, question: Asked, epsilon: float) -> StoredResult:
+def _answer(graph: SQLGraphRows, question: Asked, epsilon: float) -> StoredResult:
     with graph.reader() as reader:
         opened = partial(nullcontext, QuestionGraph(reader))
         return run_steps(search_stored(opened, question.text, question.near, SearchConfig(), epsilon=epsilon))

@@ -60,9 +60,13 @@ RAGKIT_ORDER = (
 )
 # Modules of ragkit that are public beside its root. The root imports LlamaIndex, so steps take theirs from these.
 PUBLIC = (
-    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "short_repr", "sql", "steps", "testing",
-    "text", "validation", "vectors",
+    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "short_repr", "sql", "steps", "storage.graph",
+    "testing", "text", "validation", "vectors",
 )  # fmt: skip
+# Methods that have a second builder, state or search for an index that is served from stores.
+TWO_PATHS = {"gemrag", "graphrag", "hipporag", "mrag", "pgrag", "sprag"}
+# Methods that still have a second builder, state or search for an index that is served from stores.
+TWO_PATHS = {"gemrag", "graphrag", "hipporag", "mrag", "pgrag", "sprag"}
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.
 LLAMA_INDEX_FOLDERS = ("extraction",)
 # What belongs to the machine of whoever wrote it. Spelled in halves, since this file is searched too.
@@ -264,6 +268,12 @@ def test_private_parts_of_others_are_left_alone(name: str) -> None:
     """Private parts of llama-index-core are touched in one file, those of adapters and their clients in another."""
     allowed = ("core_internals.py", "adapter_internals.py")
     assert [line for path in files(name) if path.name not in allowed for line in private_access(path)] == []
+
+
+@each_plugin
+def test_an_index_has_one_path_wherever_it_lives(name: str) -> None:
+    second = [path.name for path in files(name) if "stored" in path.name]
+    assert bool(second) == (name in TWO_PATHS), second
 
 
 @each_plugin

@@ -91,7 +91,7 @@ class GraphTwins(Twins):
         assert counts == int(change.records["count"].sum())
         assert self.stored.storage.struct.counters["tokens"] == run_steps(self.memory._corpus_tokens())
         names = self.stored.storage.stored["entities"]
-        assert sorted(run_steps(names.all_described()).ids) == sorted(state.entities.ids)
+        assert sorted(run_steps(names.described()).ids) == sorted(state.entities.ids)
 
     def same(self, question: str, **options: Any) -> None:
         ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
@@ -233,11 +233,11 @@ def test_opening_reads_no_statement(large: GraphTwins, monkeypatch: pytest.Monke
 
 
 def test_a_question_sends_few_statements_to_the_graph(large: GraphTwins, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llama_index.ragkit.sql.graph_rows import GraphReader
+    from llama_index.ragkit.sql.graph_rows import SQLGraphReader
 
     calls = []
-    fetch = GraphReader.fetch
-    monkeypatch.setattr(GraphReader, "fetch", lambda *given, **more: calls.append(1) or fetch(*given, **more))
+    fetch = SQLGraphReader.fetch
+    monkeypatch.setattr(SQLGraphReader, "fetch", lambda *given, **more: calls.append(1) or fetch(*given, **more))
     large.stored.as_retriever().retrieve(QUESTIONS[0])
     assert 0 < len(calls) <= 9
 

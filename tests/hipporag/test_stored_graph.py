@@ -26,9 +26,9 @@ from llama_index.hipporag.stored_graph.stored_search import search_stored
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.ragkit import run_steps
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import graph_records as records_module
 from llama_index.ragkit.sql import make_engine, reading
-from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
+from llama_index.ragkit.storage.graph import edges as records_module
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -38,13 +38,13 @@ QUESTION = "Where did Ada Lovelace and Babbage build the analytical machine, in 
 
 
 @pytest.fixture
-def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphRows]:
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SQLGraphRows]:
     """An empty graph whose hubs have more than four edges."""
     monkeypatch.setattr(records_module, "SEGMENT", 4)
     monkeypatch.setattr("llama_index.ragkit.sql.graph_rows.SEGMENT", 4)
     monkeypatch.setattr("llama_index.hipporag.graph.knowledge_graph._FEWEST", 3)
     engine = make_engine(f"sqlite:///{tmp_path / 'graph.db'}")
-    rows = GraphRows(engine, "index")
+    rows = SQLGraphRows(engine, "index")
     rows.create()
     yield rows
     engine.dispose()

@@ -115,15 +115,15 @@ class MapTwins(Twins):
         for kind in ("topics", "routes", "facts"):
             theirs = getattr(state, kind)
             ours = run_steps(storage.stored[kind].fetch(theirs.ids))
-            assert sorted(ours.ids) == sorted(run_steps(storage.stored[kind].all_described()).ids) == sorted(theirs.ids)
+            assert sorted(ours.ids) == sorted(run_steps(storage.stored[kind].described()).ids) == sorted(theirs.ids)
             if len(ours):
                 np.testing.assert_allclose(ours.vectors_of(theirs.ids), theirs.vectors_of(theirs.ids), atol=1e-6)
         keys = {
-            r.id: r.key for kind in ("topics", "facts") for r in run_steps(storage.stored[kind].all_described()).records
+            r.id: r.key for kind in ("topics", "facts") for r in run_steps(storage.stored[kind].described()).records
         }
         # Those in memory are as old as the rows.
         assert keys == {i: found.key for i, found in state.maps.items()} | {i: state.fact(i).key for i in state.map_of}
-        facts = run_steps(storage.stored["facts"].all_described())
+        facts = run_steps(storage.stored["facts"].described())
         for fact_id, topic_id in state.map_of.items():
             own = facts.metadata_of(fact_id)
             node_id = own.pop("pgrag_node")

@@ -1,4 +1,7 @@
-"""A space in a vector store: exact scores from approximate candidates, and nothing of others."""
+"""A space in a vector store: exact scores from approximate candidates, and nothing of others.
+
+What it shares with a space in memory is in `tests/storage/test_space.py`.
+"""
 
 import asyncio
 import json
@@ -27,9 +30,10 @@ from llama_index.core.vector_stores.types import (
 )
 from numpy.typing import NDArray
 from tests.returning_store import ReturningStore
+from tests.storage.rows import DIM, FILTERS, STORES, Approximate, all_of, exact, space_rows, unit_rows, where
 from tests.together.stores import lancedb, postgres, qdrant
 
-from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, Steps, arun_steps, run_steps
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, arun_steps, run_steps
 from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection
@@ -37,56 +41,6 @@ from llama_index.ragkit.storage.shared_store_search import SPACE, label_of
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.vectors.filters import matches
 from llama_index.ragkit.vectors.relaxed_filters import relaxed
-
-DIM = 32
-
-
-class Approximate(BasePydanticVectorStore):
-    """Finds rows by half of their coordinates, and knows no filters."""
-
-    stores_text: bool = True
-    _inner: MatrixVectorStore = PrivateAttr(default_factory=MatrixVectorStore)
-    _asked: list[int] = PrivateAttr(default_factory=list)
-
-    @property
-    def client(self) -> Any:
-        return None
-
-    @property
-    def rows(self) -> int:
-        return len(self._inner.snapshot())
-
-    def _half(self, vector: list[float]) -> list[float]:
-        return vector[: DIM // 2]
-
-    def add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]
-        return self._inner.add([n.model_copy(update={"embedding": self._half(n.get_embedding())}) for n in nodes])
-
-    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
-        self._inner.delete(ref_doc_id)
-
-    def delete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
-        if filters is not None:
-            raise ValueError("filters are not supported")
-        self._inner.delete_nodes(node_ids or [])
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        if query.filters is not None:
-            raise ValueError("filters are not supported")
-        self._asked.append(query.similarity_top_k)
-        assert query.query_embedding is not None
-        half = VectorStoreQuery(
-            query_embedding=self._half(query.query_embedding), similarity_top_k=query.similarity_top_k
-        )
-        return self._inner.query(half)
-
-
-class Ignoring(MatrixVectorStore):
-    """Ignores filters, as some stores do."""
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        query.filters = None
-        return super().query(query)
 
 
 class OfDocuments(MatrixVectorStore):
@@ -101,37 +55,11 @@ class Deaf(MatrixVectorStore):
         raise NotImplementedError
 
 
-STORES: list[Callable[[], BasePydanticVectorStore]] = [MatrixVectorStore, Approximate, ReturningStore, Ignoring]
 each_store = pytest.mark.parametrize("make", STORES, ids=lambda make: make.__name__)
 
 
 def records_of(uid: str, docstore: SimpleDocumentStore | None = None) -> Records:
     return Records(docstore or SimpleDocumentStore(), f"method_{uid}")
-
-
-def unit_rows(count: int, seed: int = 0) -> NDArray[np.float32]:
-    found = np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
-    result: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
-    return result
-
-
-def space_rows(count: int, seed: int = 0, prefix: str = "r") -> SpaceRows:
-    ids = [f"{prefix}{i}" for i in range(count)]
-    return SpaceRows(
-        ids=ids,
-        vectors=unit_rows(count, seed),
-        keys=[f"k{i:04d}" for i in range(count)],
-        ref_doc_ids=[f"d{i % 7}" for i in range(count)],
-        metadatas=[{"year": 1900 + i % 10, "tags": ["a", "b"][: i % 3]} for i in range(count)],
-    )
-
-
-def exact(
-    rows: SpaceRows, vector: NDArray[np.float32], k: int, keep: Callable[[int], bool] = lambda i: True
-) -> list[str]:
-    cosines = np.round(rows.vectors.astype(np.float64) @ vector.astype(np.float64), 12)
-    order = sorted(filter(keep, range(len(rows.ids))), key=lambda i: (-cosines[i], rows.keys[i]))
-    return [rows.ids[i] for i in order[:k]]
 
 
 def answer(
@@ -186,25 +114,6 @@ def test_a_cleared_space_keeps_nothing_of_killed_writes(
 
 
 @each_store
-def test_the_nearest_rows_are_those_of_the_whole_space(make: Callable[[], BasePydanticVectorStore]) -> None:
-    rows = space_rows(300)
-    space = StoredSpace("chunks", "u", make(), records_of("u"))
-    run_steps(space.put(rows))
-    for vector in unit_rows(5, seed=1):
-        found = run_steps(space.candidates(vector, 100))
-        assert len(found) >= 100
-        (hits,) = found.search([vector], 10)
-        if make is not Approximate:
-            assert hits.ids == exact(rows, vector, 10)
-        for row_id, score in zip(hits.ids, hits.scores, strict=True):
-            assert score == pytest.approx(float(rows.vectors[int(row_id[1:])] @ vector), abs=1e-6)
-    fetched = run_steps(space.fetch(["r7", "nowhere", "r3"]))
-    assert sorted(fetched.ids) == ["r3", "r7"]
-    assert np.array_equal(fetched.vectors_of(["r3", "r7"]), rows.vectors[[3, 7]])
-    assert fetched.metadata_of("r7") == {"year": 1907, "tags": ["a"]}
-
-
-@each_store
 def test_rows_are_replaced_and_deleted_exactly(make: Callable[[], BasePydanticVectorStore]) -> None:
     store, docstore = make(), SimpleDocumentStore()
     space = StoredSpace("chunks", "u", store, records_of("u", docstore))
@@ -239,47 +148,8 @@ def test_spaces_and_indexes_that_share_a_store_are_apart(make: Callable[[], Base
     assert [len(run_steps(space.candidates(vector, 50))) for space in spaces] == [0, 40, 40, 40]
 
 
-def all_of(*filters: Any, condition: FilterCondition = FilterCondition.AND) -> MetadataFilters:
-    return MetadataFilters(filters=list(filters), condition=condition)
-
-
-def where(key: str, value: Any, operator: FilterOperator = FilterOperator.EQ) -> MetadataFilter:
-    return MetadataFilter(key=key, value=value, operator=operator)
-
-
-FILTERS: list[tuple[MetadataFilters, Callable[[int], bool]]] = [
-    (all_of(where("year", 1903)), lambda i: i % 10 == 3),
-    (all_of(where("year", [1903, 1904], FilterOperator.IN)), lambda i: i % 10 in (3, 4)),
-    (all_of(where("year", 1903, FilterOperator.NE)), lambda i: i % 10 != 3),
-    (all_of(where("tags", "b", FilterOperator.CONTAINS)), lambda i: i % 3 == 2),
-    (all_of(where("year", 1908, FilterOperator.GTE), where("tags", "a", FilterOperator.CONTAINS)),
-     lambda i: i % 10 >= 8 and i % 3 > 0),
-    (all_of(where("year", 1903), where("year", 1908, FilterOperator.GTE), condition=FilterCondition.OR),
-     lambda i: i % 10 in (3, 8, 9)),
-    (all_of(where("ref_doc_id", "d3")), lambda i: i % 7 == 3),
-]  # fmt: skip
-
-
 @each_store
-@pytest.mark.parametrize("case", range(len(FILTERS)))
-def test_filters_hold_whatever_the_store_makes_of_them(make: Callable[[], BasePydanticVectorStore], case: int) -> None:
-    filters, keep = FILTERS[case]
-    rows = space_rows(600)
-    for metadata, document in zip(rows.metadatas, rows.ref_doc_ids, strict=True):
-        metadata["ref_doc_id"] = document
-    store = make()
-    space = StoredSpace("chunks", "u", store, records_of("u"))
-    run_steps(space.put(rows))
-    vector = unit_rows(1, seed=3)[0]
-    found = run_steps(space.candidates(vector, 30, Selection(filters)))
-    assert len(found) >= 30
-    assert all(keep(int(row_id[1:])) for row_id in found.ids)
-    if make is not Approximate:
-        assert found.search([vector], 30)[0].ids == exact(rows, vector, 30, keep)
-
-
-@each_store
-@pytest.mark.parametrize("how", ["alone", "shared", "filtered", "only"])
+@pytest.mark.parametrize("how", ["alone", "shared"])
 def test_several_vectors_are_looked_for_as_each_alone(make: Callable[[], BasePydanticVectorStore], how: str) -> None:
     store, docstore = make(), SimpleDocumentStore()
     space = StoredSpace("chunks", "u", store, records_of("u", docstore))
@@ -290,22 +160,17 @@ def test_several_vectors_are_looked_for_as_each_alone(make: Callable[[], BasePyd
     if how == "shared":
         other = StoredSpace("topics", "u", store, records_of("u", docstore))
         run_steps(other.put(space_rows(900, seed=3, prefix="o")))
-    selection, keep = Selection(), lambda i: True
-    if how == "filtered":
-        selection, keep = Selection(all_of(where("year", 1903))), lambda i: i % 10 == 3
-    elif how == "only":
-        selection, keep = Selection(only=[f"r{i}" for i in range(0, 400, 4)]), lambda i: i % 4 == 0
     vectors = list(unit_rows(7, seed=1))
     for found in (
-        run_steps(space.records_near_each(vectors, 20, selection, least=20)),
-        asyncio.run(arun_steps(space.records_near_each(vectors, 20, selection, least=20))),
+        run_steps(space.records_near_each(vectors, 20, least=20)),
+        asyncio.run(arun_steps(space.records_near_each(vectors, 20, least=20))),
     ):
         for vector, records in zip(vectors, found, strict=True):
             assert len(records) >= 20
             if make is not Approximate:
                 near = run_steps(space.rows(records))
-                assert near.search([vector], 20)[0].ids == exact(rows, vector, 20, keep)
-    assert run_steps(space.records_near_each([], 20, selection)) == []
+                assert near.search([vector], 20)[0].ids == exact(rows, vector, 20)
+    assert run_steps(space.records_near_each([], 20)) == []
 
 
 @each_store
@@ -525,20 +390,6 @@ def test_rows_of_others_are_filtered_out_and_those_of_killed_writes_are_gone(sha
     run_steps(space.put(space_rows(200, seed=1, prefix="other")))
     assert len(run_steps(space.records_near(rows.vectors[0], 8, least=8))) >= 8
     assert any(filters is not None for filters in asked) == shared
-
-
-def test_asynchronous_calls_do_the_same() -> None:
-    async def live(steps: Steps[Any]) -> Any:
-        return await arun_steps(steps)
-
-    rows = space_rows(150)
-    space = StoredSpace("chunks", "u", MatrixVectorStore(), records_of("u"))
-    asyncio.run(live(space.put(rows)))
-    vector = unit_rows(1, seed=4)[0]
-    found = asyncio.run(live(space.candidates(vector, 20, Selection(all_of(where("year", 1903))))))
-    assert found.search([vector], 5)[0].ids == exact(rows, vector, 5, lambda i: i % 10 == 3)
-    asyncio.run(live(space.remove(rows.ids[:149])))
-    assert asyncio.run(live(space.candidates(vector, 20))).ids == ["r149"]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -17,6 +17,7 @@ from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
 from llama_index.raptor.config import PAPER_TREE
 from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree_rows import TreeRows, tree_of
 
 TOPICS = [
     "loom silk weaver thread",
@@ -321,7 +322,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection: str
     assert again.as_retriever(similarity_top_k=99).retrieve("silk")
     assert again.write_summaries() == 0
     check(again)
-    assert run_steps(again.storage.records.get_all("tree")).keys() == again.tree.summaries.keys()
+    assert tree_of(run_steps(again.storage.records.get_all("tree"))) == again.tree
     again.rebuild()
     check(again)
 
@@ -370,3 +371,40 @@ def test_an_insert_embeds_a_few_sentences_of_each_cluster_above_it_however_many_
 def test_without_a_cache_nothing_keeps_the_vectors_of_sentences():
     index = RaptorIndex.from_documents([told(i) for i in range(30)], summarizer=ExtractiveSummarizer())
     assert all(not record["cache_keys"] for record in index.state.written.values())
+
+
+def rows_are_those_of_the_state(index: RaptorIndex) -> bool:
+    state = index.state
+    rows = TreeRows(index.storage)
+    return run_steps(rows.are_of(state.tree, state.chunks.ids, state.written, run_steps(rows.all())))
+
+
+@pytest.mark.parametrize("write", ["insert", "delete", "write_summaries", "rebuild"])
+def test_an_index_of_a_version_that_stored_children_alone_is_read_and_brought_forward(write: str, tmp_path):
+    """It had one record a summary, and none of chunks, roots and summaries without a text."""
+    index, written = (RaptorIndex(nodes=corpus(), summarizer=FirstWords()) for _ in range(2))
+    for each in (index, written):
+        each.delete_nodes(["n0-00"])
+    records = written.storage.records
+    rows = run_steps(records.get_all("tree"))
+    run_steps(records.delete("tree", rows))
+    for collection in ("tree_roots", "tree_unwritten"):
+        run_steps(records.delete(collection, run_steps(records.get_all(collection))))
+    summaries = {node: row for node, row in rows.items() if row["level"]}
+    old = [(node, {"level": row["level"], "children": row["children"]}) for node, row in summaries.items()]
+    run_steps(records.put("tree", old))
+    written.storage_context.persist(str(tmp_path))
+    again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), summarizer=FirstWords())
+    assert again.tree == index.tree
+    assert [each.node_id for each in again.failures()] == index.state.unwritten != []
+    assert run_steps(again.storage.records.get_all("tree")).keys() == summaries.keys()  # opening writes nothing
+    for each in (index, again):
+        if write == "insert":
+            each.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
+        elif write == "delete":
+            each.delete_nodes(["n1-01", "n2-02"])
+        else:
+            getattr(each, write)()
+    assert rows_are_those_of_the_state(again)
+    assert again.tree == index.tree
+    assert again.state.written.keys() == index.state.written.keys()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core.schema import Document, NodeWithScore, TextNode
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
 from tests.serving.twins import Twins, random_writes
@@ -20,7 +20,7 @@ from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
-from llama_index.raptor.stored_tree import StoredTree
+from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import TreeRows, tree_of
 
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
@@ -44,6 +44,10 @@ class TreeTwins(Twins):
     def check(self) -> None:
         """The rows are the tree in memory, and so are roots, texts and vectors."""
         rows, state = TreeRows(self.stored.storage), self.memory.state
+        own = TreeRows(self.memory.storage)
+        assert run_steps(own.are_of(state.tree, state.chunks.ids, state.written, run_steps(own.all())))
+        loaded = run_steps(self.memory.builder.load())
+        assert (loaded.tree, loaded.written) == (state.tree, state.written)
         stored = run_steps(rows.all())
         assert tree_of(stored) == state.tree
         assert sorted(run_steps(rows.roots())) == state.roots
@@ -179,7 +183,7 @@ def test_many_new_chunks_are_clustered_with_the_others(tmp_path: Path):
 def test_new_chunks_that_are_nearest_to_one_another_join_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ):
-    monkeypatch.setattr("llama_index.raptor.stored_builder._AT_ONCE", at_once)
+    monkeypatch.setattr("llama_index.raptor.builder._AT_ONCE", at_once)
     twins = TreeTwins(tmp_path, many(400))
     alike = [TextNode(id_=f"alike{i}", text=f"word3x1 word3x2 word3x5 extra{i}") for i in range(80)]
     for index in twins:
@@ -290,16 +294,20 @@ def test_the_page_has_the_answer_and_what_is_around_it(tmp_path: Path):
     assert "chunks below" not in html
 
 
-def keep_parents(self: TreeRows, summaries: Any) -> Any:
-    yield from self.forget(summaries)
+change = TreeRows.change
 
 
-def count_none(self: StoredTree, more: int) -> None:
+def keep_parents(self: TreeRows, new: Any, removed: Any) -> Any:
+    yield from change(self, new, {})
+    yield from self.forget(removed)
+
+
+def count_none(self: TreePart, more: int) -> None:
     """Forgets how many summaries there are."""
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"), [(TreeRows, "delete", keep_parents), (StoredTree, "_count", count_none)]
+    ("owner", "name", "fault"), [(TreeRows, "change", keep_parents), (TreePart, "_count", count_none)]
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)
@@ -325,13 +333,61 @@ def test_of_a_write_that_fails_nothing_is_torn(tmp_path: Path):
     twins.check()
 
 
+@pytest.mark.parametrize("options", [{}, SOFT, {"summaries": "on_request"}], ids=["tree", "soft", "unwritten"])
+def test_a_traversal_visits_what_it_visits_in_memory(tmp_path: Path, options: dict[str, Any]):
+    twins = TreeTwins(tmp_path, many(300), **options)
+    for index in twins:
+        index.delete_nodes(["s0-007", "s0-131"])
+        index.insert_nodes(many(9, seed=1))
+    topic = MetadataFilters(filters=[MetadataFilter(key="topic", value=3)])
+    late = MetadataFilters(filters=[MetadataFilter(key="topic", value=6, operator=FilterOperator.LT)])
+    for question in ("word3x1 word3x2", "word7x0 word1x5"):
+        for given in (
+            {},
+            {"beam_width": 2, "num_layers": 2},
+            {"start_layer": 1, "beam_width": 3},
+            {"min_cosine": 0.25, "similarity_top_k": 300},
+            {"lexical_weight": 0.0, "start_layer": 0},
+            {"filters": topic},
+            {"filters": late, "lexical_weight": 0.0},
+            {"node_ids": [f"s0-{i:03d}" for i in range(0, 300, 3)], "start_layer": 1},
+        ):
+            twins.same(question, mode="tree_traversal", **given)
+    found = asyncio.run(twins.stored.as_retriever(mode="tree_traversal").aretrieve("word3x1"))
+    assert found == twins.stored.as_retriever(mode="tree_traversal").retrieve("word3x1")
+    ours, theirs = (each.as_retriever(mode="tree_traversal").explain("word3x1 word5x2") for each in twins)
+    assert [each.sources for each in ours] == [each.sources for each in theirs]
+
+
+@pytest.mark.parametrize("operator", [FilterOperator.EQ, FilterOperator.LT])
+def test_a_traversal_under_a_filter_shows_nothing_of_other_chunks(tmp_path: Path, operator: FilterOperator):
+    twins = TreeTwins(tmp_path, many(600))
+    filters = MetadataFilters(filters=[MetadataFilter(key="topic", value=6, operator=operator)])
+    options = {"mode": "tree_traversal", "filters": filters, "similarity_top_k": 40, "lexical_weight": 0.0}
+    state, allowed = twins.memory.state, set()
+    for name in state.chunks.ids:
+        topic = state.chunks.metadata_of(name)["topic"]
+        allowed |= {name} if topic == 6 or (topic < 6 and operator == FilterOperator.LT) else set()
+    passing = {name for name in state.tree.summaries if state.tree.leaves(name) <= allowed}
+    ours, theirs = (each.as_retriever(**options).explain("word5x1 word6x2") for each in twins)
+    assert [each.node_id for each in ours] == [each.node_id for each in theirs]
+    shown = {node for each in ours for path in each.paths for node, _ in path}
+    assert shown <= allowed | passing
+    assert shown == {node for each in theirs for path in each.paths for node, _ in path}
+    page = tmp_path / "page.html"
+    html = twins.stored.visualize(page, query="word5x1 word6x2", **options).read_text(encoding="utf-8")
+    assert not [name for name in {*state.chunks.ids, *state.tree.summaries} - allowed - passing if name in html]
+
+
+def test_a_traversal_reads_what_it_visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    twins = TreeTwins(tmp_path, many(1200))
+    counts = reads(monkeypatch)
+    twins.stored.as_retriever(mode="tree_traversal", beam_width=2, lexical_weight=0.0).retrieve("word3x1 word3x2")
+    assert sum(counts) < 700
+
+
 def test_what_needs_all_of_the_tree_is_refused_by_name(tmp_path: Path):
     index = TreeTwins(tmp_path, corpus()).stored
-    for options in ({"mode": "tree_traversal"}, {"mode": "tree_traversal", "start_layer": 1}):
-        with pytest.raises(ConfigurationError, match="tree_traversal"):
-            index.as_retriever(**options).retrieve("silk")
-    with pytest.raises(ConfigurationError, match="tree_traversal"):
-        asyncio.run(index.as_retriever(mode="tree_traversal").aretrieve("silk"))
     for use in (lambda: index.tree, lambda: index.leaves_of("n0-00")):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()

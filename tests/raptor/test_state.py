@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import Nearness
@@ -13,7 +14,7 @@ from llama_index.raptor.config import TreeSearchConfig
 from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.search.tree_traversal import Descent, traversal_steps, traverse_tree
-from llama_index.raptor.state import RaptorState
+from llama_index.raptor.state import RaptorState, ScoredNode
 from llama_index.raptor.tree.tree import Tree
 
 
@@ -47,6 +48,16 @@ def scores_of(state: RaptorState, vector, allowed=None, lexical=None, weight=0.0
     near = cosines(state.chunks.matrix, vector) if len(state.chunks) else np.zeros(0)
     lexical = np.zeros(len(near)) if lexical is None else lexical
     return NodeScores.of(state, vector, Nearness.of(near, lexical, weight, allowed), allowed)
+
+
+def traversed(state: RaptorState, scores: NodeScores, descent: Descent) -> list[ScoredNode]:
+    start = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
+    return run_steps(traverse_tree(scores, descent, start))[1]
+
+
+def steps_of(state: RaptorState, scores: NodeScores, descent: Descent) -> list[list[ScoredNode]]:
+    start = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
+    return run_steps(traversal_steps(scores, descent, start))[1]
 
 
 def scaled(state: RaptorState, node: str, vector, mask) -> float:
@@ -97,8 +108,8 @@ def test_without_words_both_searches_equal_the_slow_ones_by_cosine(case):
         assert dict(found) == pytest.approx({node: wanted[node] for node, _ in found}, abs=1e-4)
         if ok.sum() > 1:  # else all scores are equal
             slow = slow_traversal(state, vector, k, shown)
-            traversed = dict(traverse_tree(scores, Descent(k)))
-            assert traversed == pytest.approx({node: wanted[node] for node in slow}, abs=1e-4)
+            found_below = dict(traversed(state, scores, Descent(k)))
+            assert found_below == pytest.approx({node: wanted[node] for node in slow}, abs=1e-4)
 
 
 @settings(max_examples=40, deadline=None)
@@ -134,8 +145,8 @@ def test_a_traversal_takes_children_of_kept_nodes_only():
     state = RaptorState(leaves, snapshot([left, right], [[1, 0], [-1, 0]]), tree)
     vector = np.array([1, 0], np.float32)
     scores = scores_of(state, vector)
-    assert [node for node, _ in traverse_tree(scores, Descent(1))] == sorted([left, "a"], key=lambda n: state.key(n))
-    assert [[n for n, _ in best] for best in traversal_steps(scores, Descent(1))] == [[left], ["a"]]
+    assert [node for node, _ in traversed(state, scores, Descent(1))] == sorted([left, "a"], key=lambda n: state.key(n))
+    assert [[n for n, _ in best] for best in steps_of(state, scores, Descent(1))] == [[left], ["a"]]
 
 
 @settings(max_examples=40, deadline=None)
@@ -146,7 +157,7 @@ def test_a_traversal_keeps_what_it_is_told_to_on_the_layers_it_is_told_to(case, 
     vector = np.random.default_rng(seed + 1).normal(size=8).astype(np.float32)
     scores = scores_of(state, vector)
     descent = Descent(k if least is None else None, least, start, layers)
-    steps = list(traversal_steps(scores, descent))
+    steps = steps_of(state, scores, descent)
     assert len(steps) <= (layers or 99)
     for step in steps:
         assert all(state.tree.level(node) <= start for node, _ in step)
@@ -231,9 +242,10 @@ def test_no_summary_takes_part_where_another_chunk_stands_out_by_its_words(named
 
 
 def test_an_empty_state_answers_nothing():
-    scores = scores_of(RaptorState(), np.ones(3, np.float32))
+    state = RaptorState()
+    scores = scores_of(state, np.ones(3, np.float32))
     assert search_collapsed_tree(scores, 5) == []
-    assert traverse_tree(scores, Descent(5)) == []
+    assert traversed(state, scores, Descent(5)) == []
 
 
 def test_leaf_rows_are_those_of_the_tree():

@@ -27,16 +27,12 @@ from llama_index.sprag import SegmentConfig
 from llama_index.sprag.config import PUBLISHED
 
 SHARES: dict[str, dict[str, float]] = {
-    "gemrag": {
-        "filters": 0.33,
-    },
     "graphrag": {
-        "filters": 0.33,
         "postprocessor: copies": 0.0,
     },
     "hipporag": {
         "defaults": 0.33,
-        "filters": 0.33,
+        "filters": 0.5,
         "node_ids": 0.75,
         "doc_ids": 0.5,
         "similarity_top_k": 0.75,
@@ -57,21 +53,15 @@ SHARES: dict[str, dict[str, float]] = {
         "postprocessor: node_weight": 0.25,
     },
     "mrag": {
-        "filters": 0.33,
         "postprocessor: copies": 0.0,
         "postprocessor: filters": 0.83,
     },
     "pgrag": {
-        "filters": 0.33,
         "key_points": 0.91,
         "lexical_weight": 0.83,
         "postprocessor: copies": 0.0,
     },
-    "raptor": {
-        "filters": 0.33,
-    },
     "sprag": {
-        "filters": 0.66,
         "postprocessor: copies": 0.0,
         "postprocessor: filters": 0.0,
     },
@@ -110,14 +100,6 @@ REFUSED: dict[str, dict[str, set[str]]] = {
         "ensemble": {"'average'", "'none'", "'uncertainty'"},
         "recognition_threshold": {"-1.0", "0.0", "0.25", "1.0"},
         "min_in_text": {"0.0", "0.25", "1.0"},
-    },
-    "raptor": {
-        "paper": {"threshold", "tree_traversal"},
-        "mode": {"'tree_traversal'"},
-        "beam_width": {"1", "40", "None"},
-        "min_cosine": {"-1.0", "0.0", "0.25", "1.0", "None"},
-        "start_layer": {"0", "1", "40", "None"},
-        "num_layers": {"1", "40", "None"},
     },
     "sprag": {
         "context_weight": {"0.0", "0.25"},

@@ -14,9 +14,15 @@ from llama_index.ragkit.sql import make_engine, writing
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with database(request.param, tmp_path) as url:
+        yield url
+
+
+@contextmanager
+def database(kind: str, folder: Path) -> Iterator[str]:
     """The URL of an empty database: a file, or a schema of its own on the server of PG_DSN."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'folder' / 'index.db'}"
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'folder' / 'index.db'}"
         return
     if not os.environ.get("PG_DSN"):
         pytest.skip("PG_DSN is not set")

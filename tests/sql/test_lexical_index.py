@@ -1,70 +1,39 @@
-"""Lexical search in an SQL database: the scores of the index in memory, through every change."""
+"""Lexical search in an SQL database: its rows, several indexes and processes, and what a question reads.
+
+What it shares with words in memory is in `tests/storage/test_words.py`.
+"""
 
 import json
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from sqlalchemy import Engine, text
+from tests.storage.texts import QUESTIONS, Texts, make_tiny, sentence
 
 from llama_index.ragkit.sql import SQLLexicalIndex, lexical_records, lexical_rows, lexical_search, reading
-from llama_index.ragkit.storage.labels import labels_of
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.storage.labels import LabelledTexts, labels_of
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-WORDS = "net income rose rising taxes tax taxed Москве Москва házak ház häuser haus 東京 都民 서울은 서울의 3m lyon"
-QUESTIONS = [
-    "Did net incomes rise?",
-    "tax taxed taxing",
-    "Сколько налогов в Москве?",
-    "東京都",
-    "Häuser und Haus",
-    "서울",
-    "?",
-]
-
-
 TABLES = ["texts", "words", "postings", "stems", "shared"]
 
 
-class Texts:
-    """Texts in both indexes."""
-
-    def __init__(self, engine: Engine, name: str = "a") -> None:
-        self.texts: dict[str, Counter[str]] = {}
-        self.stored = SQLLexicalIndex(engine, name)
-        self.memory = LexicalIndex()
-
-    def change(self, removed: Iterable[str], added: dict[str, str]) -> None:
-        counts = {name: lexical_terms(given) for name, given in added.items()}
-        gone = list(removed)
-        self.memory = self.memory.changed(gone, counts)
-        self.stored.changed(gone, counts)
-        self.texts = {name: each for name, each in self.texts.items() if name not in gone} | counts
-
-    def expected(self, question: str, only: set[str] | None = None) -> dict[str, float]:
-        ids = self.memory.ids
-        masks = None if only is None else [np.array([name in only for name in block], np.bool_) for block in ids]
-        found: dict[str, float] = {}
-        for block, scores in zip(ids, self.memory.scores(question, masks), strict=True):
-            found.update({name: score for name, score in zip(block, scores.tolist(), strict=True) if score})
-        return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+@pytest.fixture(params=["ordinary", "tiny"])
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and spans as they are, and tiny ones."""
+    if request.param == "tiny":
+        make_tiny(monkeypatch)
 
 
-def sentence(random: Random) -> str:
-    return " ".join(random.choices(WORDS.split(), k=random.randrange(0, 12)))
+def texts_in(engine: Engine, name: str = "a") -> Texts:
+    return Texts(SQLLexicalIndex(engine, name))
 
 
 def rows_of(engine: Engine) -> dict[str, list[str]]:
@@ -74,80 +43,8 @@ def rows_of(engine: Engine) -> dict[str, list[str]]:
     return {table: sorted(map(str, rows)) for table, rows in found.items()}
 
 
-@pytest.fixture(params=["ordinary", "tiny"])
-def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks and spans as they are, and so small that few texts fill many of them."""
-    if request.param == "tiny":
-        monkeypatch.setattr(lexical_records, "BLOCK", 3)
-        monkeypatch.setattr(lexical_records, "SPAN", 8)
-        monkeypatch.setattr(lexical_search, "SPAN", 8)
-        monkeypatch.setattr(lexical_rows, "_TEXTS_AT_ONCE", 7)
-        monkeypatch.setattr(lexical_rows, "_KEYS_AT_ONCE", 5)
-
-
-@pytest.mark.usefixtures("sizes")
-def test_scores_are_those_of_the_index_in_memory_to_the_last_bit(engine: Engine) -> None:
-    random = Random(3)
-    texts = Texts(engine)
-    for _ in range(6):
-        removed = random.sample(sorted(texts.texts), min(len(texts.texts), 4))
-        texts.change(removed, {f"t{random.randrange(60)}": sentence(random) for _ in range(15)})
-        for question in QUESTIONS:
-            expected = texts.expected(question)
-            assert list(texts.stored.scores(question, 1000).items()) == list(expected.items())
-            assert texts.stored.full_score(question) == texts.memory.full_score(question)
-            few = texts.stored.scores(question, 5)
-            assert list(few.items()) == list(expected.items())[:5]
-    assert len(texts.stored) == len(texts.texts) == len(texts.memory)
-
-
-@pytest.mark.usefixtures("sizes")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(
-            st.sets(st.sampled_from("abcd")),
-            st.dictionaries(st.sampled_from("abcd"), st.lists(st.sampled_from(WORDS.split()))),
-        ),
-        max_size=5,
-    ),
-    st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=4),
-)
-def test_any_changes_lead_to_the_same_scores(
-    engine: Engine, changes: list[tuple[set[str], dict[str, list[str]]]], asked: list[str]
-) -> None:
-    texts = Texts(engine)
-    texts.stored.drop()
-    for removed, added in changes:
-        texts.change(removed, {name: " ".join(words) for name, words in added.items()})
-        assert texts.stored.scores(" ".join(asked), 10) == texts.expected(" ".join(asked))
-
-
-def test_texts_that_do_not_count_change_nothing(engine: Engine) -> None:
-    random = Random(5)
-    texts = Texts(engine)
-    texts.change([], {f"t{i}": sentence(random) for i in range(40)})
-    some = {f"t{i}" for i in range(0, 40, 3)}
-    for question in QUESTIONS:
-        assert texts.stored.scores(question, 100, sorted(some)) == texts.expected(question, some)
-        masks = [np.array([name in some for name in block]) for block in texts.memory.ids]
-        assert texts.stored.full_score(question, sorted(some)) == texts.memory.full_score(question, masks)
-    assert texts.stored.scores("net income", 100, []) == {}
-    assert texts.stored.scores("net income", 100, ["nowhere"]) == {}
-
-
-def test_scores_of_certain_texts(engine: Engine) -> None:
-    random = Random(7)
-    texts = Texts(engine)
-    texts.change([], {f"t{i}": sentence(random) for i in range(50)})
-    some = ["t3", "t4", "t5", "t6", "nowhere"]
-    for question, found in zip(QUESTIONS, texts.stored.scores_of(some, QUESTIONS), strict=True):
-        expected = texts.expected(question)
-        assert found == {name: expected[name] for name in some if name in expected}
-
-
 def test_a_text_that_is_removed_leaves_no_row(engine: Engine) -> None:
-    texts = Texts(engine)
+    texts = texts_in(engine)
     texts.change([], {"a": "Xylocopa violacea flies to Lyon", "b": "Lyon lies on the Rhone"})
     assert texts.stored.scores("Where does Xylocopa fly?", 10)
     texts.change(["a"], {})
@@ -167,7 +64,7 @@ def test_a_text_that_is_removed_leaves_no_row(engine: Engine) -> None:
 @pytest.mark.usefixtures("sizes")
 def test_changes_that_are_undone_leave_the_rows_as_they_were(engine: Engine) -> None:
     random = Random(9)
-    texts = Texts(engine)
+    texts = texts_in(engine)
     kept = {f"t{i}": sentence(random) for i in range(30)}
     texts.change([], kept)
     before = rows_of(engine)
@@ -182,7 +79,7 @@ def test_changes_that_are_undone_leave_the_rows_as_they_were(engine: Engine) -> 
 
 
 def test_a_write_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = Texts(engine)
+    texts = texts_in(engine)
     texts.change([], {"a": "net income", "b": "income taxes"})
     before = rows_of(engine)
     with monkeypatch.context() as patched:
@@ -198,7 +95,7 @@ def test_a_write_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.
 
 
 def test_indexes_of_other_names_are_apart(engine: Engine) -> None:
-    first, second = Texts(engine, "a"), Texts(engine, "b")
+    first, second = texts_in(engine, "a"), texts_in(engine, "b")
     first.change([], {"t": "net income"})
     second.change([], {"t": "taxes in Lyon", "u": "net losses"})
     assert set(first.stored.scores("net taxes", 10)) == {"t"}
@@ -209,40 +106,17 @@ def test_indexes_of_other_names_are_apart(engine: Engine) -> None:
     assert set(second.stored.scores("net taxes", 10)) == {"t", "u"}
 
 
-def test_threads_that_write_lose_nothing(engine: Engine) -> None:
-    texts = Texts(engine)
-    added = {f"t{i}": f"net income of ship {i}" for i in range(24)}
-
-    def write(i: int) -> None:
-        texts.stored.changed([], {name: lexical_terms(added[name]) for name in (f"t{2 * i}", f"t{2 * i + 1}")})
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(12)))
-    texts.texts = {name: lexical_terms(given) for name, given in added.items()}
-    texts.memory = texts.memory.changed([], texts.texts)
-    assert texts.stored.scores("What income did ship 7 have?", 50) == texts.expected("What income did ship 7 have?")
-
-
 def test_a_process_sees_what_another_wrote(engine: Engine, url: str) -> None:
     code = (
         "import sys\nfrom llama_index.ragkit.sql import SQLLexicalIndex, make_engine\n"
         "index = SQLLexicalIndex(make_engine(sys.argv[1]), 'a')\n"
         "index.changed(['gone'], {'new': {'income': 2, 'of': 1}})\n"
     )
-    texts = Texts(engine)
+    texts = texts_in(engine)
     texts.change([], {"gone": "income", "t": "net income"})
     assert set(texts.stored.scores("incomes", 10)) == {"gone", "t"}
     subprocess.run([sys.executable, "-c", code, url], check=True)
     assert set(texts.stored.scores("incomes", 10)) == {"new", "t"}
-
-
-@pytest.mark.usefixtures("sizes")
-def test_equal_texts_come_by_their_ids(engine: Engine) -> None:
-    texts = Texts(engine)
-    texts.change([], {f"t{(i * 7) % 300:03d}": "net income " * (1 + i % 5) for i in range(300)})
-    for limit in (7, 70, 299):
-        found = texts.stored.scores("net income", limit)
-        assert list(found.items()) == list(texts.expected("net income").items())[:limit]
 
 
 @pytest.mark.usefixtures("sizes")
@@ -252,7 +126,7 @@ def test_of_very_many_equal_texts_those_written_first_are_considered(
 ) -> None:
     monkeypatch.setattr(lexical_search, "TIED", 4)
     monkeypatch.setattr(lexical_search, "_FEWEST", 2)
-    texts = Texts(engine)
+    texts = texts_in(engine)
     texts.change([], {f"t{99 - i:02d}": "net income" for i in range(60)} | {f"r{99 - i}": "rare" for i in range(20)})
     first = {"net income": "t", "rare": "r"}[question]
     assert list(texts.stored.scores(question, 3)) == [f"{first}{i}" for i in (93, 94, 95)]
@@ -267,7 +141,7 @@ def test_the_best_are_exact_whatever_is_read_for_them(
         monkeypatch.setattr(lexical_search, name, value)
     monkeypatch.setattr(lexical_records, "SPAN", 128)
     monkeypatch.setattr(lexical_records, "BLOCK", 8)
-    random, texts = Random(13), Texts(engine)
+    random, texts = Random(13), texts_in(engine)
     words = [f"w{i}" for i in range(200)]
     often = [1 / (i + 1) for i in range(200)]
     texts.change(
@@ -284,7 +158,7 @@ def test_the_best_are_exact_whatever_is_read_for_them(
 def test_postings_of_common_words_are_not_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexical_search, "_AT_ONCE", 50)
     monkeypatch.setattr(lexical_search, "_POSTINGS_A_TEXT", 10)
-    texts, read = Texts(engine), []
+    texts, read = texts_in(engine), []
     texts.change([], {f"t{i:04d}": f"net income word{i % 40} of ship{i}" for i in range(2000)})
     plain = lexical_rows.LexicalRows.blocks
 
@@ -301,7 +175,7 @@ def test_postings_of_common_words_are_not_read(engine: Engine, monkeypatch: pyte
 
 @pytest.mark.parametrize("question", ["", "   ", "the of and"])
 def test_questions_without_words_find_nothing_or_what_they_consist_of(engine: Engine, question: str) -> None:
-    texts = Texts(engine)
+    texts = texts_in(engine)
     texts.change([], {"a": "the net of and", "b": "income", "c": ""})
     assert texts.stored.scores(question, 10) == texts.expected(question)
 
@@ -333,7 +207,7 @@ def test_texts_with_labels_are_scored_as_if_there_were_no_others(
 ):
     """Document frequencies are those of the texts that pass, in the database as in memory, whichever way it reads."""
     monkeypatch.setattr(lexical_search, "_POSTINGS_A_TEXT", postings)
-    random, texts = Random(3), Texts(engine)
+    random, texts, stored = Random(3), texts_in(engine), SQLLexicalIndex(engine, "a")
     given = {f"t{i}": sentence(random) for i in range(90)}
     metadata = {name: {"tenant": "abc"[i % 3], "size": i % 5} for i, name in enumerate(given)}
     texts.change((), given)
@@ -347,10 +221,11 @@ def test_texts_with_labels_are_scored_as_if_there_were_no_others(
     records = [Record(i, f"d{n // 10}", i, json.dumps(metadata[i])) for n, i in enumerate(given)]
     mask = select(Snapshot.of(np.ones((90, 1), np.float32), records), filters)
     passing = {i for i, passes in zip(given, mask.tolist(), strict=True) if passes} - {"t3", "t4"}
-    found = texts.stored.labelled(filters)
+    found = stored.labelled(filters)
     assert found is not None
     assert found.exact
-    assert set(texts.stored.ids_of(found)) == passing
+    assert isinstance(stored.passing(filters, len(found) - 1), LabelledTexts)
+    assert set(stored.passing(filters, 90)) == passing
     for question in QUESTIONS:
         expected = texts.expected(question, passing)
         assert texts.stored.scores(question, 10, found) == dict(list(expected.items())[:10])
@@ -375,5 +250,6 @@ def test_what_labels_do_not_tell_is_not_looked_up(filters: MetadataFilters, engi
     both = texts.labelled(_where(_A, _is("size", 2, FilterOperator.GT)))
     assert both is not None
     assert not both.exact
+    assert texts.passing(_where(_A, _is("size", 2, FilterOperator.GT)), 0) is None
     texts.changed((), {"old": lexical_terms("written without labels")})
     assert texts.labelled(_where(_A)) is None

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql import reading
-from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
-from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.sql.names import candidates, name_edges
+from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 from llama_index.ragkit.text.known_names import MOST_PHRASES, KnownNames, lookups
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.scripts import UNSPACED
@@ -33,8 +33,8 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def graph(engine: Engine) -> GraphRows:
-    rows = GraphRows(engine, "one")
+def graph(engine: Engine) -> SQLGraphRows:
+    rows = SQLGraphRows(engine, "one")
     rows.create()
     return rows
 

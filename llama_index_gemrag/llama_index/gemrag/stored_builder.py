@@ -45,7 +45,6 @@ from llama_index.ragkit import (
     run_steps,
     sort_key,
 )
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.question_scores import question_cosines
 
 __all__ = ["StoredMemoryBuilder"]
@@ -65,8 +64,8 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
 
     spaces: ClassVar[tuple[str, ...]] = (CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS)
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig, stores: Stores) -> None:
-        super().__init__(storage, resources, config, stores)
+    def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig) -> None:
+        super().__init__(storage, resources, config)
         self._rows = MemoryRows(storage)
         self._questions = StoredQuestionWriter(storage, resources, config.question_role, self._rows)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
@@ -229,7 +228,7 @@ class StoredMemoryBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuild
         values = [json.loads(own) for own in owns]
         if self.config.group_by == "ref_doc_id" and None not in values:
             return list((yield from self.storage.manifest.nodes_of_documents(values)))
-        rows = yield from self.storage.stored[CHUNKS].all_described()
+        rows = yield from self.storage.stored[CHUNKS].described()
         return [
             row_id for row_id, own in zip(rows.ids, own_groups(rows, self.config.group_by), strict=True) if own in owns
         ]

@@ -227,7 +227,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)
         if selection.filters is None or not each:
             return selection
-        rows = yield from self._index.storage.stored["chunks"].all_described()
+        rows = yield from self._index.storage.stored["chunks"].described()
         only = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
         if len(only) > _MOST_FILTERED:
             raise ConfigurationError(

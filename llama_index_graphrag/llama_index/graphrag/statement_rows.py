@@ -11,8 +11,8 @@ from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.stored_graph.statement_edges import Resolved, stated_number, statement_edges
 from llama_index.ragkit import Record, Records, Steps, offload
-from llama_index.ragkit.sql.graph_records import EdgeChange
-from llama_index.ragkit.sql.graph_rows import GraphReader, GraphRows
+from llama_index.ragkit.storage.graph.edges import EdgeChange
+from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
 
 __all__ = ["StatementRows", "graph_of"]
 
@@ -38,7 +38,6 @@ class StatementRows:
         self._rows = rows
         self._records = records
         self._stated = stated
-        rows.create()
 
     @contextmanager
     def reader(self) -> Iterator[GraphReader]:

@@ -40,7 +40,6 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
-from llama_index.ragkit.sql.stores import Stores
 
 __all__ = ["StoredGraphRAGBuilder"]
 
@@ -53,7 +52,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
 
     Parameters
     ----------
-    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    storage, resources, config : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
     clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
     resolver : refused, since it compares the vectors of all names of a document
 
@@ -76,11 +75,10 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         storage: IndexStorage,
         resources: Resources,
         config: GraphRAGConfig,
-        stores: Stores,
         clustering: Clustering | None = None,
         resolver: EntityResolver | None = None,
     ) -> None:
-        super().__init__(storage, resources, config, stores)
+        super().__init__(storage, resources, config)
         self._clustering = checked_clustering(clustering)
         check_fixed(storage.struct, config)
         if resolver is not None:
@@ -94,7 +92,7 @@ class StoredGraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
                 'With serve_from="stores" reports="eager" would find all communities again at each write: choose '
                 '"lazy" or "deferred".'
             )
-        self.rows = StatementRows(stores.graph(), storage.records, config.entity_vectors)
+        self.rows = StatementRows(storage.stores.graph(), storage.records, config.entity_vectors)
         self.communities = CommunityRows(storage.records)
 
     @property

@@ -28,7 +28,7 @@ from llama_index.ragkit import (
     run_steps,
 )
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql.graph_rows import GraphReader
+from llama_index.ragkit.storage.graph.interface import GraphReader
 
 __all__ = ["CommunitiesGoneError", "StoredGraphRAGState", "StoredView"]
 

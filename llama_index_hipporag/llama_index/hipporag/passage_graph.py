@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.stored_graph.passage_edges import passage_number, passage_rows
 from llama_index.ragkit import Records, Steps, offload
-from llama_index.ragkit.sql.graph_records import EdgeChange
-from llama_index.ragkit.sql.graph_rows import GraphReader, GraphRows
+from llama_index.ragkit.storage.graph.edges import EdgeChange
+from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
 
 __all__ = ["PassageGraph"]
 
@@ -37,7 +37,6 @@ class PassageGraph:
         self._rows = rows
         self._records = records
         self.common: frozenset[int] = frozenset()
-        rows.create()
 
     def replace(self, passages: Mapping[str, Passage | None]) -> Steps[None]:
         """Store what passages consist of now; None for one that is removed. To be called within a transaction.

@@ -13,7 +13,6 @@ from llama_index.hipporag.state import HippoRAGState, extracts_terms
 from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.ragkit import Change, ChunkView, IndexStorage, Resources, Selection, Steps, StoredBuilder
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["StoredGraphBuilder"]
@@ -30,15 +29,15 @@ class StoredGraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
         If phrases or facts are to be embedded: a graph in a database has no vectors.
     """
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig, stores: Stores) -> None:
-        super().__init__(storage, resources, config, stores)
+    def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
+        super().__init__(storage, resources, config)
         if config.phrase_vectors or config.fact_vectors:
             raise ConfigurationError(
                 'With serve_from="stores" phrases and facts are not embedded: leave out phrase_vectors= and '
                 "fact_vectors=."
             )
         self._reader = RecordReader(config)
-        self._graph = PassageGraph(stores.graph(), storage.records)
+        self._graph = PassageGraph(storage.stores.graph(), storage.records)
 
     def load(self) -> Steps[HippoRAGState]:
         """Nothing: the graph stays in the database."""

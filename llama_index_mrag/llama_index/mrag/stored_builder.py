@@ -23,8 +23,6 @@ from llama_index.ragkit import (
     offload,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.shared_engine import share_engine
-from llama_index.ragkit.sql.stores import Stores
 
 __all__ = ["StoredMRAGBuilder"]
 
@@ -39,7 +37,7 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
 
     Parameters
     ----------
-    storage, resources, config, stores : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    storage, resources, config : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
     head_stores : see :class:`~llama_index.mrag.index_heads.IndexHeads`
 
     Raises
@@ -53,17 +51,16 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         storage: IndexStorage,
         resources: Resources,
         config: MRAGConfig,
-        stores: Stores,
         head_stores: Sequence[BasePydanticVectorStore] | None = None,
     ) -> None:
-        super().__init__(storage, resources, config, stores)
+        super().__init__(storage, resources, config)
         if config.dtype != "float32":
             raise ConfigurationError(
                 f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
                 f"dtype={config.dtype!r}."
             )
         for store in head_stores or ():
-            share_engine(store, stores.engine)
+            storage.stores.connect(store)
         self._heads = IndexHeads(storage, resources, head_stores, self.chunks.space.key)
 
     def check_embed_model(self) -> None:

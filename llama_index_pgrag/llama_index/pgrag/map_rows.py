@@ -19,7 +19,7 @@ from llama_index.pgrag.stored_graph.node_names import (
     phrases_in,
 )
 from llama_index.ragkit import Record, Records, Steps, offload
-from llama_index.ragkit.sql.graph_rows import GraphReader, GraphRows
+from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
 
 __all__ = ["MapRows", "NodeRow"]
 
@@ -84,7 +84,6 @@ class MapRows:
     def __init__(self, graph: GraphRows, records: Records) -> None:
         self._graph = graph
         self._records = records
-        graph.create()
 
     # -- reading ------------------------------------------------------------------------------------
 

@@ -31,7 +31,6 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.errors import HalfWrittenError
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 
 __all__ = ["StoredMapBuilder"]
@@ -47,9 +46,9 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
     few: ClassVar[int] = 200  # which have some thousand facts
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: PGRAGConfig, stores: Stores) -> None:
-        super().__init__(storage, resources, config, stores)
-        self._rows = MapRows(stores.graph(), storage.records)
+    def __init__(self, storage: IndexStorage, resources: Resources, config: PGRAGConfig) -> None:
+        super().__init__(storage, resources, config)
+        self._rows = MapRows(storage.stores.graph(), storage.records)
         thresholds = {"topics": config.topic_threshold, "facts": config.fact_threshold}
         self._fusions = {
             kind: FusionRows(kind, storage, SuperNodes(least, config.fusion)) for kind, least in thresholds.items()

@@ -17,6 +17,7 @@ from llama_index.ragkit.extraction.summarizers import LLMSummarizer, Summarizer
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
 from llama_index.ragkit.index.engines import AutoRetriever
 from llama_index.ragkit.index.failure import Failure
@@ -56,6 +57,7 @@ from llama_index.ragkit.storage.derived_nodes import (
 )
 from llama_index.ragkit.storage.external_store import ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.interface import Space, Stores, Words
 from llama_index.ragkit.storage.nodes import plain_text, sort_key, title_of
 from llama_index.ragkit.storage.persist import load_storage_context, persist
 from llama_index.ragkit.storage.records import Record, Records
@@ -88,6 +90,7 @@ __all__ = [
     "FallbackEvent",
     "Found",
     "HybridRetriever",
+    "IndexContents",
     "IndexKeywords",
     "IndexStorage",
     "LLMRetrieverKeywords",
@@ -110,15 +113,19 @@ __all__ = [
     "SQLiteKVStore",
     "Selection",
     "Snapshot",
+    "Space",
     "SpaceRows",
     "Steps",
     "StoredBuilder",
     "StoredChunks",
+    "Stores",
     "StructuredExtractor",
     "Summarizer",
     "SummaryBuilder",
     "SummaryMethods",
     "SummaryWriter",
+    "ViewContents",
+    "Words",
     "all_failed",
     "arun_steps",
     "as_bundle",

@@ -1,80 +1,278 @@
-"""The builder of RAPTOR: updates the tree and its summaries at each write."""
+"""The builder of RAPTOR: keeps the tree and its summaries, and reads what questions need."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from llama_index.ragkit import Change, Failure, IndexStorage, Record, Resources, Steps, SummaryBuilder
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    Failure,
+    IndexStorage,
+    Resources,
+    Selection,
+    Snapshot,
+    Steps,
+    StoredBuilder,
+    SummaryBuilder,
+    SummaryWriter,
+    run_steps,
+)
+from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
+from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.insertion import insert_chunks
-from llama_index.raptor.tree.tree import Tree
-from llama_index.raptor.tree_records import SUMMARIES, TreeRecords, load_tree
-from llama_index.raptor.tree_tools import TreeTools
+from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, nearest_parents
+from llama_index.raptor.tree.tree import Summary, Tree
+from llama_index.raptor.tree_part import TreePart
+from llama_index.raptor.tree_rows import SUMMARIES, TreeRows
+from llama_index.raptor.tree_view import TreeView
 from llama_index.raptor.tree_writer import TreeWriter
 
 __all__ = ["TreeBuilder"]
 
+_AT_ONCE = 200  # new chunks whose neighbours are looked for together
+_MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
 
-class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
-    """Keeps the stored tree consistent with the chunks.
+
+class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, RaptorState]):
+    """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
+
+    Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
+    :meth:`~llama_index.ragkit.SummaryMethods.rebuild`) all vectors and the structure of the tree are in memory. What is
+    given in parts is clustered with the last one.
 
     Parameters
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`
+
+    Attributes
+    ----------
+    tree : reads of the tree what questions need
     """
+
+    spaces: ClassVar[tuple[str, ...]] = ("chunks", SUMMARIES)
+    waits_for_all: ClassVar[bool] = True
 
     def __init__(
         self, storage: IndexStorage, resources: Resources, config: TreeConfig, clustering: Clustering | None = None
     ) -> None:
         super().__init__(storage, resources, config)
-        self._tools = TreeTools(storage, resources, config, clustering)
+        wanted = "a clustering of RAPTOR, such as GraphClustering() or UMAPGMMClustering()"
+        chosen = GraphClustering() if clustering is None else clustering
+        self._clustering: Clustering = check_component(
+            "clustering", chosen, ("cluster", "fingerprint"), wanted, "raptor"
+        )
+        self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
+        self._rows = TreeRows(storage)
+        self.tree = TreeView(storage, self._rows)
+        self._rows_differ = False  # from the state in memory
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
         """The fingerprint of the clustering."""
-        return self._tools.fingerprints
+        return {"clustering": self._clustering.fingerprint}
 
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[RaptorState]:
-        """Load the state from storage; an interrupted write is repaired."""
-        return self._state(*(yield from load_tree(self.storage)))
+        """All of the index where it is in memory, else nothing.
+
+        What a write that ended early has left of chunks that are gone is deleted. Rows that it left half-written
+        are stored again with the next write.
+        """
+        found, space = self._vectors(), self.storage.space(SUMMARIES)
+        if found is None:
+            return RaptorState()
+        chunks, vectors = found
+        rows, records = (yield from self._rows.all()), (yield from self._rows.all_texts())
+        tree = Tree.of({n: Summary(row["level"], tuple(row["children"])) for n, row in rows.items() if row["level"]})
+        gone = [node for node in tree.parents if node not in tree.summaries and node not in chunks]
+        tree = tree.replace(dict.fromkeys(gone, ()))
+        written = {name: records[name] for name in vectors.ids if name in records and name in tree.summaries}
+        yield from space.remove([name for name in vectors.ids if name not in written])
+        yield from self._rows.delete_texts([name for name in records if name not in written])
+        if gone:
+            yield from self._rows.put_all(tree, chunks.ids, written)
+        self._rows_differ = not gone and not (yield from self._rows.are_of(tree, chunks.ids, written, rows))
+        self.storage.struct.counters["summaries"] = len(written)
+        return RaptorState(*(self._vectors() or found), tree, written)
+
+    def _vectors(self) -> tuple[Snapshot, Snapshot] | None:
+        """Those of all chunks and summaries, where they are in memory."""
+        chunks, summaries = self.storage.space().whole(), self.storage.space(SUMMARIES).whole()
+        return None if chunks is None or summaries is None else (chunks, summaries)
+
+    def _begin(self, state: RaptorState, change: Change | None = None) -> Steps[TreePart]:
+        if self._rows_differ:
+            yield from self._rows.put_all(state.tree, state.chunks.ids, state.written)
+            self._rows_differ = False
+        return TreePart(self.storage, self._rows, change)
+
+    def _changed(self, state: RaptorState, part: TreePart) -> RaptorState:
+        """The state after a write, if it is all of the index."""
+        vectors = self._vectors()
+        return state if vectors is None else state.changed(*vectors, part.nodes, part.texts)
+
+    # -- nodes --------------------------------------------------------------------------------------
 
     def apply(self, state: RaptorState, change: Change) -> Steps[RaptorState]:
-        """Return the state after a write.
+        """Bring the tree up to date.
 
         New chunks are added to the tree, and every missing summary is written. After a delete without inserts the
         summaries above the deleted chunks are removed, and are only rewritten at once with `summaries="eager"`. With
         "on_request" an insert into a tree leaves the summaries above the new chunks unwritten.
         """
-        tree = state.tree.replace({leaf: () for leaf in change.removed if leaf in state.tree.parents})
-        writer = self._writer(state)
-        yield from writer.save(tree)  # delete everything derived from a deleted chunk first
-        if change.added and self.config.max_layers:
-            rows = [i for i, node in enumerate(change.added) if node.node_id not in tree.parents]
-            ids = [change.added[i].node_id for i in rows]
-            tree = insert_chunks(tree, self.storage.snapshot(), ids, change.vectors[rows])
-        # A tree without summaries is a new one, or one to be clustered again.
-        waits = self.config.summaries == "on_request" and tree.summaries
-        if (change.added and not waits) or self.config.summaries == "eager":
-            tree = yield from self._write(writer, tree)
-        elif change.added:
-            yield from writer.save(tree)
-        return self._state(tree, writer.written)
+        part = yield from self._begin(state, change)
+        if change.removed:  # delete everything derived from a deleted chunk first
+            yield from self._remove(part, change.removed)
+        if change.added:
+            yield from self._add(part, change)
+        elif self.config.summaries == "eager":
+            yield from self._write_around(part, (yield from self._rows.unwritten()))
+        return self._changed(state, part)
 
-    def _state(self, tree: Tree, written: Mapping[str, Record]) -> RaptorState:
-        return RaptorState(self.storage.snapshot(), self.storage.snapshot(SUMMARIES), tree, written)
+    def _remove(self, part: TreePart, chunks: Sequence[str]) -> Steps[None]:
+        yield from part.read_around(chunks)
+        changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in part.tree.parents}
+        yield from self._rows.forget(chunks)
+        yield from self._writer(part).save(part.tree.replace(changes))
+
+    def _add(self, part: TreePart, change: Change) -> Steps[None]:
+        known = yield from self._rows.of([node.node_id for node in change.added])
+        rows = [i for i, n in enumerate(change.added) if not known.get(n.node_id, {}).get("parents")]
+        new, vectors = [change.added[i].node_id for i in rows], change.vectors[rows]
+        yield from self._rows.put_alone(new)
+        if not self.config.max_layers:
+            return
+        if change.more:
+            yield from self._rows.put_waiting(new)
+        else:
+            yield from self._place(part, new, vectors)
+
+    def _place(self, part: TreePart, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[None]:
+        """Give parents to new chunks, and to those that have waited for them."""
+        waiting = yield from self._rows.waiting()
+        earlier = sorted(set(waiting).difference(new))
+        count = len(new) + len(earlier)
+        has_tree = any((yield from self._rows.roots()).values())
+        if not has_tree or (count and clusters_again(count, (yield from self.chunk_terms.count()))):
+            yield from self._cluster(part)
+        else:
+            joining = yield from self._joining(new, vectors, earlier)
+            yield from self._join(part, joining, [*new, *earlier])
+        yield from self._rows.delete_waiting(waiting)
+
+    def _join(self, part: TreePart, joining: Mapping[str, Sequence[str]], new: Sequence[str]) -> Steps[None]:
+        """Put new chunks into the tree as it is."""
+        if self.config.summaries == "on_request":
+            yield from part.read_around(joining)
+            yield from self._writer(part).save(part.tree.replace({}, joining))
+        else:
+            touched = [*joining, *(yield from self._rows.unwritten())]
+            yield from self._write_around(part, touched, joining, new)
+
+    def _joining(
+        self, new: Sequence[str], vectors: NDArray[np.float32], earlier: Sequence[str] = ()
+    ) -> Steps[Mapping[str, Sequence[str]]]:
+        """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`.
+
+        Parameters
+        ----------
+        vectors : of `new`, shape (len(new), d)
+        earlier : other chunks without a parent, whose vectors are stored
+        """
+        joining: dict[str, list[str]] = {}
+
+        def join(some: Sequence[str], rows: NDArray[np.float32]) -> Steps[None]:
+            near, parents = yield from self._near_in_tree(rows, len(new) + len(earlier))
+            if parents:
+                for parent, joined in nearest_parents(parents, near, some, rows).items():
+                    joining.setdefault(parent, []).extend(joined)
+
+        for start in range(0, len(new), _AT_ONCE):
+            yield from join(new[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
+        for start in range(0, len(earlier), _AT_ONCE):
+            rows = yield from self.storage.space().fetch(earlier[start : start + _AT_ONCE])
+            yield from join(rows.ids, rows.matrix)
+        return joining
+
+    def _near_in_tree(
+        self, vectors: NDArray[np.float32], new: int
+    ) -> Steps[tuple[Snapshot, Mapping[str, Sequence[str]]]]:
+        """The chunks near to some of so many new ones, and the parents of those that are in the tree."""
+        wanted, near, looking = NEIGHBOURS, Snapshot.empty(), vectors
+        parents: dict[str, Sequence[str]] = {}
+        while len(looking):
+            found = yield from self.storage.space().near(looking, wanted)
+            near = near.joined(found.only(np.array([row_id not in near for row_id in found.ids], np.bool_)))
+            rows = yield from self._rows.of([row_id for row_id in near.ids if row_id not in parents])
+            parents.update((name, row["parents"]) for name, row in rows.items())
+            in_tree = [sum(bool(parents.get(i)) for i in hits.ids) for hits in found.search(looking, wanted)]
+            if len(found) < wanted or wanted >= NEIGHBOURS + new:
+                break
+            looking = looking[np.array(in_tree) < NEIGHBOURS]  # the nearest ones may all be new
+            wanted *= _MORE
+        return near, {name: above for name, above in parents.items() if above}
 
     # -- summaries ----------------------------------------------------------------------------------
 
+    def _write_around(
+        self,
+        part: TreePart,
+        touched: Sequence[str],
+        joining: Mapping[str, Sequence[str]] | None = None,
+        new: Sequence[str] = (),
+    ) -> Steps[None]:
+        """Write all missing summaries, after new chunks have joined."""
+        yield from part.read_around(touched, new, self.config.max_layers)
+        yield from self._write(self._writer(part), part.tree.replace({}, joining))
+
+    def _cluster(self, part: TreePart) -> Steps[None]:
+        """Cluster all chunks; summaries of unchanged clusters are kept."""
+        yield from part.read_all()
+        yield from self._write(self._writer(part), Tree())
+
+    def _writer(self, part: TreePart) -> TreeWriter:
+        return TreeWriter(part, self.storage, self.resources, self.config, self._clustering, self._summaries)
+
+    def _write(self, writer: TreeWriter, tree: Tree) -> Steps[None]:
+        """Write a tree with all its summaries; failures are counted."""
+        tree = yield from writer.write(tree)
+        self.storage.struct.counters["failed"] = len(writer.failed)
+        self._summaries.report(writer.failed, tree.summaries)
+
     def write_missing(self, state: RaptorState) -> Steps[RaptorState]:
         """Write the missing summaries, and rewrite those above them, which were written without them."""
-        return (yield from self._update(state, state.tree, state.tree.ancestors(state.unwritten)))
+        part = yield from self._begin(state)
+        yield from self._place_waiting(part)
+        unwritten = yield from self._rows.unwritten()
+        yield from part.read_around(unwritten, (), self.config.max_layers)
+        writer = self._writer(part)
+        yield from writer.delete_texts(sorted(part.tree.ancestors(unwritten)))
+        yield from self._write(writer, part.tree)
+        return self._changed(state, part)
 
     def rebuild(self, state: RaptorState) -> Steps[RaptorState]:
         """Cluster all chunks again; summaries of unchanged clusters are kept."""
-        return (yield from self._update(state, Tree(), ()))
+        part = yield from self._begin(state)
+        yield from self._cluster(part)
+        yield from self._rows.delete_waiting((yield from self._rows.waiting()))
+        return self._changed(state, part)
+
+    def derive_waiting(self, state: RaptorState) -> Steps[RaptorState]:
+        """Give parents to the chunks that wait for others."""
+        part = yield from self._begin(state)
+        yield from self._place_waiting(part)
+        return self._changed(state, part)
+
+    def _place_waiting(self, part: TreePart) -> Steps[None]:
+        if (yield from self._rows.waiting()):
+            yield from self._place(part, [], np.zeros((0, 0), np.float32))
 
     def retry(self, state: RaptorState) -> Steps[RaptorState]:
         """As :meth:`write_missing`."""
@@ -82,24 +280,23 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def failures(self, state: RaptorState) -> list[Failure]:
         """The summaries that are missing."""
-        return self._tools.summaries.failures(state.unwritten)
+        return self._summaries.failures(self._unwritten(state))
 
     def missing(self, state: RaptorState) -> int:
         """How many summaries are missing."""
-        return len(state.unwritten)
+        return len(self._unwritten(state))
 
-    def _update(self, state: RaptorState, wanted: Tree, outdated: Iterable[str]) -> Steps[RaptorState]:
-        """Write the target tree, and rewrite the texts of outdated summaries."""
-        writer = self._writer(state)
-        yield from writer.delete_texts(sorted(outdated))
-        tree = yield from self._write(writer, wanted)
-        return self._state(tree, writer.written)
+    def _unwritten(self, state: RaptorState) -> Sequence[str]:
+        return run_steps(self._rows.unwritten()) if self.storage.stored else state.unwritten
 
-    def _writer(self, state: RaptorState) -> TreeWriter:
-        return self._tools.writer(TreeRecords(self.storage), state.tree, state.written)
+    # -- questions where the index is served from stores --------------------------------------------
 
-    def _write(self, writer: TreeWriter, tree: Tree) -> Steps[Tree]:
-        tree = yield from self._tools.write(writer, tree)
-        self.storage.struct.counters["summaries"] = len(writer.written)
-        self._tools.summaries.report(writer.failed, tree.summaries)
-        return tree
+    def state_for(
+        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
+    ) -> Steps[tuple[RaptorState, ChunkView]]:
+        """The chunks and the summaries near to a question, and the tree above these."""
+        return (yield from self.tree.search(self.chunks, question, vector, wanted, near, selection))
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
+        """Some chunks, and the tree above them."""
+        return (yield from self.tree.above(near, selection))

@@ -33,8 +33,6 @@ from llama_index.raptor.keywords import RaptorKeywords, RaptorRetrieverKeywords
 from llama_index.raptor.page import page_of
 from llama_index.raptor.retriever import RaptorRetriever
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.stored_builder import StoredTreeBuilder
-from llama_index.raptor.stored_state import StoredTreeState
 from llama_index.raptor.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -90,7 +88,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "summaries")
     config_cls = TreeConfig
     builder_cls = TreeBuilder
-    stored_builder_cls = StoredTreeBuilder
+    stored_builder_cls = TreeBuilder
     retriever_cls = RaptorRetriever
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer
@@ -205,12 +203,16 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
-        stored = query is not None and isinstance(query.found, StoredTreeState)
-        state = run_steps(query.found.drawn([node for node, _ in query.answer])) if query and stored else self.state
+        found = None if query is None else query.found
+        builder: TreeBuilder = self._builder  # type: ignore[assignment]
+        if query is None or found is None:
+            state = self.state
+        else:
+            state = run_steps(builder.tree.drawn(found, [node for node, _ in query.answer]))
         state = state.only(selection.allowed(state.chunks))
         fetch = fetch_derived(state.written, self.storage.get_node)
         texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
-        return page_of(state, texts, query, partial=stored)
+        return page_of(state, texts, query, partial=found is not None)
 
 
 register_index(RaptorIndex)

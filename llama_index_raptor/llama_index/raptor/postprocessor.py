@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fetch_derived, fresh, match_nodes
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fetch_derived, fresh
 from llama_index.ragkit.validation import number
+from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.keywords import RaptorPostprocessorKeywords
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.stored_builder import StoredTreeBuilder
 from llama_index.raptor.tree.cover import Choice, condense
 
 if TYPE_CHECKING:
@@ -62,22 +62,16 @@ class RaptorPostprocessor(DerivedPostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[TreeConfig, RaptorState] = self._index
-        if isinstance(index.builder, StoredTreeBuilder):
-            work = partial(self._in_stores, index.builder, nodes)
-            return (yield from index.writer.in_one_generation(work))
-        state = index.state
-        mask = state.summary_mask(self._allowed(state.chunks))
-        summaries = {name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]}
-        matched = match_nodes(nodes, state.chunks, state.tree.summaries)
-        choices = condense(matched, state.tree, summaries, self.min_coverage)
-        return (yield from _chosen(nodes, choices, fetch_derived(state.written, index.storage.get_node)))
+        return (yield from index.writer.in_one_generation(partial(self._condensed, index, nodes)))
 
-    def _in_stores(self, builder: StoredTreeBuilder, nodes: Sequence[NodeWithScore]) -> Steps[list[NodeWithScore]]:
-        given = [each.node.node_id for each in nodes]
-        covering = yield from builder.covering(given, self.min_coverage, Selection(self.filters))
-        matched = [node if node in covering.known else None for node in given]
-        choices = condense(matched, covering.tree, covering.written, self.min_coverage)
-        return (yield from _chosen(nodes, choices, fetch_derived(covering.written, self._index.storage.get_node)))
+    def _condensed(
+        self, index: DerivedIndex[TreeConfig, RaptorState], nodes: Sequence[NodeWithScore]
+    ) -> Steps[list[NodeWithScore]]:
+        state = (yield from index.writer.recovered()).state
+        builder: TreeBuilder = index.builder  # type: ignore[assignment]
+        covering = yield from builder.tree.covering(state, nodes, self.min_coverage, Selection(self.filters))
+        choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
+        return (yield from _chosen(nodes, choices, fetch_derived(covering.written, index.storage.get_node)))
 
 
 def _chosen(

@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeWithScore
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
 from llama_index.ragkit.validation import chosen
+from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
@@ -16,6 +17,7 @@ from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores, as_results
 from llama_index.raptor.search.tree_traversal import Descent, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
+from llama_index.raptor.tree_view import RaptorContents, TreeView
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -27,6 +29,7 @@ __all__ = ["RaptorRetriever"]
 class _FoundInTree:
     """The result of a search, with the values that explanations need."""
 
+    query: Query[RaptorState]
     scores: NodeScores
     ranking: Iterable[ScoredNode]
     fallback: str
@@ -90,17 +93,37 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return chosen("version", version, PAPER_SEARCHES)
 
     def _search(self, query: Query[RaptorState]) -> Steps[_FoundInTree]:
-        state, options = query.state, self.options
-        nearness = yield from query.nearness(options.lexical_weight)
-        scores = yield from offload(NodeScores.of, state, (yield from query.vector()), nearness, query.allowed)
-        fallback = "" if state.has_summaries else "the tree has no summaries"
-        ranking: Iterable[ScoredNode]
-        if options.mode == "tree_traversal":
-            ranking = as_results((yield from offload(traverse_tree, scores, self._descent)))
-        else:
-            rank = partial(_collapsed, scores, options.summary_margin)
-            ranking = deepened((yield from offload(rank, query.wanted)), rank, query.wanted)
-        return _FoundInTree(scores, ranking, fallback)
+        scores = yield from self._scores(query)
+        fallback = "" if query.state.has_summaries else "the tree has no summaries"
+        if self.options.mode == "tree_traversal":
+            return (yield from self._traverse(query, scores, fallback))
+        rank = partial(_collapsed, scores, self.options.summary_margin)
+        ranking = deepened((yield from offload(rank, query.wanted)), rank, query.wanted)
+        return _FoundInTree(query, scores, ranking, fallback)
+
+    def _scores(self, query: Query[RaptorState]) -> Steps[NodeScores]:
+        nearness = yield from query.nearness(self.options.lexical_weight)
+        return (yield from offload(NodeScores.of, query.state, (yield from query.vector()), nearness, query.allowed))
+
+    def _traverse(self, query: Query[RaptorState], scores: NodeScores, fallback: str) -> Steps[_FoundInTree]:
+        tree, descent = self._tree, self._descent
+        asked = [query]  # with all that was read
+
+        def reach(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
+            contents = yield from tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
+            if contents is asked[-1].contents:
+                return scores
+            asked.append(asked[-1].over(contents))
+            return (yield from self._scores(asked[-1]))
+
+        start = yield from tree.start(query.contents, descent.start_layer)
+        scores, ranking = yield from traverse_tree(scores, descent, start, reach)
+        return _FoundInTree(asked[-1], scores, as_results(ranking), fallback)
+
+    @property
+    def _tree(self) -> TreeView:
+        builder: TreeBuilder = self._index.builder  # type: ignore[assignment]
+        return builder.tree
 
     @property
     def _descent(self) -> Descent:
@@ -112,12 +135,13 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return (yield from self._take_best(found.ranking, derived=found.scores.state.written))
 
     def _explanations(self, found: _FoundInTree, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
-        scores = found.scores.over((yield from found.scores.state.around([each.node.node_id for each in nodes])))
+        around = yield from self._tree.around(found.query.contents, [each.node.node_id for each in nodes])
+        scores = found.scores.over(around)
         return (yield from offload(explain, scores, nodes, found.fallback))
 
-    def _on_page(self, found: _FoundInTree) -> RaptorState | None:
-        """Where the tree is in stores, the page shows what is near to the answer; else all of it."""
-        return found.scores.state if self._index.storage.stored else None
+    def _on_page(self, found: _FoundInTree) -> RaptorContents | None:
+        """Of a tree that is not in memory, the page shows what is near to the answer."""
+        return found.query.contents if self._index.storage.stored else None
 
 
 def _collapsed(scores: NodeScores, margin: float | None, count: int) -> list[ScoredNode]:

@@ -1,6 +1,6 @@
 """The immutable state that a query reads: chunks, summaries and the tree over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree.tree import Summary, Tree
 
 __all__ = ["RaptorState", "ScoredNode"]
 
@@ -21,7 +20,7 @@ ScoredNode = tuple[str, float]
 
 @dataclass(frozen=True)
 class RaptorState:
-    """The state of the index: chunks, summaries and the tree over them.
+    """Chunks, summaries and the tree over them: all of an index, or the part that a question needs.
 
     Attributes
     ----------
@@ -29,12 +28,35 @@ class RaptorState:
     tree : the structure; may contain summaries that are not written yet (after a delete or a failure)
     written : the records of the written summaries by id, so that a query that started before a write still finds the
         texts that it ranked
+    rows : of a part, what is known of the tree by node, see :class:`~llama_index.raptor.tree_rows.TreeRows`; None for
+        all of an index. If the question has a filter, only summaries all of whose chunks pass are in it
+    has_more : of a part, whether the index has written summaries, in the part or not
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
     summaries: Snapshot = field(default_factory=Snapshot.empty)
     tree: Tree = field(default_factory=Tree)
     written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    rows: Mapping[str, dict[str, Any]] | None = None
+    has_more: bool = False
+
+    def changed(
+        self,
+        chunks: Snapshot,
+        summaries: Snapshot,
+        nodes: Mapping[str, Summary | None],
+        texts: Mapping[str, dict[str, Any] | None],
+    ) -> "RaptorState":
+        """All of an index after a write.
+
+        Parameters
+        ----------
+        chunks, summaries : all vectors
+        nodes : the summaries that were added, and None for those that were removed
+        texts : the records that were written, and None for those that were deleted
+        """
+        written = {name: record for name, record in {**self.written, **texts}.items() if record is not None}
+        return RaptorState(chunks, summaries, self.tree.changed(nodes), written)
 
     @cached_property
     def leaf_rows(self) -> dict[str, NDArray[np.intp]]:
@@ -49,17 +71,13 @@ class RaptorState:
 
     @property
     def has_summaries(self) -> bool:
-        """Whether any summary is written."""
-        return len(self.summaries) > 0
+        """Whether the index has any written summary."""
+        return self.has_more or len(self.summaries) > 0
 
     @cached_property
     def roots(self) -> list[str]:
         """Nodes without a parent."""
         return self.tree.roots(self.chunks.ids)
-
-    def from_roots(self) -> list[str]:
-        """The nodes where a traversal starts."""
-        return self.roots
 
     def layer(self, level: int) -> list[str]:
         """The nodes of a level, and lower ones that nothing of this level or below is a parent of; sorted."""
@@ -90,11 +108,6 @@ class RaptorState:
             tree=tree,
             written={name: record for name, record in self.written.items() if name in tree.summaries},
         )
-
-    def around(self, nodes: Sequence[str]) -> Steps["RaptorState"]:
-        """A state that has all nodes above and below some of its nodes, such as this one."""
-        return self
-        yield
 
     def key(self, node: str) -> tuple[str, str]:
         """The canonical order among equal scores."""

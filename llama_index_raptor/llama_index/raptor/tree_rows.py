@@ -1,15 +1,19 @@
-"""`TreeRows`: the tree of an index that is served from stores, a row a node, in its database."""
+"""`TreeRows`: the tree of an index as records, a row a node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from llama_index.ragkit import IndexStorage, Record, Steps
 from llama_index.raptor.tree.tree import Summary, Tree
-from llama_index.raptor.tree_records import SUMMARIES, TREE
 
-__all__ = ["Rows", "TreeRows", "tree_of"]
+__all__ = ["SUMMARIES", "Rows", "TreeRows", "closed_tree", "tree_of"]
 
 Rows = dict[str, Record]
+
+SUMMARIES = "summaries"
+"""The collection of the texts of summaries, and the space of their vectors."""
+
+_TREE = "tree"
 
 _ROOTS = "tree_roots"
 _UNWRITTEN = "tree_unwritten"
@@ -36,11 +40,11 @@ class TreeRows:
 
     def of(self, nodes: Iterable[str]) -> Steps[Rows]:
         """The rows of those nodes that have one."""
-        return (yield from self._records.get_many(TREE, nodes))
+        return (yield from self._records.get_many(_TREE, nodes))
 
     def all(self) -> Steps[Rows]:
         """All rows."""
-        return (yield from self._records.get_all(TREE))
+        return (yield from self._records.get_all(_TREE))
 
     def above(self, nodes: Iterable[str]) -> Steps[Rows]:
         """The rows of nodes and of all summaries above them: one read for each layer."""
@@ -99,28 +103,65 @@ class TreeRows:
         """The records of those summaries that have a text."""
         return (yield from self._records.get_many(SUMMARIES, summaries))
 
+    def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
+        """Whether the rows are those of a whole tree, and of its written summaries.
+
+        They are not after a write that ended early where there are no transactions, nor in an index in memory of a
+        version that stored children alone.
+
+        Parameters
+        ----------
+        stored : all rows
+        """
+        rows = _rows_of(tree, chunks)
+        roots = {node: row["level"] for node, row in rows.items() if not row["parents"]}
+        unwritten = sorted(name for name in tree.summaries if name not in written)
+        return stored == rows and (yield from self.roots()) == roots and (yield from self.unwritten()) == unwritten
+
+    def all_texts(self) -> Steps[Rows]:
+        """The records of all summaries that have a text."""
+        return (yield from self._records.get_all(SUMMARIES))
+
     # -- writing ------------------------------------------------------------------------------------
 
-    def put(self, summaries: Mapping[str, Summary]) -> Steps[None]:
-        """Store summaries, which have no text yet, and that their children are below them."""
-        children = sorted({child for summary in summaries.values() for child in summary.children})
-        rows = yield from self.of([*children, *summaries])
-        for name, summary in summaries.items():
-            parents = rows[name]["parents"] if name in rows else []
-            rows[name] = _row(summary.level, list(summary.children), parents)
-        for name, summary in sorted(summaries.items(), key=lambda item: item[1].level):
+    def put_all(self, tree: Tree, chunks: Iterable[str], written: Collection[str]) -> Steps[None]:
+        """Store the rows of a whole tree in place of those that are there."""
+        rows = _rows_of(tree, chunks)
+        for collection in (_TREE, _ROOTS, _UNWRITTEN):
+            yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
+        yield from self._records.put(_TREE, list(rows.items()))
+        yield from self._put_roots(rows)
+        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in tree.summaries if name not in written])
+
+    def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
+        """Store summaries, which have no text yet, and delete others, which have none any more.
+
+        The rows of their children then name them as parents, or do so no longer.
+        """
+        children = {child for part in (new, removed) for summary in part.values() for child in summary.children}
+        rows = yield from self.of(sorted(children.union(new) - removed.keys()))
+        roots = [node for node, row in rows.items() if not row["parents"]]
+        for name, summary in removed.items():
+            for row in (rows[child] for child in summary.children if child in rows):
+                row["parents"] = [parent for parent in row["parents"] if parent != name]
+        for name, summary in new.items():
+            rows[name] = _row(summary.level, list(summary.children), rows[name]["parents"] if name in rows else [])
+        for name, summary in sorted(new.items(), key=lambda item: item[1].level):
             for child in summary.children:
                 row = rows.setdefault(child, _row(0, [], []))
                 row["parents"] = sorted({*row["parents"], name})
             rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
-        yield from self._records.put(TREE, list(rows.items()))
+        yield from self._records.put(_TREE, list(rows.items()))
+        yield from self._records.delete(_ROOTS, [node for node in roots if rows[node]["parents"]])
         yield from self._put_roots(rows)
-        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in summaries])
+        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in new])
+        yield from self.forget(removed)
+        yield from self._records.delete(_UNWRITTEN, removed)
 
     def put_alone(self, chunks: Iterable[str]) -> Steps[None]:
         """Store chunks that are below no summary."""
         rows = {chunk: _row(0, [], []) for chunk in chunks}
-        yield from self._records.put(TREE, list(rows.items()))
+        yield from self._records.put(_TREE, list(rows.items()))
         yield from self._put_roots(rows)
 
     def put_waiting(self, chunks: Iterable[str]) -> Steps[None]:
@@ -131,20 +172,9 @@ class TreeRows:
         """Note that chunks wait no longer."""
         yield from self._records.delete(_WAITING, chunks)
 
-    def delete(self, summaries: Mapping[str, Summary]) -> Steps[None]:
-        """Delete summaries, and that their children are below them."""
-        children = {child for summary in summaries.values() for child in summary.children} - summaries.keys()
-        rows = yield from self.of(sorted(children))
-        for row in rows.values():
-            row["parents"] = [parent for parent in row["parents"] if parent not in summaries]
-        yield from self._records.put(TREE, list(rows.items()))
-        yield from self._put_roots(rows)
-        yield from self.forget(summaries)
-        yield from self._records.delete(_UNWRITTEN, summaries)
-
     def forget(self, nodes: Collection[str]) -> Steps[None]:
         """Delete the rows of nodes that nothing is below or above of any more."""
-        yield from self._records.delete(TREE, nodes)
+        yield from self._records.delete(_TREE, nodes)
         yield from self._records.delete(_ROOTS, nodes)
         yield from self.delete_waiting(nodes)
 
@@ -161,13 +191,28 @@ class TreeRows:
     def _put_roots(self, rows: Mapping[str, Record]) -> Steps[None]:
         roots = [(node, {"level": row["level"]}) for node, row in rows.items() if not row["parents"]]
         yield from self._records.put(_ROOTS, roots)
-        yield from self._records.delete(_ROOTS, [node for node, row in rows.items() if row["parents"]])
 
 
 def tree_of(rows: Mapping[str, Record]) -> Tree:
     """The tree of rows, in which a child or a parent may be missing."""
     summaries = {node: Summary(row["level"], tuple(row["children"])) for node, row in rows.items() if row["level"]}
     return Tree(summaries, {node: tuple(row["parents"]) for node, row in rows.items() if row["parents"]})
+
+
+def closed_tree(rows: Mapping[str, Record]) -> Tree:
+    """The tree of rows, without parents that are not among them."""
+    tree = tree_of(rows)
+    parents = {node: tuple(name for name in above if name in rows) for node, above in tree.parents.items()}
+    return Tree(tree.summaries, {node: above for node, above in parents.items() if above})
+
+
+def _rows_of(tree: Tree, chunks: Iterable[str]) -> Rows:
+    """The rows of a whole tree."""
+    rows = {chunk: _row(0, [], list(tree.parents.get(chunk, ()))) for chunk in chunks}
+    for name, summary in sorted(tree.summaries.items(), key=lambda item: item[1].level):
+        rows[name] = _row(summary.level, list(summary.children), list(tree.parents.get(name, ())))
+        rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
+    return rows
 
 
 def _row(level: int, children: list[str], parents: list[str]) -> dict[str, Any]:

@@ -35,8 +35,8 @@ from llama_index.ragkit import (
 from llama_index.ragkit.ids import reading_key
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
-from llama_index.raptor.tree.tree import Tree, summary_id
-from llama_index.raptor.tree_store import TreeStore
+from llama_index.raptor.tree.tree import Summary, Tree, summary_id
+from llama_index.raptor.tree_part import TreePart
 
 __all__ = ["LEVEL_KEY", "TreeWriter"]
 
@@ -52,34 +52,31 @@ class TreeWriter:
 
     Parameters
     ----------
-    store : where the tree is stored
+    part : the part of the tree that may change
     storage, resources, config : those of the index
     clustering : how the nodes of a layer are grouped
     summaries : how summaries are written
-    stored, written : the stored tree, and the records of its summaries
     """
 
     def __init__(
         self,
-        store: TreeStore,
+        part: TreePart,
         storage: IndexStorage,
         resources: Resources,
         config: TreeConfig,
         clustering: Clustering,
         summaries: SummaryWriter,
-        stored: Tree,
-        written: Mapping[str, Record],
     ) -> None:
-        self._store = store
+        self._part = part
         self._storage = storage
         self._resources = resources
         self._config = config
         self._clustering = clustering
         self._summaries = summaries
-        self._stored = dict(stored.summaries)
-        self.written = dict(written)
+        self._stored = dict(part.tree.summaries)
+        self._written = dict(part.written)
         self.failed: dict[str, Exception] = {}
-        self._leaves = store.leaves
+        self._leaves = part.leaves
         self._texts: dict[str, str] = {}
         self._tokens: dict[str, int] = {}
         self._firsts: dict[str, tuple[str, ...]] = {}
@@ -88,25 +85,23 @@ class TreeWriter:
 
     def save(self, tree: Tree) -> Steps[None]:
         """Store the structure; summaries that are not in it are deleted with text, vector and cache entries."""
-        yield from self._put(tree)
-        yield from self.delete_texts([name for name in self.written if name not in tree.summaries])
-        removed = {name: summary for name, summary in self._stored.items() if name not in tree.summaries}
-        yield from self._store.delete(removed)
-        for name in removed:
-            del self._stored[name]
+        yield from self.delete_texts([name for name in self._written if name not in tree.summaries])
+        yield from self._change(tree, {name: s for name, s in self._stored.items() if name not in tree.summaries})
 
-    def _put(self, tree: Tree) -> Steps[None]:
+    def _change(self, tree: Tree, removed: Mapping[str, Summary]) -> Steps[None]:
         # The id of a summary is determined by its children.
         new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
-        yield from self._store.put(new)
+        yield from self._part.change(new, removed)
         self._stored.update(new)
+        for name in removed:
+            del self._stored[name]
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts of summaries; those that stay in the tree are then rewritten."""
         yield from self._summaries.release(
-            {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
+            {name: self._written.pop(name)["cache_keys"] for name in names if name in self._written}
         )
-        yield from self._store.delete_texts(names)
+        yield from self._part.delete_texts(names)
         for name in names:
             self._texts.pop(name, None)
             self._tokens.pop(name, None)
@@ -123,14 +118,14 @@ class TreeWriter:
         if self._config.max_layers == 0:
             return tree
         while True:
-            missing = [name for name in tree.summaries if name not in self.written and name not in self.failed]
+            missing = [name for name in tree.summaries if name not in self._written and name not in self.failed]
             changed: Tree | None
             if missing:
                 lowest = min(tree.level(name) for name in missing)
                 layer = sorted(name for name in missing if tree.level(name) == lowest)
                 changed = yield from self._split_oversized(tree, layer)
                 if changed is None:
-                    yield from self._put(tree)
+                    yield from self._change(tree, {})
                     yield from self._write_layer(tree, layer, lowest)
                     continue
             else:
@@ -198,8 +193,8 @@ class TreeWriter:
             for n, (_, keys) in pairs
         }
         rows = SpaceRows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
-        yield from self._store.put_texts(records, rows)
-        self.written.update(records)
+        yield from self._part.put_texts(records, rows)
+        self._written.update(records)
 
     # -- what is known of nodes ---------------------------------------------------------------------
 
@@ -209,7 +204,7 @@ class TreeWriter:
             self._texts.clear()
         unread = [node for node in dict.fromkeys(nodes) if node not in self._texts]
         found = yield from self._storage.get_nodes([node for node in unread if node in self._leaves])
-        found |= {node: node_from_record(self.written[node]["node"]) for node in unread if node in self.written}
+        found |= {node: node_from_record(self._written[node]["node"]) for node in unread if node in self._written}
         self._texts |= {node: plain_text(found[node]) if node in found else "" for node in unread}
 
     def _text(self, node: str) -> Steps[str]:
@@ -232,12 +227,12 @@ class TreeWriter:
         todo = list(nodes)
         while todo:
             node = todo.pop()
-            if node in self._leaves or node in self.written:
+            if node in self._leaves or node in self._written:
                 known[node] = None
             else:
                 unwritten.append(node)
                 todo.extend(tree.children(node))
-        vectors = dict((yield from self._store.vectors(known)))
+        vectors = dict((yield from self._part.vectors(known)))
         for node in sorted(set(unwritten), key=tree.level):
             vectors[node] = np.stack([vectors[child] for child in tree.children(node)]).mean(axis=0)
         return np.stack([vectors[node] for node in nodes])
@@ -251,8 +246,8 @@ class TreeWriter:
         if node not in self._firsts:
             if node in self._leaves:
                 self._firsts[node] = reading_key(self._leaves.record_of(node).key)
-            elif node in self.written:
-                self._firsts[node] = tuple(self.written[node]["first"])
+            elif node in self._written:
+                self._firsts[node] = tuple(self._written[node]["first"])
             else:
                 self._firsts[node] = min(self._first(tree, child) for child in tree.children(node))
         return self._firsts[node]

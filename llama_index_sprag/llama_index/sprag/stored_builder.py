@@ -26,7 +26,6 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
@@ -60,8 +59,8 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
     keeps_terms: ClassVar[bool] = False  # the words of a chunk are searched with those of its header
     embeds_chunks: ClassVar[bool] = False
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig, stores: Stores) -> None:
-        super().__init__(storage, resources, config, stores)
+    def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
+        super().__init__(storage, resources, config)
         self._descriptions = Descriptions(storage, resources, config)
         if self._descriptions.extractor.needs_corpus:
             raise ConfigurationError(

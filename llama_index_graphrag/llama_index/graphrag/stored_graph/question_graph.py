@@ -16,8 +16,8 @@ from llama_index.graphrag.stored_graph.statement_edges import (
     entity_number,
     name_number,
 )
-from llama_index.ragkit.sql.graph_records import SEGMENT, Records
-from llama_index.ragkit.sql.graph_rows import GraphReader, NodeRows
+from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
 from llama_index.ragkit.text.mentions import mentions, names_part
 
 __all__ = ["Allowed", "NodeRow", "QuestionGraph", "phrases_of"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import resolved
-from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
+from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 
 __all__ = [
     "MEANT",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
 from llama_index.ragkit.sql.names import name_edges
+from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 
 __all__ = ["FACT", "NAMED", "PASSAGE", "PassageRows", "is_passage", "passage_number", "passage_rows", "phrase_number"]
 

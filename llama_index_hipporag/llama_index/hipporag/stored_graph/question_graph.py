@@ -12,9 +12,9 @@ from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, links_of
 from llama_index.hipporag.stored_graph.passage_edges import FACT, NAMED, SUBJECT, is_passage, phrase_number
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
-from llama_index.ragkit.sql.graph_records import joined
-from llama_index.ragkit.sql.graph_rows import GraphReader, NodeRows
 from llama_index.ragkit.sql.names import candidates
+from llama_index.ragkit.storage.graph.edges import joined
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
 from llama_index.ragkit.text.known_names import KnownNames, lookups
 from llama_index.ragkit.text.mentions import names_part
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.name_links import LONG
 from llama_index.pgrag.maps.names import MOST_WORDS, CellNames, cell_name, name_of
-from llama_index.ragkit.sql.graph_records import EdgeChange, content_number
 from llama_index.ragkit.sql.names import name_edges
+from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 from llama_index.ragkit.text.mentions import mentions
 from llama_index.ragkit.text.scripts import UNSPACED
 

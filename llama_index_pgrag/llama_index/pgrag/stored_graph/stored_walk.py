@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.search.name_walk import DAMPING, STEPS, name_seeds
 from llama_index.pgrag.stored_graph.node_names import TOPIC
-from llama_index.ragkit.sql.graph_rows import GraphReader, NodeRows
 from llama_index.ragkit.sql.names import candidates
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
 from llama_index.ragkit.text.known_names import KnownNames, lookups
 
 __all__ = ["ROWS_A_STEP", "Allowed", "Mass", "StoredWalk"]

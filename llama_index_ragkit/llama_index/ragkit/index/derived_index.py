@@ -48,7 +48,7 @@ from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import choose_parameters, field_defaults, field_names
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
-from llama_index.ragkit.index.serving import check_serving, make_builder, new_storage, open_storage
+from llama_index.ragkit.index.serving import check_serving, new_storage, open_storage
 from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
@@ -355,14 +355,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _open(self, storage: IndexStorage) -> None:
         """Create builder and writer for a storage, and load its state."""
         self._storage = storage
-        self._builder: Builder[Config, State] = make_builder(
-            self.builder_cls,
-            self._stored_builder_cls,
-            self.method,
-            storage,
-            self._resources,
-            self._config,
-            self._builder_keywords,
+        builder_cls = self._stored_builder_cls or self.builder_cls
+        self._builder: Builder[Config, State] = builder_cls(
+            storage, self._resources, self._config, **self._builder_keywords
         )
         parameters = asdict(self._config)  # type: ignore[call-overload]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method)

@@ -127,7 +127,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """
         index: DerivedIndex[Any, Any] = self._index
         builder = index.builder
-        if not isinstance(builder, StoredBuilder):
+        if not index.storage.stored or not isinstance(builder, StoredBuilder):
             return (yield from work(*(yield from self._among(nodes, bundle))))
         vector = yield from index.writer.question_vector(bundle)
         among = partial(self._among_stored, builder, nodes, bundle, vector)

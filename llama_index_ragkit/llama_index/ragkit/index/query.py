@@ -118,7 +118,11 @@ class Query(Generic[State]):
             :data:`~llama_index.ragkit.vectors.nearness.NEAREST`
         """
         contents = yield from self.contents.including(texts, vectors, wanted)
-        return self if contents is self.contents else replace(self, contents=contents, _lexical=None)
+        return self if contents is self.contents else self.over(contents)
+
+    def over(self, contents: IndexContents[State] | ViewContents[State]) -> "Query[State]":
+        """The question to other contents."""
+        return replace(self, contents=contents, _lexical=None)
 
     def vector(self) -> Steps[NDArray[np.float32]]:
         """The vector of the question, shape (dimension,); embedded once, at the first call."""

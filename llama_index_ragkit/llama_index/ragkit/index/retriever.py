@@ -269,7 +269,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state, in memory or in stores; None where there is nothing to search."""
         index, builder = self._index, self._index.builder
-        if not isinstance(builder, StoredBuilder):
+        if not index.storage.stored or not isinstance(builder, StoredBuilder):
             queries = yield from self._queries([bundle])
             return queries[0] if queries else None
         if index.storage.is_empty or vector is None:

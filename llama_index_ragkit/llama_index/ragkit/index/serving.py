@@ -1,17 +1,13 @@
-"""How an index is served, from memory or from stores: its storage and its builder."""
+"""How an index is served, from memory or from stores, and its storage."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.index.builder import Builder
-from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_builder import StoredBuilder
-from llama_index.ragkit.sql.engine import in_turn, snapshot, transaction
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -19,7 +15,7 @@ from llama_index.ragkit.storage.opening import check_commit, find_external_store
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.validation import ServeFrom, check_choice
 
-__all__ = ["check_serving", "make_builder", "new_storage", "open_storage", "serves_from"]
+__all__ = ["check_serving", "new_storage", "open_storage", "serves_from"]
 
 _STORES: ServeFrom = "stores"
 
@@ -103,21 +99,4 @@ def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> I
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
     spaces = stores.spaces(struct.spaces, records)
-    one, same = (partial(in_turn, block, stores.engine) for block in (transaction, snapshot))
-    return IndexStorage.in_stores(context, struct, records, spaces, one, same)
-
-
-def make_builder(
-    builder_cls: type[Builder[Any, Any]],
-    stored_builder_cls: type[StoredBuilder[Any, Any]] | None,
-    method: str,
-    storage: IndexStorage,
-    resources: Resources,
-    config: Any,
-    keywords: Mapping[str, Any],
-) -> Builder[Any, Any]:
-    """The builder for a storage."""
-    if not storage.stored or stored_builder_cls is None:
-        return builder_cls(storage, resources, config, **keywords)
-    stores = find_stores(storage.context, method, storage.struct.uid)
-    return stored_builder_cls(storage, resources, config, stores=stores, **keywords)
+    return IndexStorage.in_stores(context, struct, records, spaces, stores)

@@ -1,4 +1,4 @@
-"""`StoredBuilder`: a builder of a method whose index is served from stores."""
+"""`StoredBuilder`: a builder of a method whose index may be served from stores."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -12,9 +12,10 @@ from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.stored_terms import StoredChunkTerms
-from llama_index.ragkit.sql.stores import Stores
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection, select_stored
@@ -24,17 +25,17 @@ __all__ = ["StoredBuilder"]
 
 
 class StoredBuilder(Builder[Config, State]):
-    """Derives and stores the data of a method in a database and in vector stores, and reads of it what one question
-    needs.
+    """Derives and stores the data of a method, and reads of it what one question needs.
 
-    The state of such an index is empty: :meth:`load` reads nothing. :meth:`view` gives the state for one question, in
-    which the method searches as it does in that of an index in memory. Rows are written such that a write that was
-    killed may be repeated.
+    Where the index is served from stores, its state is empty: :meth:`load` reads nothing, and :meth:`view` gives the
+    state for one question, in which the method searches as it does in that of an index in memory. A method that has
+    one builder for both gives all of the index there (:meth:`~llama_index.ragkit.Space.whole`).
+
+    Rows are written such that a write that was killed may be repeated.
 
     Parameters
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-    stores : the database and the vector stores
 
     Attributes
     ----------
@@ -49,15 +50,14 @@ class StoredBuilder(Builder[Config, State]):
     few: ClassVar[int] = 500
     waits_for_all: ClassVar[bool] = False
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: Config, stores: Stores) -> None:
+    def __init__(self, storage: IndexStorage, resources: Resources, config: Config) -> None:
         super().__init__(storage, resources, config)
-        self.stores = stores
-        self.terms = StoredChunkTerms(stores.lexical(), self.terms_of)
+        self.terms = StoredChunkTerms(storage.stores.words(), self.terms_of)
 
     @property
-    def chunk_terms(self) -> StoredChunkTerms:
-        """Keeps the words of the chunks in the database."""
-        return self.terms
+    def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
+        """Keeps the words of the chunks, in the database where the index is served from stores."""
+        return self.terms if self.storage.stored else super().chunk_terms
 
     @property
     def chunks(self) -> StoredChunks:
@@ -65,7 +65,7 @@ class StoredBuilder(Builder[Config, State]):
         return StoredChunks(self.storage.stored[CHUNKS], self.terms.lexical if self.keeps_terms else None)
 
     def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
-        """Which chunks count: as their ids where these are known, or few pass the filter.
+        """Which chunks count: as their ids where these are known, or few pass the filter, or there are few.
 
         Parameters
         ----------
@@ -75,12 +75,14 @@ class StoredBuilder(Builder[Config, State]):
         if found.filters is None:
             return found
         if found.only is None:
-            texts = yield from offload(self.terms.lexical.labelled, found.filters)
-            if texts is None or len(texts) > (self.few if few is None else few):
-                return replace(found, texts=texts if texts is not None and texts.exact else None)
-            found = replace(found, only=(yield from offload(self.terms.lexical.ids_of, texts)))
-        records = yield from self.storage.stored[CHUNKS].records_of(found.only or (), found)
-        return Selection(only=[record["id"] for record in records.values()])
+            most = self.few if few is None else few
+            texts = yield from offload(self.terms.lexical.passing, found.filters, most)
+            few_at_all = self.storage.struct.counters.get(CHUNKS, 0) <= most
+            if isinstance(texts, LabelledTexts) or (texts is None and not few_at_all):
+                return replace(found, texts=texts)
+            found = replace(found, only=texts)
+        rows = yield from self.storage.space().described(found.only, found)
+        return Selection(only=rows.ids)
 
     def view(
         self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection

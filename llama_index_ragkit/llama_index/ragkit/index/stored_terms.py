@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from llama_index.core.schema import BaseNode
 
-from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.interface import Words
 from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
@@ -26,7 +26,7 @@ class StoredChunkTerms:
     terms_of : the terms of a node, from it and its record
     """
 
-    def __init__(self, lexical: SQLLexicalIndex, terms_of: Callable[[BaseNode, Record | None], Counter[str]]) -> None:
+    def __init__(self, lexical: Words, terms_of: Callable[[BaseNode, Record | None], Counter[str]]) -> None:
         self.lexical = lexical
         self._terms_of = terms_of
 

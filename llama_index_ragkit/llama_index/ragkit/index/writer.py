@@ -144,7 +144,7 @@ class IndexWriter(Generic[State]):
             return (yield from work())
         for tries_left in reversed(range(_QUERY_TRIES)):
             try:
-                with (yield from storage.snapshot_of_database()):
+                with (yield from storage.stores.snapshot()):
                     before = yield from storage.commits.refresh()
                     found = yield from work()
             except HalfWrittenError:
@@ -324,7 +324,7 @@ class IndexWriter(Generic[State]):
             if storage.stored:  # what was extracted from new nodes outlives a transaction that is rolled back
                 known = {node_id: entry for node_id, entry in both.items() if node_id not in plan.changed}
                 yield from storage.manifest.add(known, metadata)
-            with (yield from storage.transaction()):
+            with (yield from storage.stores.transaction()):
                 yield from storage.remove_chunks(plan.removed)
                 yield from storage.manifest.add(both, metadata)
                 yield from storage.add_to_docstore(nodes)
@@ -369,7 +369,7 @@ class IndexWriter(Generic[State]):
         yield from self._builder.prepare(change)
         with self._committing():
             yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
-            with (yield from self._storage.transaction()):
+            with (yield from self._storage.stores.transaction()):
                 yield from self._storage.remove_chunks(entries)
                 yield from self._finish(
                     change,
@@ -409,7 +409,7 @@ class IndexWriter(Generic[State]):
         failure: Exception | None = None
         with self._committing():
             yield from self._storage.begin()
-            with (yield from self._storage.transaction()):
+            with (yield from self._storage.stores.transaction()):
                 try:
                     state = yield from work(self._contents.state)
                     self._contents = IndexContents(state, self._contents.lexical)
@@ -495,8 +495,7 @@ class IndexWriter(Generic[State]):
             self._contents = yield from self._stored()
         if change.removed:
             self.last_query = None
-            if storage.stored:
-                storage.note_removal()
+            storage.note_removal()
         entries = dict(entries or {})
         unused = {}
         for node_id, entry in {**removed, **(replaced or {})}.items():

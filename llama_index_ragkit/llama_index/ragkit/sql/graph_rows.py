@@ -1,6 +1,6 @@
-"""`GraphRows`: a graph as rows by node in an SQL database, read a frontier at a time and written by exact differences.
+"""`SQLGraphRows`: a graph in an SQL database, as rows by node, read a frontier at a time and written by differences.
 
-A row holds the edges of a node as packed records (:mod:`llama_index.ragkit.sql.graph_records`); a hub has one row for
+A row holds the edges of a node as packed records (:mod:`llama_index.ragkit.storage.graph.edges`); a hub has one row for
 each of its segments, and a first row with their totals. Both ends of an edge have a record of it. All indexes of a
 database share one table, with a column for the index.
 
@@ -11,20 +11,21 @@ the transaction, which a database ends when a writer dies.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
-from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.sql.engine import reading, writing
-from llama_index.ragkit.sql.graph_records import (
+from llama_index.ragkit.sql.graph_statements import Statements, statements_for
+from llama_index.ragkit.storage.graph.edges import (
     RECORD,
     SEGMENT,
     TOTAL,
     EdgeChange,
     Records,
+    check_label,
     content_number,
     joined,
     merged,
@@ -34,36 +35,16 @@ from llama_index.ragkit.sql.graph_records import (
     totals_of,
     unpacked,
 )
-from llama_index.ragkit.sql.graph_statements import Statements, statements_for
+from llama_index.ragkit.storage.graph.interface import NodeRows
 
-__all__ = ["GraphReader", "GraphRows", "NodeRows"]
+__all__ = ["SQLGraphReader", "SQLGraphRows"]
 
 Ints = NDArray[np.int64]
 
 _AT_ONCE = 4096  # rows in one statement that writes
 
 
-class NodeRows(NamedTuple):
-    """Rows of nodes.
-
-    Attributes
-    ----------
-    nodes : (m,) as asked for, those that are not stored too
-    further : (m,) the number of further rows with the edges of a node, which are not given then; otherwise 0
-    labels : (m,) what the node was made from; "" if it is not stored, or was read before
-    indptr, records : ``records[indptr[i] : indptr[i + 1]]`` are the edges of node i
-    totals : node with further rows -> number and sum of counts of its edges by kind, of type `TOTAL`
-    """
-
-    nodes: Ints
-    further: Ints
-    labels: Sequence[str]
-    indptr: Ints
-    records: Records
-    totals: Mapping[int, Records]
-
-
-class GraphReader:
+class SQLGraphReader:
     """Reads from one state of a graph.
 
     Attributes
@@ -113,7 +94,7 @@ class GraphReader:
         return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
 
 
-class GraphRows:
+class SQLGraphRows:
     """The graph of one index.
 
     Parameters
@@ -132,33 +113,25 @@ class GraphRows:
         self._statements.tables.make(self._engine)
 
     @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
+    def reader(self) -> Iterator[SQLGraphReader]:
         """A reader that sees one state of the graph, whatever is written meanwhile."""
         with reading(self._engine) as connection:
-            yield GraphReader(connection, self._statements, self._number)
+            yield SQLGraphReader(connection, self._statements, self._number)
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """Add differences to the counts of edges: :meth:`change_in` as a transaction of its own."""
+        """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`; a transaction of its own."""
         with writing(self._engine) as connection:
             self.change_in(connection, change, labels)
 
     def change_in(self, connection: Connection, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """Add differences to the counts of edges, within a transaction of the caller.
-
-        A node is stored with its first edge and removed with its last.
-
-        Parameters
-        ----------
-        labels : what each node of the change is made from
-
-        Raises
-        ------
-        StorageError
-            If a count would become negative, or two labels have the same number.
-        """
+        """As :meth:`change`, within a transaction of the caller."""
         nodes = np.unique(change.nodes)
         if len(nodes):
             _Write(connection, self._statements, self._number).run(nodes, change, labels)
+
+    def whole(self) -> NodeRows | None:
+        """None: the rows stay in the database."""
+        return None
 
     def drop(self) -> None:
         """Remove the graph; those of other indexes stay."""
@@ -182,12 +155,7 @@ class _Write:
         asked = [labels.get(node, "") for node in nodes.tolist()]
         rows = {node: (leaves, label, packed) for node, leaves, label, packed in self._locked(nodes, asked)}
         for node, label in zip(nodes.tolist(), asked, strict=True):
-            known = rows[node][1] if node in rows else label
-            if known != label:
-                raise StorageError(
-                    f"{known!r} and {label!r} have the same number in the graph, {node}: they cannot both be stored. "
-                    "Nothing was changed."
-                )
+            check_label(node, rows[node][1] if node in rows else label, label)
         owner = np.searchsorted(nodes, change.nodes)
         cut = np.array([node in rows and rows[node][0] > 0 for node in nodes.tolist()], np.bool_)
         self._small(nodes, cut, owner, change.records, asked, rows)

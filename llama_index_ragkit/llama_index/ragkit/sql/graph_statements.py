@@ -1,4 +1,4 @@
-"""The statements of :class:`~llama_index.ragkit.sql.graph_rows.GraphRows`, for SQLite and for PostgreSQL."""
+"""The statements of :class:`~llama_index.ragkit.sql.graph_rows.SQLGraphRows`, for SQLite and for PostgreSQL."""
 
 import json
 from collections.abc import Callable, Sequence

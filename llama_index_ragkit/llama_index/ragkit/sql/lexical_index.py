@@ -13,13 +13,12 @@ from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
-from llama_index.ragkit.storage.labels import LABEL, LabelledTexts, labels_in, passing_texts
-from llama_index.ragkit.text.lexical_index import full_score, question_stems, stem_weight
+from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
+from llama_index.ragkit.text.lexical_index import LexicalIndex, full_score, question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
 Ints = NDArray[np.int64]
-Only = Sequence[str] | LabelledTexts | None
 
 _MOST_LABELLED = 100_000  # texts with the labels of a filter that are looked up for a question
 _ANALYZED = 1000  # texts from which on PostgreSQL takes statistics, whenever a write doubles them
@@ -72,6 +71,13 @@ class SQLLexicalIndex:
             with reading(self._engine, single=True) as connection:
                 connection.execute(text(f"ANALYZE {', '.join(LEXICAL_COLUMNS)}"))
 
+    def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.passing`."""
+        texts = self.labelled(filters)
+        if texts is not None and len(texts) <= few:
+            return self.ids_of(texts)
+        return texts if texts is not None and texts.exact else None
+
     def labelled(self, filters: MetadataFilters) -> LabelledTexts | None:
         """The texts that pass a filter, and perhaps others, by their labels.
 
@@ -99,7 +105,7 @@ class SQLLexicalIndex:
         with reading(self._engine) as connection:
             return list(LexicalRows(connection, self._name).ids_of(texts.numbers.tolist()).values())
 
-    def scores(self, question: str, limit: int, only: Only = None) -> dict[str, float]:
+    def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
         Of texts with the last of these scores, at least the thousand that were written first are considered.
@@ -131,17 +137,10 @@ class SQLLexicalIndex:
         best = sorted((name for name in found if found[name]), key=lambda name: (-found[name], name))
         return {name: found[name] for name in best[:limit]}
 
-    def scores_of(self, ids: Sequence[str], questions: Sequence[str], only: Only = None) -> list[dict[str, float]]:
-        """The BM25 scores of some texts for each of several questions, whose words are read once.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`; `ids` are among them
-
-        Returns
-        -------
-        Scores, more than 0, by id; one mapping a question.
-        """
+    def scores_of(
+        self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
+    ) -> list[dict[str, float]]:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`; the words of the texts are read once."""
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
@@ -157,13 +156,8 @@ class SQLLexicalIndex:
         wanted = set(ids)
         return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
 
-    def full_score(self, question: str, only: Only = None) -> float:
-        """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`
-        """
+    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
@@ -175,6 +169,10 @@ class SQLLexicalIndex:
             texts = rows.texts([integer_id(name) for name in only], "hash")
             having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
             return full_score(asked.times, having, len(texts.ids))
+
+    def whole(self) -> LexicalIndex | None:
+        """None: the words stay in the database."""
+        return None
 
     def drop(self) -> None:
         """Delete the index."""

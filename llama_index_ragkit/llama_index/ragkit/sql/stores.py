@@ -1,6 +1,7 @@
-"""`Stores`: the database and the vector stores of an index that is served from stores."""
+"""`SQLStores`: the database and the vector stores of an index that is served from stores."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from llama_index.core.storage.storage_context import StorageContext
@@ -10,16 +11,18 @@ from sqlalchemy import Engine
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql.graph_rows import GraphRows
+from llama_index.ragkit.sql.engine import in_turn, snapshot, transaction
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
 from llama_index.ragkit.sql.shared_engine import share_engine
 from llama_index.ragkit.sql.vector_store_on_demand import MakesStores
+from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.stored_space import StoredSpace
 
-__all__ = ["Stores", "find_stores"]
+__all__ = ["SQLStores", "find_stores"]
 
 _HOW = (
     'serve_from="stores" needs a storage context whose records are in an SQL database and whose vectors are in vector '
@@ -28,8 +31,8 @@ _HOW = (
 
 
 @dataclass(frozen=True)
-class Stores:
-    """What one index is served from.
+class SQLStores:
+    """The :class:`~llama_index.ragkit.storage.interface.Stores` of an index in a database.
 
     Attributes
     ----------
@@ -42,11 +45,13 @@ class Stores:
     scope: str
     vector_store: Callable[[str], BasePydanticVectorStore]
 
-    def graph(self) -> GraphRows:
-        """The graph of the index."""
-        return GraphRows(self.engine, self.scope)
+    def graph(self) -> SQLGraphRows:
+        """The graph of the index, whose table is there from now on."""
+        rows = SQLGraphRows(self.engine, self.scope)
+        rows.create()
+        return rows
 
-    def lexical(self) -> SQLLexicalIndex:
+    def words(self) -> SQLLexicalIndex:
         """The words of the index."""
         return SQLLexicalIndex(self.engine, self.scope)
 
@@ -54,13 +59,25 @@ class Stores:
         """The vector spaces of the index."""
         return {name: StoredSpace(name, self.scope, self.vector_store(name), records) for name in names}
 
+    def connect(self, store: BasePydanticVectorStore) -> None:
+        """Let a vector store of the user use the connections of this database, where it can."""
+        share_engine(store, self.engine)
+
+    def transaction(self) -> Steps[AbstractContextManager[None]]:
+        """A block whose writes are all made, or none if it raises."""
+        return (yield from in_turn(transaction, self.engine))
+
+    def snapshot(self) -> Steps[AbstractContextManager[None]]:
+        """A block whose reads all see the same state of the database."""
+        return (yield from in_turn(snapshot, self.engine))
+
     def drop(self) -> None:
         """Delete the graph and the words of the index."""
         self.graph().drop()
-        self.lexical().drop()
+        self.words().drop()
 
 
-def find_stores(context: StorageContext, method: str, uid: str) -> Stores:
+def find_stores(context: StorageContext, method: str, uid: str) -> SQLStores:
     """The stores of an index in a storage context.
 
     Parameters
@@ -87,7 +104,7 @@ def find_stores(context: StorageContext, method: str, uid: str) -> Stores:
         share_engine(found, records.engine)
         return found
 
-    return Stores(records.engine, f"{records.tenant}/{method}_{uid}", vector_store)
+    return SQLStores(records.engine, f"{records.tenant}/{method}_{uid}", vector_store)
 
 
 def _default(context: StorageContext, space: str) -> BasePydanticVectorStore | None:

@@ -1,7 +1,6 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +15,8 @@ from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.storage.commits import REMOVALS, Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore, describe_documents
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.interface import Space, Stores
+from llama_index.ragkit.storage.local_stores import LocalStores
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.many_keys import get_keys
 from llama_index.ragkit.storage.nodes import sort_key
@@ -28,14 +29,6 @@ from llama_index.ragkit.storage.vector_spaces import SpaceRows, VectorSpace
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["IndexStorage"]
-
-
-Block = Callable[[], Steps[AbstractContextManager[None]]]
-
-
-def _no_block() -> Steps[AbstractContextManager[None]]:
-    return nullcontext()
-    yield
 
 
 @dataclass(frozen=True)
@@ -52,8 +45,7 @@ class IndexStorage:
     spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
     external : the user's own vector store that chunks are written to as well, if there is one
     stored : the vector spaces of an index that is served from stores, which has no `spaces`
-    transaction : gives a block whose writes are all made or none, where the index is served from stores
-    snapshot_of_database : gives a block whose reads all see the same state, where the index is served from stores
+    stores : where words, graph and spaces are
     """
 
     context: StorageContext
@@ -64,8 +56,7 @@ class IndexStorage:
     spaces: dict[str, VectorSpace]
     external: ExternalVectorStore | None
     stored: dict[str, StoredSpace] = field(default_factory=dict)
-    transaction: Block = _no_block
-    snapshot_of_database: Block = _no_block
+    stores: Stores = field(default_factory=LocalStores)
 
     @classmethod
     def create(
@@ -91,13 +82,12 @@ class IndexStorage:
         struct: DerivedStruct,
         records: Records,
         stored: dict[str, StoredSpace],
-        transaction: Block,
-        snapshot: Block,
+        stores: Stores,
     ) -> "IndexStorage":
         """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
         manifest = Manifest(records)
         commits = Commits(context, records, manifest, struct, notes_left=True)
-        return cls(context, struct, records, manifest, commits, {}, None, stored, transaction, snapshot)
+        return cls(context, struct, records, manifest, commits, {}, None, stored, stores)
 
     @classmethod
     def open(
@@ -111,6 +101,10 @@ class IndexStorage:
         manifest = Manifest(records)
         commits = Commits(context, records, manifest, struct)
         return cls(context, struct, records, manifest, commits, spaces, external)
+
+    def space(self, name: str = CHUNKS) -> Space:
+        """A vector space, wherever it is."""
+        return self.stored[name] if self.stored else self.spaces[name]
 
     @property
     def chunks(self) -> VectorSpace:
@@ -186,7 +180,8 @@ class IndexStorage:
 
     def note_removal(self) -> None:
         """Count a write that removes vectors from stores: a question that began before it may have missed them."""
-        self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
+        if self.stored:
+            self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
 
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that committed writes have removed, and all that others have stored, where the
@@ -203,7 +198,7 @@ class IndexStorage:
             unsettled = unsettled or (yield from space.is_unsettled())
         if not unsettled:
             return
-        with (yield from self.transaction()):
+        with (yield from self.stores.transaction()):
             yield from self.commits.settle(left)
             for space in self.stored.values():
                 yield from space.settle(left)

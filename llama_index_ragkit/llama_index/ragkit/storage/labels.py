@@ -15,7 +15,7 @@ import numpy as np
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from numpy.typing import NDArray
 
-__all__ = ["LABEL", "LabelledTexts", "labels_in", "labels_of", "passing_texts"]
+__all__ = ["LABEL", "CountedTexts", "LabelledTexts", "labels_in", "labels_of", "passing_texts"]
 
 Ints = NDArray[np.int64]
 Part = MetadataFilter | MetadataFilters
@@ -45,6 +45,10 @@ class LabelledTexts:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+
+CountedTexts = Sequence[str] | LabelledTexts
+"""The texts that count for a question: by their ids, or as a lexical index finds them by their labels."""
 
 
 def labels_of(metadata: Mapping[str, Any], document: str | None) -> dict[str, int]:

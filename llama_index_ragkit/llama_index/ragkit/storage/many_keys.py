@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore
@@ -23,11 +24,15 @@ def outlives_the_process(kv: BaseKVStore) -> bool:
 def get_keys(kv: BaseKVStore, keys: Iterable[str], collection: str) -> Steps[dict[str, dict[str, Any]]]:
     """The values of those keys that exist, in the order of `keys`.
 
-    A `BulkKVStore` reads them in one call. Of another store on a server, several are read at once.
+    A `BulkKVStore` reads them in one call. Of another store on a server, several are read at once. Core's own lies in
+    this process, where there is nothing to wait for.
     """
     wanted = list(dict.fromkeys(keys))
     if not wanted:
         return {}
+    if isinstance(kv, SimpleKVStore):
+        found = ((key, kv.get(key, collection)) for key in wanted)
+        return {key: value for key, value in found if value is not None}
     if isinstance(kv, BulkKVStore):
         return (yield from call(kv.get_many, kv.aget_many, wanted, collection=collection))
     jobs: list[Callable[[], Steps[dict[str, Any] | None]]] = [
@@ -51,6 +56,9 @@ def delete_keys(kv: BaseKVStore, keys: Mapping[str, Sequence[str]]) -> Steps[Non
     for collection, of_collection in keys.items():
         if isinstance(kv, BulkKVStore) and of_collection:
             yield from call(kv.delete_all, kv.adelete_all, of_collection, collection=collection, clean=False)
+        elif isinstance(kv, SimpleKVStore):
+            for key in of_collection:
+                kv.delete(key, collection)
         else:
             for key in of_collection:
                 yield from call(kv.delete, kv.adelete, key, collection=collection)

@@ -8,38 +8,24 @@ that a search over all chunks gives. A chunk is left out only if it is beyond th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps, gather, offload
-from llama_index.ragkit.storage.labels import LabelledTexts
+from llama_index.ragkit.storage.interface import Words
+from llama_index.ragkit.storage.labels import CountedTexts
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["ChunkView", "StoredChunks", "StoredTerms"]
+__all__ = ["ChunkView", "StoredChunks"]
 
 _MORE = 4  # times as many are asked for while too few pass the filters
 _MOST = 16_000
-
-
-class StoredTerms(Protocol):
-    """A lexical index in a store, such as :class:`~llama_index.ragkit.sql.SQLLexicalIndex`."""
-
-    def scores(self, question: str, limit: int, only: Sequence[str] | LabelledTexts | None = None) -> dict[str, float]:
-        """BM25 scores of the best texts by id, best first."""
-
-    def scores_of(
-        self, ids: Sequence[str], questions: Sequence[str], only: Sequence[str] | LabelledTexts | None = None
-    ) -> list[dict[str, float]]:
-        """BM25 scores of some texts by id, for each of several questions."""
-
-    def full_score(self, question: str, only: Sequence[str] | LabelledTexts | None = None) -> float:
-        """The score of a text of mean length that has each word of the question once."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +55,7 @@ class StoredChunks:
     """
 
     space: StoredSpace
-    terms: StoredTerms | None = None
+    terms: Words | None = None
 
     def view(
         self,
@@ -138,7 +124,7 @@ class StoredChunks:
         return 0.0 if self.terms is None else self.terms.full_score(text, _counted(selection))
 
     def _by_words(
-        self, terms: StoredTerms, question: str, count: int, selection: Selection
+        self, terms: Words, question: str, count: int, selection: Selection
     ) -> Steps[tuple[Mapping[str, Record], Mapping[str, float]]]:
         """The records of the chunks with the best lexical scores, of those that count, and the scores of all found."""
         limit = count
@@ -168,7 +154,7 @@ class StoredChunks:
         return replace(view, rows=view.rows.joined(others), lexical=np.concatenate([view.lexical, words]))
 
 
-def _counted(selection: Selection) -> Sequence[str] | LabelledTexts | None:
+def _counted(selection: Selection) -> CountedTexts | None:
     """The texts of the lexical index that count; None for all, or where it cannot tell."""
     return selection.texts if selection.only is None else selection.only
 

@@ -281,13 +281,28 @@ class StoredSpace:
         vectors = {row_id: found[key] if key in found else read.get(row_id) for key, row_id in id_of.items()}
         return {row_id: vector for row_id, vector in vectors.items() if vector is not None}
 
-    def described(self, ids: Iterable[str]) -> Steps[Snapshot]:
-        """The rows of those ids that exist, with zeros for their vectors: for filters, which need none."""
-        return described((yield from self._records.get_many(self._collection, map(self.key, ids))))
+    def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """As :meth:`fetch`, with zeros for the vectors; of all rows if `ids` is None."""
+        if ids is None:
+            found = yield from self._records.get_all(self._collection)
+        else:
+            found = yield from self._records.get_many(self._collection, map(self.key, ids))
+        return described(counted(found, selection))
 
-    def all_described(self) -> Steps[Snapshot]:
-        """All rows, with zeros for their vectors."""
-        return described((yield from self._records.get_all(self._collection)))
+    def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """The rows of :meth:`records_near_each` for all vectors, shape (q, dimension), together.
+
+        Raises
+        ------
+        StorageError, ConfigurationError
+            See :meth:`records_near`.
+        """
+        found = yield from self.records_near_each(list(vectors), wanted, selection, wanted)
+        return (yield from self.rows({key: record for records in found for key, record in records.items()}))
+
+    def whole(self) -> Snapshot | None:
+        """None: the vectors stay in the store."""
+        return None
 
     def candidates(
         self, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING

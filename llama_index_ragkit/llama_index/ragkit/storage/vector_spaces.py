@@ -15,8 +15,10 @@ from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.records import Record, Records
+from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["SpaceRows", "VectorSpace", "open_space"]
 
@@ -120,9 +122,61 @@ class VectorSpace:
         ours = [node_id for node_id in dict.fromkeys(found) if node_id in snapshot]
         return ours if len(ours) >= min(top_k, len(snapshot)) else None
 
+    # -- reading: see :class:`~llama_index.ragkit.storage.interface.Space` ---------------------------------
+
+    def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """The rows of those ids that exist and count.
+
+        Raises
+        ------
+        ConfigurationError
+            If a filter cannot be compared with the value of a row.
+        """
+        rows = self.store.snapshot()
+        places = rows.rows_of(list(dict.fromkeys(ids)))
+        return _counted(rows.part(places[places >= 0]), selection)
+        yield
+
+    def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """As :meth:`fetch`; of all rows if `ids` is None."""
+        if ids is None:
+            return _counted(self.store.snapshot(), selection)
+        return (yield from self.fetch(ids, selection))
+
+    def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """The `wanted` rows nearest to each of some vectors, of those that count.
+
+        Parameters
+        ----------
+        vectors : shape (q, dimension)
+        selection : if it names the only rows that count, the result has all of these
+
+        Raises
+        ------
+        ConfigurationError
+            See :meth:`fetch`.
+        """
+        if selection.only is not None:
+            return (yield from self.fetch(selection.only, selection))
+        return (yield from offload(self._near, vectors, wanted, selection))
+
+    def _near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection) -> Snapshot:
+        rows = self.store.snapshot()
+        mask = None if selection.is_whole else selection.mask(rows)
+        hits = rows.search(vectors, wanted, mask) if len(vectors) else []
+        return rows.part(np.unique(np.concatenate([np.empty(0, np.intp), *(hit.rows for hit in hits)])))
+
+    def whole(self) -> Snapshot:
+        """All rows."""
+        return self.store.snapshot()
+
     @property
     def _collection(self) -> str:
         return f"space/{self.name}"
+
+
+def _counted(rows: Snapshot, selection: Selection) -> Snapshot:
+    return rows if selection.is_whole else rows.part(np.flatnonzero(selection.mask(rows)))
 
 
 def _to_records(rows: SpaceRows) -> Iterable[tuple[str, Record]]:

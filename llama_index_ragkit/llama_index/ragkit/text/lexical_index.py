@@ -9,9 +9,9 @@ text with counts c(t) and length l, n texts of mean length m, of which n(t) have
 The postings are those of words as they are written. A question is stemmed in its own language, and finds all words with
 the same stem in that language, so that texts of several languages can share an index.
 
-The postings lie in blocks. A write adds a block of its own texts and hides those that it removes; blocks of similar
-size are merged, so that each posting is copied a logarithmic number of times, up to a size at which two bytes hold the
-row of a posting.
+The postings lie in blocks. A write adds a block of its own texts, and copies the blocks of those that it removes
+without them, so that nothing of them is left; blocks of similar size are merged, so that each posting is copied a
+logarithmic number of times, up to a size at which two bytes hold the row of a posting.
 """
 
 import math
@@ -20,6 +20,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ BM25_B = 0.75
 MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
 _LARGEST_BLOCK = 2**16  # texts, so that two bytes hold the row of a posting
+_LOOKED_UP = 32  # texts that are compared with a set of ids in the time that it takes to look for one id
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,16 @@ class _Stems:
         starts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(names)))]).astype(np.int32)
         return cls(PackedWords(names), starts, np.argsort(places, kind="stable").astype(np.int32))
 
+    def only(self, kept: NDArray[np.bool_]) -> "_Stems":
+        """Those of some of the words, by a mask of their columns."""
+        if kept.all():
+            return self
+        here = kept[self.columns]
+        starts = _moved(self.starts, np.flatnonzero(~here))
+        there = np.diff(starts) > 0
+        columns = np.cumsum(kept, dtype=np.int32)[self.columns[here]] - 1
+        return _Stems(self.names.only(there), np.append(starts[:-1][there], starts[-1]).astype(np.int32), columns)
+
     def columns_of(self, stem: str) -> list[int]:
         """The columns of the words with a stem."""
         place = self.names.find(stem)
@@ -92,8 +104,8 @@ class _Block:
     rows, counts : shape (n_postings,), the text of each posting and how often it has the word, in the smallest unsigned
         type that holds the largest
     lengths : float32, shape (n_texts,), words of each text
-    alive : shape (n_texts,), False for a text that was removed
-    by_stem : language -> stems, made when first needed, the same object for all copies of the block
+    counted : shape (n_texts,), False for a text that does not count
+    by_stem : language -> stems, made when first needed, the same object for all copies with the same words
     """
 
     ids: tuple[str, ...]
@@ -103,25 +115,52 @@ class _Block:
     rows: NDArray[np.unsignedinteger]
     counts: NDArray[np.unsignedinteger]
     lengths: NDArray[np.float32]
-    alive: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
     by_stem: dict[str, _Stems] = field(default_factory=dict)
 
     @cached_property
     def size(self) -> int:
-        return int(np.count_nonzero(self.alive))
+        return int(np.count_nonzero(self.counted))
 
     @cached_property
     def length(self) -> float:
         """The number of words of all texts together."""
-        return float(self.lengths[self.alive].sum(dtype=np.float64))
+        return float(self.lengths[self.counted].sum(dtype=np.float64))
 
     def without(self, ids: Collection[str]) -> "_Block":
-        gone = [row for row in map(self._row_of, ids) if row >= 0]
-        if not gone:
+        """The block without some texts, if it has them, and without words that no other text has."""
+        kept = ~self.having(ids)
+        if kept.all():
             return self
-        alive = self.alive.copy()
-        alive[gone] = False
-        return replace(self, alive=alive)
+        out = np.flatnonzero(~kept[self.rows])  # of the postings, which are many more
+        starts = _moved(self.starts, out)
+        used = np.diff(starts) > 0
+        new_row = np.cumsum(kept) - 1
+        return _Block(
+            ids=tuple(compress(self.ids, kept.tolist())),
+            by_id=new_row[self.by_id[kept[self.by_id]]].astype(np.int32),
+            words=self.words.only(used),
+            starts=np.append(starts[:-1][used], starts[-1]),
+            rows=new_row.astype(self.rows.dtype)[np.delete(self.rows, out)],
+            counts=np.delete(self.counts, out),
+            lengths=self.lengths[kept],
+            counted=self.counted[kept],
+            by_stem={language: found.only(used) for language, found in list(self.by_stem.items())},
+        )
+
+    def having(self, ids: Collection[str]) -> NDArray[np.bool_]:
+        """Which rows have one of some ids, shape (n_texts,)."""
+        if len(ids) * _LOOKED_UP > len(self.ids):
+            wanted = set(ids)
+            return np.fromiter(map(wanted.__contains__, self.ids), np.bool_, len(self.ids))
+        mask = np.zeros(len(self.ids), np.bool_)
+        rows = self.rows_of(ids)
+        mask[rows[rows >= 0]] = True
+        return mask
+
+    def rows_of(self, ids: Collection[str]) -> NDArray[np.intp]:
+        """The rows of texts, shape (len(ids),); -1 for those that are not in the block."""
+        return np.fromiter(map(self._row_of, ids), np.intp, len(ids))
 
     def _row_of(self, name: str) -> int:
         """The row of a text; -1 if it is not in the block."""
@@ -131,7 +170,7 @@ class _Block:
 
     def within(self, mask: NDArray[np.bool_]) -> "_Block":
         """The block with the texts of the mask alone."""
-        return self if mask.all() else replace(self, alive=self.alive & mask)
+        return self if mask.all() else replace(self, counted=self.counted & mask)
 
     def postings(self, stem: str, language: str) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """The texts with a word of this stem, and how often they have such words."""
@@ -145,7 +184,7 @@ class _Block:
             rows = np.concatenate([self.rows[part] for part in parts])
             counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
         if self.size < len(self.ids):
-            kept = self.alive[rows]
+            kept = self.counted[rows]
             rows, counts = rows[kept], counts[kept]
         if len(parts) > 1:
             total = np.bincount(rows, weights=counts, minlength=len(self.ids))
@@ -158,6 +197,11 @@ class _Block:
         if found is None:  # threads may do it twice, with the same result
             found = self.by_stem[language] = _Stems.of(self.words, language)
         return found
+
+
+def _moved(starts: NDArray[np.integer], out: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Where runs of items begin, and the last ends, without the items in some places, ascending."""
+    return starts - np.searchsorted(out, starts)
 
 
 def _block(
@@ -180,7 +224,7 @@ def _block(
         rows=rows[order].astype(np.min_scalar_type(max(len(ids) - 1, 0))),
         counts=counts[order].astype(np.min_scalar_type(counts.max(initial=0))),
         lengths=lengths,
-        alive=np.ones(len(ids), dtype=np.bool_),
+        counted=np.ones(len(ids), dtype=np.bool_),
     )
 
 
@@ -210,17 +254,20 @@ def _of_lists(texts: Mapping[str, str]) -> _Block:
 
 
 def _merged(blocks: Sequence[_Block]) -> _Block:
-    """One block of all texts that were not removed."""
+    """One block of all texts."""
     column_of: dict[str, int] = {}
     ids: list[str] = []
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
     for block in blocks:
         new_column = np.array([column_of.setdefault(word, len(column_of)) for word in block.words], np.int64)
-        new_row = np.cumsum(block.alive) - 1 + len(ids)
-        kept = block.alive[block.rows]
-        columns = np.repeat(np.arange(len(block.words)), np.diff(block.starts))
-        parts.append((new_column[columns[kept]], new_row[block.rows[kept]], block.counts[kept].astype(np.int64)))
-        ids += [name for name, alive in zip(block.ids, block.alive.tolist(), strict=True) if alive]
+        parts.append(
+            (
+                np.repeat(new_column, np.diff(block.starts)),
+                block.rows.astype(np.int64) + len(ids),
+                block.counts.astype(np.int64),
+            )
+        )
+        ids += block.ids
     columns, rows, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _block(ids, list(column_of), columns, rows, counts)
 
@@ -252,7 +299,7 @@ class LexicalIndex:
 
     @property
     def ids(self) -> list[tuple[str, ...]]:
-        """The ids of the rows of each block, those of removed texts among them."""
+        """The ids of the rows of each block."""
         return [block.ids for block in self._blocks]
 
     def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> "LexicalIndex":
@@ -265,15 +312,22 @@ class LexicalIndex:
         """
         gone = {*removed, *added}
         blocks = [block for block in (block.without(gone) for block in self._blocks) if block.size]
-        blocks = [_merged([block]) if 2 * block.size < len(block.ids) else block for block in blocks]
         if added:
             blocks.append(_of_counts(added))
         while len(blocks) > 1 and _joinable(*blocks[-2:]):
             blocks[-2:] = [_merged(blocks[-2:])]
         return LexicalIndex(blocks)
 
+    def rows_of(self, ids: Collection[str]) -> list[NDArray[np.intp]]:
+        """For each block the rows of texts, shape (len(ids),); -1 for those that it does not have."""
+        return [block.rows_of(ids) for block in self._blocks]
+
+    def masks_of(self, ids: Collection[str]) -> list[NDArray[np.bool_]]:
+        """For each block which rows are those of texts."""
+        return [block.having(ids) for block in self._blocks]
+
     def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
-        """The BM25 scores of the rows of each block, 0 for texts without a word of the question and removed ones.
+        """The BM25 scores of the rows of each block, 0 for texts without a word of the question.
 
         Parameters
         ----------

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["PackedWords"]
 
@@ -33,6 +34,20 @@ class PackedWords:
     def __iter__(self) -> Iterator[str]:
         ends = self._ends.tolist()
         return (self._bytes[start:end].decode() for start, end in pairwise(ends))
+
+    def only(self, kept: NDArray[np.bool_]) -> "PackedWords":
+        """The words of a mask, shape (n,); nothing of the others is in the result.
+
+        >>> list(PackedWords(["loom", "silk", "shed"]).only(np.array([True, False, True])))
+        ['loom', 'shed']
+        """
+        if kept.all():
+            return self
+        sizes = np.diff(self._ends)
+        found = PackedWords(())
+        found._bytes = np.frombuffer(self._bytes, np.uint8)[np.repeat(kept, sizes)].tobytes()
+        found._ends = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+        return found
 
     def find(self, word: str) -> int:
         """The place of a word among words in ascending order; -1 if it is not there.

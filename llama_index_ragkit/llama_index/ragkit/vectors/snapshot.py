@@ -230,6 +230,11 @@ class Snapshot(ShortRepr):
         alive = None if self._alive is None else np.concatenate([self._alive, np.ones(len(records), np.bool_)])
         return Snapshot(self._line, self._count + len(records), alive)._hiding(replaced[replaced >= 0])
 
+    def part(self, rows: Rows) -> "Snapshot":
+        """A snapshot of some rows, which are copied."""
+        physical = rows if self._live is None else self._live[rows]
+        return Snapshot.of(self._line.vectors[physical], [self._line.records[row] for row in physical.tolist()])
+
     def joined(self, others: "Snapshot") -> "Snapshot":
         """A snapshot with the rows of another, whose ids are other ones; either may be empty."""
         if not len(self):

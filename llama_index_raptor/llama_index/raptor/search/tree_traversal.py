@@ -1,14 +1,15 @@
 """Tree traversal retrieval: a beam search from the roots to the leaves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState, ScoredNode
 
-__all__ = ["Descent", "traversal_steps", "traverse_tree"]
+__all__ = ["Descent", "Reach", "everywhere", "traversal_steps", "traverse_tree"]
 
 
 @dataclass(frozen=True)
@@ -29,19 +30,39 @@ class Descent:
     num_layers: int | None = None
 
 
-def traverse_tree(scores: NodeScores, descent: Descent) -> list[ScoredNode]:
+Reach = Callable[[NodeScores, Sequence[str]], Steps[NodeScores]]
+"""Scores whose state has some nodes; in place of those that may not be shown or are not written, what is below."""
+
+
+def everywhere(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
+    """Reaches the nodes of a state that has all of them."""
+    return scores
+    yield
+
+
+def traverse_tree(
+    scores: NodeScores, descent: Descent, start: Sequence[str], reach: Reach = everywhere
+) -> Steps[tuple[NodeScores, list[ScoredNode]]]:
     """All nodes kept by a traversal, best first, each id once, with scores in standard deviations.
 
     Paper section "Querying", tree traversal retrieval: the nodes kept at every step are the result.
 
     Parameters
     ----------
-    scores, descent : see :func:`traversal_steps`
+    scores, descent, start, reach : see :func:`traversal_steps`
+
+    Returns
+    -------
+    Scores of all nodes that were visited, and the result.
     """
-    return scores.ranked({node for step in traversal_steps(scores, descent) for node, _ in step})
+    scores, steps = yield from traversal_steps(scores, descent, start, reach)
+    kept = {node for step in steps for node, _ in step}
+    return scores, (yield from offload(scores.ranked, kept))
 
 
-def traversal_steps(scores: NodeScores, descent: Descent) -> Iterator[list[ScoredNode]]:
+def traversal_steps(
+    scores: NodeScores, descent: Descent, start: Sequence[str], reach: Reach = everywhere
+) -> Steps[tuple[NodeScores, list[list[ScoredNode]]]]:
     """The nodes kept at each step of a traversal, with their scores, best first.
 
     The candidates of a step are the children of the nodes kept in the previous one. A node that is not written yet, or
@@ -53,21 +74,31 @@ def traversal_steps(scores: NodeScores, descent: Descent) -> Iterator[list[Score
     ----------
     scores : of the nodes that pass the filter; the paper's are cosines, in the same order with a lexical weight of 0
     descent : which nodes are kept
+    start : the candidates of the first step
+    reach : how further nodes are found
+
+    Returns
+    -------
+    Scores of all nodes that were visited, and the steps that kept any.
     """
-    state, allowed = scores.state, scores.allowed
     kept: set[str] = set()
-    frontier = state.from_roots() if descent.start_layer is None else state.layer(descent.start_layer)
-    summaries_allowed = state.summary_mask(allowed)
+    steps = []
+    frontier = start
     for _ in count() if descent.num_layers is None else range(descent.num_layers):
         if not frontier:
-            return
-        candidates = _visible(state, frontier, allowed, summaries_allowed)
-        best = _kept(scores, scores.ranked(candidates), descent)
+            break
+        scores = yield from reach(scores, frontier)
+        best = yield from offload(_best, scores, frontier, descent)
         if best:
-            yield best
+            steps.append(best)
         kept.update(node for node, _ in best)
-        below = {child for node, _ in best for child in state.tree.children(node)}
+        below = {child for node, _ in best for child in scores.state.tree.children(node)}
         frontier = sorted(below - kept)
+    return scores, steps
+
+
+def _best(scores: NodeScores, frontier: Sequence[str], descent: Descent) -> list[ScoredNode]:
+    return _kept(scores, scores.ranked(_visible(scores.state, frontier, scores.allowed)), descent)
 
 
 def _kept(scores: NodeScores, ranked: Sequence[ScoredNode], descent: Descent) -> list[ScoredNode]:
@@ -79,10 +110,9 @@ def _kept(scores: NodeScores, ranked: Sequence[ScoredNode], descent: Descent) ->
     return near[: descent.beam_width]
 
 
-def _visible(
-    state: RaptorState, nodes: Sequence[str], allowed: Mask | None, summaries_allowed: Mask | None
-) -> list[str]:
+def _visible(state: RaptorState, nodes: Sequence[str], allowed: Mask | None) -> list[str]:
     """The nodes, with those that are unwritten or do not pass the filter replaced by their children."""
+    summaries_allowed = state.summary_mask(allowed)
     visible: set[str] = set()
     todo = list(nodes)
     while todo:

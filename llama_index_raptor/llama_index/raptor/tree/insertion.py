@@ -7,36 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.snapshot import Snapshot
-from llama_index.raptor.tree.tree import Tree
 
-__all__ = ["NEIGHBOURS", "clusters_again", "insert_chunks", "nearest_parents"]
+__all__ = ["NEIGHBOURS", "clusters_again", "nearest_parents"]
 
 NEIGHBOURS = 10
 REBUILD_SHARE = 0.25
 
 
-def insert_chunks(tree: Tree, chunks: Snapshot, new: Sequence[str], vectors: NDArray[np.float32]) -> Tree:
-    """Put new chunks below the parents of their nearest neighbours.
-
-    Each of the `NEIGHBOURS` nearest chunks in the tree votes for its parents with its cosine; the new chunk joins the
-    parent with the highest sum, ties by the greater id. Only that summary and those above it change. If there are more
-    new chunks than `REBUILD_SHARE` of the old ones, the returned tree is empty, and everything is clustered again.
-
-    Parameters
-    ----------
-    chunks : vectors of all chunks, including the new ones
-    new, vectors : ids of the new chunks and their vectors, shape (len(new), d)
-    """
-    if tree.summaries and not new:
-        return tree
-    if not tree.summaries or clusters_again(len(new), len(chunks)):
-        return Tree()
-    leaves = {child: parents for child, parents in tree.parents.items() if child not in tree.summaries}
-    return tree.replace({}, nearest_parents(leaves, chunks, new, vectors))
-
-
 def clusters_again(new: int, chunks: int) -> bool:
-    """Whether so many of the chunks are new that everything is to be clustered again."""
+    """Whether so many of the chunks are new, more than `REBUILD_SHARE` of the old ones, that everything is to be
+    clustered again."""
     return new > REBUILD_SHARE * (chunks - new)
 
 
@@ -45,10 +25,14 @@ def nearest_parents(
 ) -> dict[str, list[str]]:
     """The summary that each new chunk joins, as summary -> new chunks.
 
+    Each of the `NEIGHBOURS` nearest chunks in the tree votes for its parents with its cosine; the new chunk joins the
+    parent with the highest sum, ties by the greater id. Only that summary and those above it change.
+
     Parameters
     ----------
     parents : of the chunks that are in the tree; one of `chunks` at least must be among them
-    chunks, new, vectors : see :func:`insert_chunks`; `chunks` may be those near to the new ones
+    chunks : vectors of all chunks, or of those near to the new ones
+    new, vectors : ids of the new chunks and their vectors, shape (len(new), d)
     """
     rows = chunks.rows_of(list(parents))
     settled = np.zeros(len(chunks), dtype=np.bool_)

@@ -114,6 +114,11 @@ class Tree:
                 new[summary_id(children)] = Summary(level, children)
         return self._edited((), new)
 
+    def changed(self, nodes: Mapping[str, Summary | None]) -> "Tree":
+        """A copy with other summaries; None for those that are removed, unknown ones of these are ignored."""
+        removed = [name for name, summary in nodes.items() if summary is None and name in self.summaries]
+        return self._edited(removed, {name: summary for name, summary in nodes.items() if summary is not None})
+
     def _edited(self, removed: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
         """A copy without the removed summaries and with the new ones; one that is in both is kept."""
         summaries = dict(self.summaries)

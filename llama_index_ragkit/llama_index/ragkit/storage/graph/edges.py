@@ -24,10 +24,12 @@ __all__ = [
     "TOTAL",
     "EdgeChange",
     "Records",
+    "check_label",
     "content_number",
     "joined",
     "merged",
     "regrouped",
+    "segment_counts",
     "segment_of",
     "segments_of",
     "totals_of",
@@ -55,7 +57,7 @@ def content_number(kind: int, *parts: str) -> int:
 
     The same content has the same number in every index, so that workers need no sequence. Of ten million different
     contents of one kind, some two have the same number with a probability of one in 90,000; labels tell
-    (:class:`~llama_index.ragkit.sql.graph_rows.GraphRows`).
+    (:func:`check_label`).
 
     >>> content_number(1, "a") & 3, content_number(1, "ab", "c") == content_number(1, "a", "bc")
     (1, False)
@@ -63,6 +65,21 @@ def content_number(kind: int, *parts: str) -> int:
     text = "\x1f".join(f"{len(part)}:{part}" for part in parts)
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True) & ~3 | kind
+
+
+def check_label(node: int, known: str, given: str) -> None:
+    """Check that a node is written under the label that it is stored with.
+
+    Raises
+    ------
+    StorageError
+        If they differ: two labels have the same number.
+    """
+    if known != given:
+        raise StorageError(
+            f"{known!r} and {given!r} have the same number in the graph, {node}: they cannot both be stored. "
+            "Nothing was changed."
+        )
 
 
 class EdgeChange(NamedTuple):
@@ -179,6 +196,20 @@ def segments_of(records: Records, root: int = 1) -> dict[int, Records]:
     depth = np.uint64(63 - (root.bit_length() - 1))
     right = ((_hashes(records) >> depth) & np.uint64(1)).astype(np.bool_)
     return {**segments_of(records[~right], 2 * root), **segments_of(records[right], 2 * root + 1)}
+
+
+def segment_counts(indptr: Ints, records: Records) -> Ints:
+    """How many segments the records of each row are cut into, shape (m,); 0 where they are few.
+
+    Parameters
+    ----------
+    indptr : (m + 1,) where each row begins, and the last ends
+    records : of all rows
+    """
+    counts = np.zeros(len(indptr) - 1, np.int64)
+    for i in np.flatnonzero(np.diff(indptr) > SEGMENT).tolist():
+        counts[i] = len(segments_of(records[indptr[i] : indptr[i + 1]]))
+    return counts
 
 
 def segment_of(records: Records, leaves: Iterable[int]) -> Ints:

@@ -1,0 +1,84 @@
+"""`GraphRows`: a graph as rows by node, read a frontier at a time and written by exact differences of its edges.
+
+It stands apart from the other parts of an index (:mod:`llama_index.ragkit.storage.interface`), since the steps of
+methods, which know nothing of LlamaIndex, read it.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.storage.graph.edges import EdgeChange, Records
+
+__all__ = ["GraphReader", "GraphRows", "NodeRows"]
+
+Ints = NDArray[np.int64]
+
+
+class NodeRows(NamedTuple):
+    """Rows of nodes.
+
+    Attributes
+    ----------
+    nodes : (m,) as asked for, those that are not stored too
+    further : (m,) the number of segments of a hub, whose edges are not given then; otherwise 0
+    labels : (m,) what the node was made from; "" if it is not stored, or was read before
+    indptr, records : ``records[indptr[i] : indptr[i + 1]]`` are the edges of node i, in no order
+    totals : hub without its edges -> number and sum of counts of its edges by kind, of type `TOTAL`
+    """
+
+    nodes: Ints
+    further: Ints
+    labels: Sequence[str]
+    indptr: Ints
+    records: Records
+    totals: Mapping[int, Records]
+
+
+class GraphReader(Protocol):
+    """Reads from one state of a graph.
+
+    Attributes
+    ----------
+    calls : how often it has read
+    """
+
+    calls: int
+
+    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
+        """The rows of nodes.
+
+        A node with more than `SEGMENT` edges is a hub: its totals are read instead of its edges, so that no question
+        reads a million edges unasked.
+
+        Parameters
+        ----------
+        nodes : distinct
+        whole : distinct hubs whose edges are read; they follow the others
+        """
+
+
+class GraphRows(Protocol):
+    """The graph of one index. A node is stored with its first edge and removed with its last."""
+
+    def reader(self) -> AbstractContextManager[GraphReader]:
+        """A reader that sees one state of the graph, whatever is written meanwhile."""
+
+    def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
+        """Add differences to the counts of edges: all of them, or none if it raises.
+
+        Parameters
+        ----------
+        labels : what each node of the change is made from
+
+        Raises
+        ------
+        StorageError
+            If a count would become negative, or two labels have the same number.
+        """
+
+    def whole(self) -> NodeRows | None:
+        """All rows with all of their edges, nodes ascending; None where they are not held in memory."""

@@ -1,0 +1,224 @@
+"""Where an index is stored, as its builder and its searches see it: vectors, words, a graph.
+
+Each part has two implementations, which answer alike and are held by the same tests. In this process:
+:class:`~llama_index.ragkit.storage.vector_spaces.VectorSpace`,
+:class:`~llama_index.ragkit.storage.local_words.LocalWords` and
+:class:`~llama_index.ragkit.storage.graph.local_graph.LocalGraph`, all of them exact. In an SQL database and vector
+stores of the user: :class:`~llama_index.ragkit.storage.stored_space.StoredSpace`,
+:class:`~llama_index.ragkit.sql.SQLLexicalIndex` and
+:class:`~llama_index.ragkit.sql.graph_rows.SQLGraphRows`. Records (:class:`~llama_index.ragkit.Records`) are the same in
+both. Which of the two an index has is chosen when its storage is opened; nothing that is built on a part asks.
+
+The `whole()` of a part is all of it, as an immutable value that later writes do not change; None where that is not held
+in memory. A search that needs all of a part can do without the other methods where it is there, and has to refuse by
+name where it is not.
+
+One writer writes at a time. Whoever reads sees a part as it was before or after each of its writes, never within one;
+what belongs together in several parts is read in :meth:`Stores.snapshot`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from numpy.typing import NDArray
+
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.graph.interface import GraphRows
+from llama_index.ragkit.storage.labels import CountedTexts
+from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.selection import EVERYTHING, Selection
+from llama_index.ragkit.storage.vector_spaces import SpaceRows
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["Space", "Stores", "Words"]
+
+
+class Space(Protocol):
+    """The vectors of one kind of thing, such as chunks or summaries, by id, with what filters need.
+
+    Rows that are read come as a :class:`~llama_index.ragkit.Snapshot`, in no order, which is searched as a whole space
+    is. Unknown ids are left out.
+    """
+
+    def put(self, rows: SpaceRows) -> Steps[None]:
+        """Add rows, replacing those of the same id.
+
+        Raises
+        ------
+        EmbeddingError, StorageError
+            If vectors are not finite or not of the length of the others; if a store fails.
+        """
+
+    def remove(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete rows.
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """The rows of those ids that count.
+
+        Raises
+        ------
+        ConfigurationError, StorageError
+            If a filter cannot be compared with the value of a row; if a store fails.
+        """
+
+    def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """As :meth:`fetch`, without vectors: what the result has for them means nothing.
+
+        Parameters
+        ----------
+        ids : None for all rows
+        """
+
+    def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+        """Rows that count, among them the nearest to each of some vectors by cosine, as far as the space finds them.
+
+        A search of these for `wanted` rows or fewer then gives what one of the whole space gives, with the same scores;
+        an approximate vector store may miss rows.
+
+        Parameters
+        ----------
+        vectors : shape (q, dimension)
+        wanted : how many for each vector, at least 1
+        selection : which rows count; if it names the only ones, the result has all of these
+
+        Raises
+        ------
+        ConfigurationError, StorageError
+            See :meth:`fetch`.
+        """
+
+    def whole(self) -> Snapshot | None:
+        """All rows, or None."""
+
+
+class Words(Protocol):
+    """The words of texts, by id; scores are those of BM25.
+
+    Its methods compute, or wait for a database: :func:`~llama_index.ragkit.offload` runs them beside an event loop.
+    """
+
+    def __len__(self) -> int:
+        """How many texts there are."""
+
+    def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
+        """Remove texts and add others, which replace those of the same id; all of it, or nothing if it raises.
+
+        Parameters
+        ----------
+        removed : unknown ids are ignored
+        added : id -> how often the text has each term, see
+            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels of a text 0 times
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
+        """The texts that pass a filter, by the labels that they were stored with.
+
+        Parameters
+        ----------
+        few : up to so many are given by their ids, and others that do not pass may be among them
+
+        Returns
+        -------
+        None where labels do not tell; in this process they never do, since the filter is checked by metadata there.
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
+        """The texts with the best scores, best first, equal ones by id; none without a word of the question.
+
+        Parameters
+        ----------
+        limit : how many at most, at least 0
+        only : the texts that count, with scores as if there were no others; None for all
+
+        Returns
+        -------
+        Scores, more than 0, by id.
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def scores_of(
+        self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
+    ) -> list[dict[str, float]]:
+        """The scores of some texts for each of several questions.
+
+        Parameters
+        ----------
+        only : see :meth:`scores`; `ids` are among them
+
+        Returns
+        -------
+        Scores, more than 0, by id in no order; one mapping a question.
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
+        """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
+
+        Parameters
+        ----------
+        only : see :meth:`scores`
+
+        Raises
+        ------
+        StorageError
+        """
+
+    def whole(self) -> LexicalIndex | None:
+        """All texts, or None."""
+
+
+class Stores(Protocol):
+    """Where one index is stored."""
+
+    def spaces(self, names: Iterable[str], records: Records) -> Mapping[str, Space]:
+        """Vector spaces by name.
+
+        Parameters
+        ----------
+        records : of the index
+        """
+
+    def words(self) -> Words:
+        """The words of the chunks."""
+
+    def graph(self) -> GraphRows:
+        """The graph."""
+
+    def connect(self, store: BasePydanticVectorStore) -> None:
+        """Let a further vector store of the user use the connections that these have, where it can."""
+
+    def transaction(self) -> Steps[AbstractContextManager[None]]:
+        """A block whose writes are all made, or none in a database if it raises.
+
+        In this process those before the error stay, as records in a store that has no transactions do: the write is
+        repeated, or the index is opened again.
+        """
+
+    def snapshot(self) -> Steps[AbstractContextManager[None]]:
+        """A block whose reads of a database all see the same state.
+
+        In this process that is what the `whole()` of each part is for.
+        """
