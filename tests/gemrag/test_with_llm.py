@@ -133,7 +133,7 @@ def test_one_bad_reply_is_asked_for_again():
     def script(asked: Asked):
         if not is_question(asked):
             return answer(asked)
-        return answer(asked) if "That answer cannot be used" in asked.prompt else "nonsense"
+        return answer(asked) if "numbered lines" in asked.prompt else "nonsense"
 
     with LLMServer(script) as server:
         index = GEMRAGIndex.from_documents(documents(1), **options(server.url))

@@ -24,7 +24,9 @@ def reply(prompt):
             {"first": int(i), "title": text, "summary": f"This section is about: {text}."} for i, text in parts[::3]
         ]
         return json.dumps({"sections": found})
-    subject = "the lamp" if "keeper" in prompt else "the harbour"
+    text = re.findall(r"<document-.*?>\n(.*?)\n</document-", prompt, re.DOTALL)[-1]
+    known = [f"the {word}" for word in ("lamp", "harbour") if word in text]
+    subject = known[0] if "keeper" in text and known else known[-1] if known else " ".join(text.split()[:2])
     return json.dumps({"title": f"About {subject}", "summary": f"This document is about: {subject}."})
 
 
