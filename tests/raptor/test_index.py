@@ -322,7 +322,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection: str
     assert again.as_retriever(similarity_top_k=99).retrieve("silk")
     assert again.write_summaries() == 0
     check(again)
-    assert tree_of(run_steps(again.storage.records.get_all("tree"))) == again.tree
+    assert tree_of(run_steps(TreeRows(again.storage).all())) == again.tree
     again.rebuild()
     check(again)
 
@@ -386,7 +386,7 @@ def test_an_index_of_a_version_that_stored_children_alone_is_read_and_brought_fo
     for each in (index, written):
         each.delete_nodes(["n0-00"])
     records = written.storage.records
-    rows = run_steps(records.get_all("tree"))
+    rows = run_steps(TreeRows(written.storage).all())
     run_steps(records.delete("tree", rows))
     for collection in ("tree_roots", "tree_unwritten"):
         run_steps(records.delete(collection, run_steps(records.get_all(collection))))

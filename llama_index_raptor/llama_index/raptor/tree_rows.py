@@ -40,11 +40,11 @@ class TreeRows:
 
     def of(self, nodes: Iterable[str]) -> Steps[Rows]:
         """The rows of those nodes that have one."""
-        return (yield from self._records.get_many(_TREE, nodes))
+        return _read((yield from self._records.get_many(_TREE, nodes)))
 
     def all(self) -> Steps[Rows]:
         """All rows."""
-        return (yield from self._records.get_all(_TREE))
+        return _read((yield from self._records.get_all(_TREE)))
 
     def above(self, nodes: Iterable[str]) -> Steps[Rows]:
         """The rows of nodes and of all summaries above them: one read for each layer."""
@@ -129,7 +129,7 @@ class TreeRows:
         rows = _rows_of(tree, chunks)
         for collection in (_TREE, _ROOTS, _UNWRITTEN):
             yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
-        yield from self._records.put(_TREE, list(rows.items()))
+        yield from self._put(rows)
         yield from self._put_roots(rows)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in tree.summaries if name not in written])
 
@@ -151,7 +151,7 @@ class TreeRows:
                 row = rows.setdefault(child, _row(0, [], []))
                 row["parents"] = sorted({*row["parents"], name})
             rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
-        yield from self._records.put(_TREE, list(rows.items()))
+        yield from self._put(rows)
         yield from self._records.delete(_ROOTS, [node for node in roots if rows[node]["parents"]])
         yield from self._put_roots(rows)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in new])
@@ -161,7 +161,7 @@ class TreeRows:
     def put_alone(self, chunks: Iterable[str]) -> Steps[None]:
         """Store chunks that are below no summary."""
         rows = {chunk: _row(0, [], []) for chunk in chunks}
-        yield from self._records.put(_TREE, list(rows.items()))
+        yield from self._put(rows)
         yield from self._put_roots(rows)
 
     def put_waiting(self, chunks: Iterable[str]) -> Steps[None]:
@@ -188,6 +188,11 @@ class TreeRows:
         yield from self._records.delete(SUMMARIES, names)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in names])
 
+    def _put(self, rows: Rows) -> Steps[None]:
+        """Store rows, those of chunks without what every chunk has."""
+        bare = {node: row if row["level"] else {"parents": row["parents"]} for node, row in rows.items()}
+        yield from self._records.put(_TREE, list(bare.items()))
+
     def _put_roots(self, rows: Mapping[str, Record]) -> Steps[None]:
         roots = [(node, {"level": row["level"]}) for node, row in rows.items() if not row["parents"]]
         yield from self._records.put(_ROOTS, roots)
@@ -213,6 +218,11 @@ def _rows_of(tree: Tree, chunks: Iterable[str]) -> Rows:
         rows[name] = _row(summary.level, list(summary.children), list(tree.parents.get(name, ())))
         rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
     return rows
+
+
+def _read(stored: Rows) -> Rows:
+    """Stored rows, those of chunks with what every chunk has."""
+    return {node: row if "level" in row else {**_row(0, [], []), **row} for node, row in stored.items()}
 
 
 def _row(level: int, children: list[str], parents: list[str]) -> dict[str, Any]:
