@@ -12,6 +12,7 @@ import zlib
 import pytest
 from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.prompts import PromptTemplate
 from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
 
@@ -162,7 +163,6 @@ def test_prompts_are_reached_through_the_index():
         index = RaptorIndex.from_documents(documents()[:4], **options(server.url))
         (name,) = [name for name in index.get_prompts() if name.startswith("summarizer:")]
         prompt = index.get_prompts()[name]
-        changed = prompt.partial_format()
-        changed.template = "PLEASE " + prompt.template
+        changed = PromptTemplate("PLEASE " + prompt.get_template())
         index.update_prompts({name: changed})
-        assert index.resources.summarizer.get_prompts()[name.split(":")[1]].template.startswith("PLEASE ")
+        assert index.resources.summarizer.get_prompts()[name.split(":")[1]].get_template().startswith("PLEASE ")
