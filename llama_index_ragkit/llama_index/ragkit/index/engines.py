@@ -13,6 +13,7 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreInfo, VectorStoreQuerySpec
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.short_repr import ShortRepr
 
 __all__ = ["AutoRetriever", "NotAVectorStoreIndexError", "engine_llm", "llm_of_engine"]
 
@@ -39,7 +40,7 @@ class NotAVectorStoreIndexError(ConfigurationError, AttributeError):
     """An index has no vector store that core's own retrievers could search; an `AttributeError`, for `hasattr`."""
 
 
-class AutoRetriever(VectorIndexAutoRetriever):
+class AutoRetriever(ShortRepr, VectorIndexAutoRetriever):
     """Core's `VectorIndexAutoRetriever` for an index of these packages: a language model infers the question, the
     metadata filters and the number of results from what the user asked.
 
