@@ -49,6 +49,7 @@ def test_a_fault_of_the_write_path_is_caught(
 ) -> None:
     test = FaultTestsOfCases()
     test.take(next(each for each in CASES if each.name == case))
+    monkeypatch.setattr(FaultTestsOfCases, "points", None)  # some do harm at one call alone
     monkeypatch.setattr(owner, name, broken)
     with pytest.raises(AssertionError, match=f"{operation}: {kind} at call"):
         test.test_a_write_that_ends_early(kind, operation)

@@ -120,7 +120,6 @@ def complete(
     prompt : formatted with `prompt_args`; never changed
     parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
         repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
-        (:mod:`llama_index.ragkit.text.loops`)
     mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
         the next attempt if that fails. As long as no JSON of a model could be read, a further attempt asks for numbered
         lines, where the prompt can (:func:`~llama_index.ragkit.llm.prompts.in_lines`); what could be read first is how
@@ -132,8 +131,8 @@ def complete(
     rejected : an earlier reply to this prompt that could not be used
     like : a text; a reply that is clearly in another language is rejected. "" for none
     reply_tokens : the most tokens that the reply can need, sent with the call where the class of the model is known to
-        take a bound (:mod:`llama_index.ragkit.llm.limits`). A reply that is cut there is read as far as it goes. A
-        model that thinks longer, or whose server refuses a bound, is asked without. None for no bound
+        take a bound. A reply that is cut there is read as far as it goes. A model that thinks longer, or whose server
+        refuses a bound, is asked without. None for no bound
 
     Raises
     ------

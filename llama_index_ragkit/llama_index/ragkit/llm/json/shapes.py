@@ -283,7 +283,7 @@ class Reply(BaseModel):
     Attributes
     ----------
     other_names : field -> names that models also give to it, without case and punctuation
-    bounds : field -> keywords of JSON Schema; see :func:`~llama_index.ragkit.llm.json.bounds.bounded`
+    bounds : field -> keywords of JSON Schema, for servers that hold a model to a schema; what is read may exceed them
     by_type : whether an object without a known key holds the texts of the first field by their type
     items : the field that a reply without JSON may give as a list of lines with numbers or bullets; "" for none
     """
