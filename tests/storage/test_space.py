@@ -189,7 +189,7 @@ def test_rows_are_what_a_dictionary_holds_after_any_writes(
         assert found.metadata_of(row_id) == metadata
     question = unit_rows(1, seed=100)[0]
     cosines = {row_id: float(np.float64(vector) @ np.float64(question)) for row_id, (vector, _) in now.items()}
-    assert nearest(space, question, 12) == sorted(cosines, key=lambda row_id: -cosines[row_id])
+    assert nearest(space, question, 12) == sorted(cosines, key=lambda row_id: (-cosines[row_id], row_id))
 
 
 def test_the_whole_is_what_it_was_whatever_is_written_later() -> None:
