@@ -40,7 +40,7 @@ from llama_index.ragkit.llm.retry import (
     is_unreachable,
 )
 from llama_index.ragkit.redaction import redact
-from llama_index.ragkit.steps import Request, Steps
+from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
 from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.text.loops import without_loop
 from llama_index.ragkit.validation import check_choice
@@ -272,59 +272,45 @@ class _Ask(Request, Generic[T]):
 
     def run(self) -> Completion[T]:
         asking = [self]
-
-        def once() -> Completion[T]:
-            this = asking[-1]
-            with _marking(is_transient):
-                refused: list[Exception] = []
-                while True:
-                    try:
-                        text = this._reply()
-                    except Exception as error:
-                        this = this._instead(error)
-                        refused.append(error)
-                    else:
-                        break
-                this._note(asking[-1], refused)
-            return this._read(text, asking)
-
         retrying = Retrying(**self._rules())
         try:
-            return retrying(once)
+            return retrying(lambda: run_steps(self._attempt(asking)))
         except ConfigurationError:
             raise
         except Exception as error:
             raise self._failure(error, retrying.statistics) from _cause(error)
 
     async def arun(self) -> Completion[T]:
-        blocking = _blocks_event_loop(self.llm)
         asking = [self]
-
-        async def reply(this: "_Ask[T]") -> str:
-            return await (asyncio.to_thread(this._reply) if blocking else this._areply())
+        retrying = AsyncRetrying(**self._rules())
 
         async def once() -> Completion[T]:
-            this = asking[-1]
-            with _marking(is_transient):
-                refused: list[Exception] = []
-                while True:
-                    try:
-                        text = await reply(this)
-                    except Exception as error:
-                        this = this._instead(error)
-                        refused.append(error)
-                    else:
-                        break
-                this._note(asking[-1], refused)
-            return this._read(text, asking)
+            return await arun_steps(self._attempt(asking))
 
-        retrying = AsyncRetrying(**self._rules())
         try:
             return await retrying(once)
         except ConfigurationError:
             raise
         except Exception as error:
             raise self._failure(error, retrying.statistics) from _cause(error)
+
+    def _attempt(self, asking: list["_Ask[T]"]) -> Steps[Completion[T]]:
+        """Ask until the server takes the request, and read the reply; what to ask next is noted if it is of no use."""
+        this, refused = asking[-1], list[Exception]()
+        with _marking(is_transient):
+            while True:
+                try:
+                    text = yield from call(this._reply, this._awaited)
+                except Exception as error:
+                    this = this._instead(error)
+                    refused.append(error)
+                else:
+                    break
+            this._note(asking[-1], refused)
+        return this._read(text, asking)
+
+    async def _awaited(self) -> str:
+        return await (asyncio.to_thread(self._reply) if _blocks_event_loop(self.llm) else self._areply())
 
     # -- one attempt ------------------------------------------------------------------------------------
 

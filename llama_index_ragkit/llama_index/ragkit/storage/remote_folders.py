@@ -7,9 +7,8 @@ dies leaves the old state or the new. Nothing locks such a folder: of two that w
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import fsspec  # type: ignore[import-untyped]
@@ -54,7 +53,7 @@ class RemoteFolder:
         """Whether this is the folder: some file systems keep an empty object for it."""
         return path.strip("/") == self._path.strip("/")
 
-    def foreign(self, is_own: Any) -> list[str]:
+    def foreign(self, is_own: Callable[[str], bool]) -> list[str]:
         """Names in the folder that are neither its own nor temporary."""
         return sorted(name for name in self.entries() if not name.startswith(_PREFIX) and not is_own(name))
 
@@ -91,6 +90,6 @@ class RemoteFolder:
                 latest = max(latest, (marker["time"], f"{self._path}/{marker['folder']}"))
         return latest[1]
 
-    def _delete(self, names: Any) -> None:
+    def _delete(self, names: Iterable[str]) -> None:
         for name in names:
             self._fs.rm(f"{self._path}/{name}", recursive=True)
