@@ -160,7 +160,7 @@ class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeCon
         earlier = sorted(set(waiting).difference(new))
         count = len(new) + len(earlier)
         has_tree = any((yield from self._rows.roots()).values())
-        if not has_tree or (count and clusters_again(count, (yield from self.chunk_terms.count()))):
+        if not has_tree or (count and clusters_again(count, (yield from self.terms.count()))):
             yield from self._cluster(part)
         else:
             joining = yield from self._joining(new, vectors, earlier)

@@ -73,7 +73,7 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
     @property
     def chunks(self) -> StoredChunks:
         """The chunks with their headers, by their vectors and by their words."""
-        return StoredChunks(self.storage.stored[_CHUNKS], self.terms.lexical)
+        return StoredChunks(self.storage.stored[_CHUNKS], self.terms.words)
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         yield from self._rows.delete_chunks(chunks)
         self._count_headers(-sum(bool(row["header"]) for row in rows.values()))
         if chunks:
-            yield from offload(self.terms.lexical.changed, chunks, {})
+            yield from offload(self.terms.words.changed, chunks, {})
 
     def _put(self, plan: "_Plan") -> Steps[None]:
         """Store chunks with their headers."""
@@ -216,7 +216,7 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         document = {chunk: key for key, entry in plan.after.items() for chunk in entry.chunks}
         yield from self._rows.put_chunks(headers, document)
         self._count_headers(sum(map(bool, headers.values())))
-        yield from offload(self.terms.lexical.changed, (), (yield from offload(self._terms_with_headers, plan.chunks)))
+        yield from offload(self.terms.words.changed, (), (yield from offload(self._terms_with_headers, plan.chunks)))
 
     def _terms_with_headers(self, chunks: Mapping[str, tuple[BaseNode, str, str]]) -> dict[str, Mapping[str, int]]:
         """The terms of chunks and their headers, by the id of the chunk."""

@@ -10,7 +10,6 @@ from llama_index.core.schema import BaseNode
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -59,6 +58,7 @@ class Builder(ABC, Generic[Config, State]):
     embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
         builder puts others; where the index is served from stores, there are none until then. A vector store of the
         user's gets complete chunks: with one, they are embedded all the same
+    terms : keeps the words of the chunks
     """
 
     keeps_terms: ClassVar[bool] = True
@@ -69,6 +69,7 @@ class Builder(ABC, Generic[Config, State]):
         self.storage = storage
         self.resources = resources
         self.config = config
+        self.terms = ChunkTerms(storage, self.lexical_source, self.terms_of)
 
     @abstractmethod
     def load(self) -> Steps[State]:
@@ -93,11 +94,6 @@ class Builder(ABC, Generic[Config, State]):
         record : what the extractor read from the node; None if it failed, or there is none
         """
         return lexical_terms(embed_text(node))
-
-    @property
-    def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
-        """Keeps the words of the chunks."""
-        return ChunkTerms(self.storage, self.lexical_source, self.terms_of)
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:

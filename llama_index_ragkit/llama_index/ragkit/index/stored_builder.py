@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import Builder, Config, State
 from llama_index.ragkit.index.contents import ViewContents
-from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.stored_terms import StoredChunkTerms
 from llama_index.ragkit.steps import Steps, offload
-from llama_index.ragkit.storage.chunk_terms import ChunkTerms
-from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
@@ -50,19 +46,10 @@ class StoredBuilder(Builder[Config, State]):
     few: ClassVar[int] = 500
     waits_for_all: ClassVar[bool] = False
 
-    def __init__(self, storage: IndexStorage, resources: Resources, config: Config) -> None:
-        super().__init__(storage, resources, config)
-        self.terms = StoredChunkTerms(storage.stores.words(), self.terms_of)
-
-    @property
-    def chunk_terms(self) -> ChunkTerms | StoredChunkTerms:
-        """Keeps the words of the chunks, in the database where the index is served from stores."""
-        return self.terms if self.storage.stored else super().chunk_terms
-
     @property
     def chunks(self) -> StoredChunks:
         """The chunks, by their vectors and by their words."""
-        return StoredChunks(self.storage.stored[CHUNKS], self.terms.lexical if self.keeps_terms else None)
+        return StoredChunks(self.storage.stored[CHUNKS], self.terms.words if self.keeps_terms else None)
 
     def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
         """Which chunks count: as their ids where these are known, or few pass the filter, or there are few.
@@ -76,7 +63,7 @@ class StoredBuilder(Builder[Config, State]):
             return found
         if found.only is None:
             most = self.few if few is None else few
-            texts = yield from offload(self.terms.lexical.passing, found.filters, most)
+            texts = yield from offload(self.terms.words.passing, found.filters, most)
             few_at_all = self.storage.struct.counters.get(CHUNKS, 0) <= most
             if isinstance(texts, LabelledTexts) or (texts is None and not few_at_all):
                 return replace(found, texts=texts)

@@ -92,7 +92,7 @@ class IndexWriter(Generic[State]):
         self.checks = WriteChecks(storage, resources, builder, parameters, method)
         self._preparation = Preparation(storage, resources, builder, method, self.checks)
         self._lock = WriterLock()
-        self._terms = builder.chunk_terms
+        self._terms = builder.terms
         self._contents: IndexContents[State] = run_steps(self._stored())
         self._interrupted = False  # whether a write began and was not committed
         self._is_committing = False
@@ -157,7 +157,13 @@ class IndexWriter(Generic[State]):
 
     def _stored(self) -> Steps[IndexContents[State]]:
         state = yield from self._builder.load()
-        return IndexContents(state, (yield from self._terms.load()) if self._builder.keeps_terms else LexicalIndex())
+        if self._builder.keeps_terms:
+            yield from self._terms.load()
+        return self._contents_of(state)
+
+    def _contents_of(self, state: State) -> IndexContents[State]:
+        words = self._terms.words.whole() if self._builder.keeps_terms else None
+        return IndexContents(state, words or LexicalIndex())
 
     def _recover(self) -> Steps[None]:
         if self._storage.stored:  # other processes may have written, or be writing
@@ -411,8 +417,7 @@ class IndexWriter(Generic[State]):
             yield from self._storage.begin()
             with (yield from self._storage.stores.transaction()):
                 try:
-                    state = yield from work(self._contents.state)
-                    self._contents = IndexContents(state, self._contents.lexical)
+                    self._contents = self._contents_of((yield from work(self._contents.state)))
                 except Exception as error:
                     failure = error
                     self._contents = yield from self._stored()
@@ -485,11 +490,9 @@ class IndexWriter(Generic[State]):
         struct = storage.struct
         failure: Exception | None = None
         try:
-            lexical = self._contents.lexical
             if self._builder.keeps_terms:  # before the builder, which may call models
-                lexical = yield from self._terms.changed(lexical, change.removed, change.added, change.records)
-            state = yield from self._builder.apply(self._contents.state, change)
-            self._contents = IndexContents(state, lexical)
+                yield from self._terms.changed(change.removed, change.added, change.records)
+            self._contents = self._contents_of((yield from self._builder.apply(self._contents.state, change)))
         except Exception as error:
             failure = error
             self._contents = yield from self._stored()

@@ -71,6 +71,9 @@ class SQLLexicalIndex:
             with reading(self._engine, single=True) as connection:
                 connection.execute(text(f"ANALYZE {', '.join(LEXICAL_COLUMNS)}"))
 
+    def load(self, texts: Mapping[str, str]) -> None:
+        """Nothing: the texts are in the database."""
+
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.passing`."""
         texts = self.labelled(filters)

@@ -1,4 +1,4 @@
-"""The words of chunks, in the records of the index: loading it reads no text again."""
+"""The words of the chunks of an index."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -7,19 +7,21 @@ from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.word_records import WordRecords
-from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["ChunkTerms"]
 
-_READ_AT_ONCE = 1_000  # chunks whose words are dictionaries at the same time, which takes many times their memory
+_AT_ONCE = 1_000  # chunks in one transaction, and whose words are dictionaries at once, which take much memory
 
 
 class ChunkTerms:
-    """Keeps the words of chunks, and the lexical index of them.
+    """Keeps the words of chunks, and beside them the labels by which filters look chunks up where words are in a
+    database.
 
-    The words of a chunk are kept each as often as it occurs, in alphabetical order.
+    Words that are in memory are in the records of the index too, so that loading it reads no text again: those of a
+    chunk in alphabetical order, each as often as it occurs.
 
     Parameters
     ----------
@@ -30,22 +32,25 @@ class ChunkTerms:
     def __init__(
         self, storage: IndexStorage, source: str, terms_of: Callable[[BaseNode, Record | None], Counter[str]]
     ) -> None:
+        self.words = storage.stores.words()
         self._storage = storage
-        self._words = WordRecords(storage.records, source)
+        self._stored = WordRecords(storage.records, source)
         self._terms_of = terms_of
 
-    def load(self) -> Steps[LexicalIndex]:
-        """The lexical index of the stored chunks; records of others, left by an interrupted write, are removed.
+    def load(self) -> Steps[None]:
+        """Read the words of all chunks, if they are to be in memory.
 
-        Chunks without a record, which such a write has not reached, or with one of another source are read from the
-        docstore, and their words are stored.
+        Records of other chunks, left by an interrupted write, are removed. Chunks without a record, which such a write
+        has not reached, or with one of another source are read from the docstore, and their words are stored.
         """
         storage = self._storage
-        chunks = storage.snapshot()
-        stored = yield from self._words.load()
+        chunks = storage.space().whole()
+        if self.words.whole() is None or chunks is None:
+            return
+        stored = yield from self._stored.load()
         left = [node_id for node_id in stored if node_id not in chunks]
         if left:
-            yield from self._words.change(left, {})
+            yield from self._stored.change(left, {})
         words = {node_id: stored[node_id] for node_id in chunks.ids if node_id in stored}
         missing = []
         for node_id in (i for i in chunks.ids if i not in words):
@@ -53,36 +58,43 @@ class ChunkTerms:
             missing += [] if node is None else [node]
         entries = yield from storage.manifest.entries_of(node.node_id for node in missing)
         records = {node_id: entry.record for node_id, entry in entries.items()}
-        lexical = yield from offload(LexicalIndex.of, words)
-        return (yield from self.changed(lexical, (), missing, records))
-
-    def count(self) -> Steps[int]:
-        """The number of chunks."""
-        return len(self._storage.snapshot())
-        yield
+        yield from offload(self.words.load, words)
+        yield from self.changed((), missing, records)
 
     def changed(
-        self,
-        lexical: LexicalIndex,
-        removed: Collection[str],
-        added: Sequence[BaseNode],
-        records: Mapping[str, Record | None],
-    ) -> Steps[LexicalIndex]:
-        """Store the words of new chunks, delete those of removed ones, and return the new lexical index.
+        self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]
+    ) -> Steps[None]:
+        """Store the words of new chunks, and delete those of removed ones.
 
         Parameters
         ----------
         records : what the extractor read from the new chunks
         """
+        in_memory = self.words.whole() is not None
         gone: Collection[str] = removed
-        words: dict[str, str] = {}
-        for start in range(0, len(added) or 1, _READ_AT_ONCE):
-            counts = yield from offload(self._counted, added[start : start + _READ_AT_ONCE], records)
-            words.update((node_id, " ".join(sorted(found.elements()))) for node_id, found in counts.items())
-            lexical = yield from offload(lexical.changed, gone, counts)
+        stored: dict[str, str] = {}
+        for start in range(0, len(added) or 1, _AT_ONCE):
+            nodes = added[start : start + _AT_ONCE]
+            counts = yield from offload(self._counted, nodes, records)
+            if in_memory:
+                stored.update((node_id, " ".join(sorted(found.elements()))) for node_id, found in counts.items())
+                yield from offload(self.words.changed, gone, counts)
+            else:
+                labelled = {node.node_id: self.labelled(node, counts[node.node_id]) for node in nodes}
+                yield from offload(self.words.changed, gone, labelled)
             gone = ()
-        yield from self._words.change(removed, words)
-        return lexical
+        if in_memory:
+            yield from self._stored.change(removed, stored)
 
     def _counted(self, nodes: Sequence[BaseNode], records: Mapping[str, Record | None]) -> dict[str, Counter[str]]:
         return {node.node_id: self._terms_of(node, records.get(node.node_id)) for node in nodes}
+
+    @staticmethod
+    def labelled(node: BaseNode, terms: Mapping[str, int]) -> dict[str, int]:
+        """The terms of a chunk with its labels."""
+        return {**terms, **labels_of(node.metadata, node.ref_doc_id)}
+
+    def count(self) -> Steps[int]:
+        """The number of chunks; of those that have words, where they are not in memory."""
+        chunks = self._storage.space().whole()
+        return (yield from offload(len, self.words)) if chunks is None else len(chunks)

@@ -123,6 +123,14 @@ class Words(Protocol):
         StorageError
         """
 
+    def load(self, texts: Mapping[str, str]) -> None:
+        """Hold these texts in place of all others, where words are held in memory; a database keeps what it has.
+
+        Parameters
+        ----------
+        texts : id -> its terms, each as often as the text has it, with a space between two of them
+        """
+
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
         """The texts that pass a filter, by the labels that they were stored with.
 

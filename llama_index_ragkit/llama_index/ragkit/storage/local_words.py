@@ -38,6 +38,11 @@ class LocalWords:
         with self._lock:
             self._index = self._index.changed(removed, words)
 
+    def load(self, texts: Mapping[str, str]) -> None:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.load`."""
+        with self._lock:
+            self._index = LexicalIndex.of(texts)
+
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
         """None: labels are not kept."""
         return None
