@@ -4,21 +4,18 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from sqlalchemy import Engine, text
 from tests.sql.conftest import schema
-from tests.together.stores import lancedb_store
 
 from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.sql import SQLStorageContext, make_engine, reading, storage_context
 
-__all__ = ["PLACES", "Place", "everything_in"]
+__all__ = ["EVERYWHERE", "PLACES", "Place", "everything_in"]
 
 Factory = Callable[[str, int], BasePydanticVectorStore]
 
@@ -32,11 +29,14 @@ def in_memory(tag: str, folder: Path) -> Factory:
 _stores: dict[str, dict[str, BasePydanticVectorStore]] = {}
 
 
-def lancedb(tag: str, folder: Path) -> Factory:
-    connect = pytest.importorskip("lancedb").connect
-    # Without the interval, a table shows what was in it when it was opened, whatever other processes write.
-    connection = connect(str(folder / tag), read_consistency_interval=timedelta(0))
-    return lambda space, dimension: lancedb_store(connection=connection, table_name=space)
+def by_url(scheme: str) -> Callable[[str, Path], str]:
+    """The URL of a store of a kind in the folder."""
+
+    def url(tag: str, folder: Path) -> str:
+        pytest.importorskip(f"llama_index.vector_stores.{scheme}")
+        return f"{scheme}:///{folder / tag}"
+
+    return url
 
 
 def milvus(tag: str, folder: Path) -> Factory:
@@ -50,22 +50,9 @@ def milvus(tag: str, folder: Path) -> Factory:
     )
 
 
-def pgvector(tag: str, folder: Path, **options: Any) -> Factory:
+def pgvector(tag: str, folder: Path) -> str:
     pytest.importorskip("llama_index.vector_stores.postgres")
-    from llama_index.vector_stores.postgres import PGVectorStore
-    from sqlalchemy import create_engine
-    from sqlalchemy.ext.asyncio import create_async_engine
-    from sqlalchemy.pool import NullPool
-
-    url = os.environ["PG_DSN"].split("://", 1)[1]
-    # Without a pool, so that no connection outlives the event loop that it was made on.
-    engines: dict[str, Any] = {
-        "engine": create_engine(f"postgresql+psycopg2://{url}", poolclass=NullPool),
-        "async_engine": create_async_engine(f"postgresql+asyncpg://{url}", poolclass=NullPool),
-    }
-    return lambda space, dimension: PGVectorStore(
-        table_name=f"{space}_{tag}", embed_dim=dimension, **engines, **options
-    )
+    return "pgvector"
 
 
 @dataclass(frozen=True)
@@ -73,16 +60,20 @@ class Kind:
     """A database and a kind of vector store."""
 
     name: str
-    factory: Callable[[str, Path], Factory]
+    vectors: Callable[[str, Path], Factory | str]
     on_server: bool = False
 
 
 PLACES = [
     Kind("sqlite", in_memory),
-    Kind("sqlite-lancedb", lancedb),
+    Kind("sqlite-lancedb", by_url("lancedb")),
     Kind("sqlite-milvus", milvus),
     Kind("postgres-pgvector", pgvector, on_server=True),
 ]
+
+
+EVERYWHERE = [*PLACES, Kind("sqlite-qdrant", by_url("qdrant")), Kind("sqlite-chroma", by_url("chroma"))]
+"""All that there are; the folders of the last two are slow to open."""
 
 
 class Place:
@@ -97,7 +88,7 @@ class Place:
         if kind.on_server:
             if not os.environ.get("PG_DSN"):
                 pytest.skip("PG_DSN is not set")
-            there = f"{os.environ['PG_DSN']}?options=-csearch_path%3D{self.tag}"
+            there = f"{os.environ['PG_DSN']}?options=-csearch_path%3D{self.tag},public"
             self._url = there if tag else stack.enter_context(schema(self.tag))
 
     def engine(self) -> Engine:
@@ -107,7 +98,7 @@ class Place:
 
     def open(self, tenant: str = "") -> SQLStorageContext:
         """The context, as a process that has just started opens it."""
-        return storage_context(self.engine(), self.kind.factory(self.tag, self.folder), tenant=tenant)
+        return storage_context(self.engine(), vectors=self.kind.vectors(self.tag, self.folder), tenant=tenant)
 
 
 def everything_in(engine: Engine) -> str:

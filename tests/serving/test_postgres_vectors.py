@@ -1,7 +1,6 @@
 """Vectors of a `PGVectorStore` are read from its table, and by its own methods where that does not work."""
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -13,7 +12,6 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.orm import sessionmaker
-from tests.serving.places import pgvector
 
 from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
 from llama_index.ragkit.errors import StorageError
@@ -28,17 +26,33 @@ VECTORS = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
 IDS = [f"row '{i}' é" for i in range(40)]
 
 
-def served(folder: Path, **options: Any) -> Any:
+def pgvector(tag: str, **options: Any) -> Any:
+    pytest.importorskip("llama_index.vector_stores.postgres")
+    from llama_index.vector_stores.postgres import PGVectorStore
+    from sqlalchemy import create_engine
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
+
+    url = os.environ["PG_DSN"].split("://", 1)[1]
+    # Without a pool, so that no connection outlives the event loop that it was made on.
+    engines: dict[str, Any] = {
+        "engine": create_engine(f"postgresql+psycopg2://{url}", poolclass=NullPool),
+        "async_engine": create_async_engine(f"postgresql+asyncpg://{url}", poolclass=NullPool),
+    }
+    return PGVectorStore(table_name=f"Chunks_{tag}", embed_dim=8, **engines, **options)
+
+
+def served(**options: Any) -> Any:
     if not os.environ.get("PG_DSN"):
         pytest.skip("PG_DSN is not set")
-    made: Any = pgvector(f"t{uuid4().hex[:8]}", folder, **options)("Chunks", 8)
+    made: Any = pgvector(f"t{uuid4().hex[:8]}", **options)
     run_steps(ExternalVectorStore(made).add_vectors(IDS, VECTORS))
     return made
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Any:
-    return served(tmp_path)
+def store() -> Any:
+    return served()
 
 
 def refuse(*_: Any, **__: Any) -> Any:
@@ -55,8 +69,8 @@ def test_rows_are_read_from_the_table_as_they_were_written(store: Any, monkeypat
 
 
 @pytest.mark.parametrize(("top_k", "candidates"), [(12, 100), (50, 400), (125, 800), (2_000, 800)])
-def test_few_rows_are_searched_for_among_fewer_candidates(top_k: int, candidates: int, tmp_path: Path):
-    made = served(tmp_path, hnsw_kwargs={"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 800})
+def test_few_rows_are_searched_for_among_fewer_candidates(top_k: int, candidates: int):
+    made = served(hnsw_kwargs={"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 800})
     told: list[str] = []
     event.listen(made.client, "before_cursor_execute", lambda _, __, *statement: told.append(str(statement[:2])))
     found = PostgresVectors(made).search(VECTORS[3:4], top_k)
@@ -67,9 +81,9 @@ def test_few_rows_are_searched_for_among_fewer_candidates(top_k: int, candidates
 
 
 @pytest.mark.parametrize("hnsw", [None, {"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 70}])
-def test_the_nearest_rows_are_those_of_the_adapter(hnsw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_nearest_rows_are_those_of_the_adapter(hnsw: Any, monkeypatch: pytest.MonkeyPatch):
     given = hnsw and {**hnsw, "hnsw_dist_method": "vector_cosine_ops"}
-    made = served(tmp_path, hnsw_kwargs=given)
+    made = served(hnsw_kwargs=given)
     asked = [VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=12) for vector in VECTORS[3:7]]
     wanted = [made.query(each).ids for each in asked]
     told: list[str] = []
@@ -118,7 +132,7 @@ def test_a_server_that_failed_once_is_read_again(store: Any):
 
 
 @pytest.mark.parametrize("options", [{}, {"use_jsonb": True}, {"use_halfvec": True}, {"hybrid_search": True}])
-def test_rows_are_written_as_the_adapter_writes_them(options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_rows_are_written_as_the_adapter_writes_them(options: Any, monkeypatch: pytest.MonkeyPatch):
     pages = [
         TextNode(
             id_=f"page {i}",
@@ -128,7 +142,7 @@ def test_rows_are_written_as_the_adapter_writes_them(options: Any, tmp_path: Pat
         )
         for i in range(4)
     ]
-    theirs, ours = (ExternalVectorStore(served(tmp_path, **options)) for _ in range(2))
+    theirs, ours = (ExternalVectorStore(served(**options)) for _ in range(2))
     for external in (theirs, ours):
         run_steps(external.add_vectors(["first"], VECTORS[4:5]))
     monkeypatch.setattr(theirs._postgres, "add", lambda *_: None)
@@ -178,14 +192,14 @@ def test_other_stores_are_read_by_their_adapters(store: Any):
         """May read and write otherwise."""
 
     assert PostgresVectors(Derived.model_construct(**store.__dict__)).fetch(IDS) is None
-    not_connected: Any = pgvector("unknown", Path())("Chunks", 8)
+    not_connected: Any = pgvector("unknown")
     not_connected._engine = None
     assert PostgresVectors(not_connected).fetch(IDS) is None
 
 
-def test_rows_of_a_space_are_found_among_nearer_ones_of_others_whatever_was_asked_before(tmp_path: Path):
+def test_rows_of_a_space_are_found_among_nearer_ones_of_others_whatever_was_asked_before():
     hnsw = {"hnsw_m": 8, "hnsw_ef_construction": 32, "hnsw_ef_search": 125, "hnsw_dist_method": "vector_cosine_ops"}
-    made = served(tmp_path, hnsw_kwargs=hnsw)
+    made = served(hnsw_kwargs=hnsw)
     docstore = SimpleDocumentStore()
     near = VECTORS[0] + np.random.default_rng(1).normal(scale=0.1, size=(2_000, 8)).astype(np.float32)
     for name, vectors in (("others", near), ("o'brien", -near[:10])):

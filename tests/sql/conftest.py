@@ -36,7 +36,7 @@ def schema(name: str) -> Iterator[str]:
     server = make_engine(os.environ["PG_DSN"])
     with writing(server) as connection:
         connection.execute(text(f"CREATE SCHEMA {name}"))
-    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name}"
+    yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name},public"
     with writing(server) as connection:
         connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
     server.dispose()

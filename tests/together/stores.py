@@ -36,14 +36,12 @@ class Backend:
     """Where an index is kept.
 
     remote : whether it opens without a folder
-    asynchronous : whether the adapter has asynchronous methods that work here
     """
 
     name: str
     open: Callable[[str, Path, ExitStack], Opened]
     variable: str | None = None
     remote: bool = False
-    asynchronous: bool = True
 
     def address(self) -> str:
         return os.environ[self.variable or ""]
@@ -178,7 +176,6 @@ BACKENDS = [
     Backend("postgres", postgres, "PG_DSN", remote=True),
     Backend("redis", redis, "REDIS_URL", remote=True),
     Backend("lancedb", lancedb),
-    # A local Qdrant folder is locked by its one client, and the asynchronous client would be a second.
-    Backend("qdrant", qdrant, asynchronous=False),
+    Backend("qdrant", qdrant),
     Backend("milvus", milvus),
 ]

@@ -84,8 +84,6 @@ def test_life_from_build_to_forgetting_is_that_of_an_index_in_memory(case: Case,
 
 
 def test_asynchronous_writes_and_reads_do_the_same(case: Case, place: Place):
-    if not place.backend.asynchronous:
-        pytest.skip("the adapter has no asynchronous methods here")
     here = place.open()
     twin = case.from_documents(documents(2), transformations=SPLIT)
     new = Document(text=f"Zanzibar exports cloves to {place.tag}x.", id_="Z")

@@ -1,6 +1,5 @@
 """What adapters do not keep of the base contract: the error that a user gets, and that it harms nothing else."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -58,13 +57,6 @@ def test_what_an_adapter_refuses_is_told_and_can_be_taken_back(here: Opened, bad
 def test_vectors_of_another_length_than_the_table_s_are_refused(here: Opened):
     with pytest.raises(StorageError, match=r"PGVectorStore could not store.*expected 32 dimensions, not 16"):
         CASE.build(chunks("d", 2), storage_context=here.context, embed_model=HashEmbedding(dim=16), **here.options)
-
-
-@pytest.mark.parametrize("here", ["qdrant"], indirect=True)
-def test_asynchronous_calls_without_an_asynchronous_client_are_refused(here: Opened):
-    index = CASE.from_documents([Document(text=TEXTS[0])], storage_context=here.context, **here.options)
-    with pytest.raises(StorageError, match=r"QdrantVectorStore could not store.*Async client is not initialized"):
-        asyncio.run(index.ainsert(Document(text=TEXTS[1])))
 
 
 def test_lancedb_is_refused_as_it_is(tmp_path: Path):

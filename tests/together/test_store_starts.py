@@ -104,6 +104,16 @@ def test_qdrant_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client.close()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_lancedb_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llama_index.vector_stores.lancedb")
+    page = ROOT / "docs" / "beyond_one_machine.md"
+    (code,) = (block.code for block in blocks(page) if "lancedb:///" in block.code)
+    names = run(code, tmp_path, monkeypatch)
+    table = names["context"].space_store("chunks").made.table
+    check(names, lambda: int(table.count_rows()))
+
+
 @contextmanager
 def chroma_server(folder: Path) -> Iterator[int]:
     chromadb = pytest.importorskip("chromadb")

@@ -11,9 +11,17 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-__all__ = ["is_pgvector", "pgvector_session", "pgvector_without_engine", "renew_connections", "use_engine"]
+__all__ = [
+    "is_pgvector",
+    "lacks_async_client",
+    "pgvector_session",
+    "pgvector_without_engine",
+    "renew_connections",
+    "use_engine",
+]
 
 _PGVECTOR = "llama_index.vector_stores.postgres.base"
+_QDRANT = "llama_index.vector_stores.qdrant.base"
 
 _inherited: list[Any] = []  # connections of the parents of this process: closing one may tell the server to end it
 
@@ -21,6 +29,11 @@ _inherited: list[Any] = []  # connections of the parents of this process: closin
 def is_pgvector(store: BasePydanticVectorStore) -> bool:
     """Whether a store is a `PGVectorStore`, and not of a class derived from it."""
     return type(store).__module__ == _PGVECTOR
+
+
+def lacks_async_client(store: BasePydanticVectorStore) -> bool:
+    """Whether a store is a `QdrantVectorStore` whose asynchronous methods fail, since it has no client for them."""
+    return type(store).__module__ == _QDRANT and getattr(store, "_aclient", None) is None
 
 
 def pgvector_without_engine(store: BasePydanticVectorStore) -> bool:

@@ -166,13 +166,13 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         loading = index_struct is not None
         check_keywords(type(self).__name__, kwargs, own | (_OF_OTHER_KINDS if loading else frozenset()))
         given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
+        context = storage_context or StorageContext.from_defaults()
         with reading_struct(index_struct):
-            serve_from = check_serving(type(self).__name__, given, index_struct, self.stored_builder_cls)
+            serve_from = check_serving(type(self).__name__, given, context, index_struct, self.stored_builder_cls)
             stored = {} if index_struct is None else index_struct.parameters_of(self.method)
             config: Config = choose_parameters(
                 self.config_cls, stored, self._parameters(given), fixed=self.config_is_fixed
             )
-        context = storage_context or StorageContext.from_defaults()
         # BaseIndex reads the default vector store, which a context with only named stores lacks.
         context.vector_stores.setdefault("default", SimpleVectorStore())
         resources = Resources(

@@ -8,6 +8,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.sql.context import SQLStorageContext
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -26,14 +27,19 @@ def serves_from(struct: DerivedStruct) -> ServeFrom:
 
 
 def check_serving(
-    owner: str, given: Mapping[str, Any], stored: DerivedStruct | None, builder: type[StoredBuilder[Any, Any]] | None
+    owner: str,
+    given: Mapping[str, Any],
+    context: StorageContext,
+    stored: DerivedStruct | None,
+    builder: type[StoredBuilder[Any, Any]] | None,
 ) -> ServeFrom:
-    """What an index is to be served from: as it was built, or as its keywords say.
+    """What an index is to be served from: as it was built, as its keywords say, or as its storage context does.
 
     Parameters
     ----------
     owner : name of the index class
     given : its keywords
+    context : its storage context
     stored : the struct of a stored index
     builder : the builder of indexes that are served from stores; None where the method has none
 
@@ -41,7 +47,9 @@ def check_serving(
     ------
     ConfigurationError
     """
-    chosen = check_choice("serve_from", given.get("serve_from") or "memory", ("memory", _STORES))
+    in_stores = isinstance(context, SQLStorageContext) and context.in_stores
+    default = _STORES if in_stores else "memory"
+    chosen = check_choice("serve_from", given.get("serve_from") or default, ("memory", _STORES))
     if stored is not None:
         built = serves_from(stored)
         if given.get("serve_from") not in (None, built):
@@ -49,14 +57,19 @@ def check_serving(
                 f"The index was built with serve_from={built!r}. Leave it out, or build a new one."
             )
         chosen = built
+    if chosen == "memory" and in_stores and stored is None:
+        raise ConfigurationError(
+            'serve_from="memory" contradicts the storage context, whose vectors are in vector stores. Leave it out, or '
+            "make the context without vectors=."
+        )
     if chosen == _STORES and builder is None:
         raise ConfigurationError(f'{owner} is served from memory alone: leave out serve_from="stores".')
     if chosen == _STORES and given.get("vector_store") is not None:
         raise ConfigurationError(
-            'With serve_from="stores" the vectors are in the stores of the storage context: pass vector_stores= to '
+            "The vectors of this index are in the stores of the storage context: pass vectors= to "
             "llama_index.ragkit.sql.storage_context in place of vector_store=."
         )
-    return chosen  # type: ignore[return-value]
+    return chosen
 
 
 def new_storage(

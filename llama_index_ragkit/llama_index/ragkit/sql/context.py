@@ -19,6 +19,7 @@ from llama_index.ragkit.sql.document_store import SQLDocumentStore
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
+from llama_index.ragkit.sql.vector_urls import vector_factory
 from llama_index.ragkit.steps import Steps, arun_steps, call, offload, run_steps
 from llama_index.ragkit.storage.commits import all_left
 from llama_index.ragkit.storage.manifest import Manifest
@@ -26,6 +27,8 @@ from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT, find_external_st
 from llama_index.ragkit.storage.struct import DerivedStruct
 
 __all__ = ["SQLStorageContext", "storage_context"]
+
+VectorStores = VectorStoreFactory | Mapping[str, BasePydanticVectorStore]
 
 
 @dataclass
@@ -35,11 +38,13 @@ class SQLStorageContext(StorageContext):
     Attributes
     ----------
     records : the key-value store under both, which may also be passed to an index as `cache=`
-    factory : makes the vector stores, if they were given by a function
+    factory : makes the vector stores, if they were given by a function or an URL
+    in_stores : whether an index that is built here keeps its vectors in these vector stores alone
     """
 
     records: SQLKVStore = field(kw_only=True)
     factory: VectorStoreFactory | None = field(default=None, kw_only=True)
+    in_stores: bool = field(default=False, kw_only=True)
     _made: dict[str, VectorStoreOnDemand] = field(default_factory=dict, init=False, repr=False)
 
     def space_store(self, space: str) -> BasePydanticVectorStore | None:
@@ -50,7 +55,7 @@ class SQLStorageContext(StorageContext):
 
     def __reduce__(self) -> tuple[Any, ...]:
         stores = {CHUNKS if name == DEFAULT else name: store for name, store in self.vector_stores.items()}
-        return _opened, (self.records, stores if self.factory is None else self.factory)
+        return _opened, (self.records, stores if self.factory is None else self.factory, self.in_stores)
 
     def drop(self) -> int:
         """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
@@ -94,13 +99,19 @@ class SQLStorageContext(StorageContext):
 
 def storage_context(
     database: str | URL | Engine,
-    vector_stores: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None = None,
+    vector_stores: VectorStores | None = None,
     tenant: str = "",
+    *,
+    vectors: str | VectorStores | None = None,
 ) -> SQLStorageContext:
     """A storage context that keeps everything in an SQL database: nodes, records, vectors and structs of all indexes.
 
     Every write goes to the database as it is made; `persist` has nothing to do. Open the same database and tenant with
     `load_index_from_storage`. Contexts of several tenants share one set of tables, and never see each other's rows.
+
+    With `vectors=` the vectors are in vector stores instead, and nowhere else: indexes that are built over the context
+    are served from there, for many processes or more than memory holds. Without, an index holds its vectors in memory
+    while it is open.
 
     Parameters
     ----------
@@ -110,31 +121,40 @@ def storage_context(
         serves the first index of the context. A mapping has the store of that index under "chunks", and others under
         `<method>_chunks`. Tenants need stores of their own, since their nodes may have the same ids
     tenant : a name, such as that of a user or a workspace
+    vectors : "pgvector" for the same PostgreSQL; `"lancedb:///folder"`; `"qdrant:///folder"` or `"qdrant://host:6333"`;
+        `"chroma:///folder"` or `"chroma://host:8000"`; or a factory, called with the name of a space and the length
+        of its vectors when the first is written; or a mapping of spaces to stores. Tenants may share them
 
     Raises
     ------
     ConfigurationError
-        For an URL that is not supported, or `vector_stores` of another kind.
+        For an URL that is not supported, or `vector_stores` or `vectors` of another kind, or both.
+    ImportError
+        If the adapter of an URL is not installed.
     """
-    return _opened(SQLKVStore(database, tenant), vector_stores)
+    if vectors is not None and vector_stores is not None:
+        raise ConfigurationError(
+            "Pass vectors=, where the index keeps its vectors, or vector_stores=, to which its chunks are written as "
+            "well; not both."
+        )
+    records = SQLKVStore(database, tenant)
+    given = vector_factory(vectors, records.engine.url) if isinstance(vectors, str) else vectors
+    return _opened(records, vector_stores if given is None else given, given is not None)
 
 
-def _opened(
-    records: SQLKVStore, vector_stores: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None
-) -> SQLStorageContext:
+def _opened(records: SQLKVStore, given: VectorStores | None, in_stores: bool = False) -> SQLStorageContext:
     return SQLStorageContext(
         docstore=SQLDocumentStore(records),
         index_store=KVIndexStore(records),
-        vector_stores=_vector_stores(vector_stores, records),
+        vector_stores=_vector_stores(given, records),
         graph_store=SimpleGraphStore(),
         records=records,
-        factory=vector_stores if callable(vector_stores) else None,
+        factory=given if callable(given) else None,
+        in_stores=in_stores,
     )
 
 
-def _vector_stores(
-    given: VectorStoreFactory | Mapping[str, BasePydanticVectorStore] | None, records: SQLKVStore
-) -> dict[str, BasePydanticVectorStore]:
+def _vector_stores(given: VectorStores | None, records: SQLKVStore) -> dict[str, BasePydanticVectorStore]:
     if given is None:
         return {DEFAULT: SimpleVectorStore()}
     if isinstance(given, Mapping):

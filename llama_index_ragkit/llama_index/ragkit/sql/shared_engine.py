@@ -6,13 +6,14 @@ of the index the number of connections is that of its pool. A question reads vec
 own where one is free, and otherwise on its own.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
-from sqlalchemy import URL, Engine, make_url, text
+from sqlalchemy import URL, Engine, TextClause, func, make_url, select, text
 from sqlalchemy.orm import Session
 
 from llama_index.ragkit.adapter_internals import pgvector_without_engine, use_engine
@@ -21,6 +22,7 @@ from llama_index.ragkit.sql.engine import joined_snapshot, reading
 __all__ = ["share_engine"]
 
 _PORT = 5432
+_SETTING = re.compile(r"SET ([a-z_.]+) = :(\w+)")
 # Null where there is no table yet. Its owner, and nobody else, may make an index of it.
 _SET_UP = text(
     """SELECT current_setting('transaction_read_only') = 'on' OR NOT pg_has_role(relowner, 'USAGE') FROM pg_class
@@ -28,11 +30,15 @@ _SET_UP = text(
 )
 
 
-def share_engine(store: BasePydanticVectorStore, engine: Engine) -> None:
+def share_engine(store: BasePydanticVectorStore, engine: Engine, index_ids: bool = False) -> None:
     """Let a store use an engine, if it is a `PGVectorStore` over the same database, as the same user, that has not
     connected yet and was given no engine and no options for one. Other stores are left as they are.
 
     The table is set up as the adapter does it, unless it is there and this user may not change it.
+
+    Parameters
+    ----------
+    index_ids : whether a new table gets an index of the ids of its rows too, by which they are deleted
 
     Raises
     ------
@@ -44,14 +50,32 @@ def share_engine(store: BasePydanticVectorStore, engine: Engine) -> None:
         return
     with reading(engine, single=True) as connection:
         table = {"schema": known.schema_name, "name": f"data_{known.table_name}"}
-        if connection.execute(_SET_UP, table).scalar():
-            known.perform_setup = False
+        found = connection.execute(_SET_UP, table).scalar()
+    known.perform_setup = known.perform_setup and not found
     use_engine(store, engine, partial(_session, engine))
+    if index_ids and found is None:
+        quoted = engine.dialect.identifier_preparer.quote
+        new = f"{quoted(known.schema_name)}.{quoted(table['name'])}"
+        with _session(engine) as session, session.begin():
+            session.execute(text(f"CREATE INDEX IF NOT EXISTS {quoted(table['name'] + '_node_id')} ON {new} (node_id)"))
 
 
 def _place(url: URL) -> URL:
     """A URL without what does not matter for where it leads."""
     return url.set(drivername="postgresql", port=url.port or _PORT)
+
+
+class _AdapterSession(Session):
+    """A session in which a setting may be a parameter: the adapter makes it one, and `psycopg` binds parameters on the
+    server, where `SET` takes none.
+    """
+
+    def execute(self, statement: Any, params: Any = None, **kwargs: Any) -> Any:
+        setting = _SETTING.fullmatch(statement.text) if isinstance(statement, TextClause) and params else None
+        if setting is not None:
+            statement = select(func.set_config(setting[1], str(params[setting[2]]), False))
+            params = None
+        return super().execute(statement, params, **kwargs)
 
 
 @contextmanager
@@ -61,12 +85,12 @@ def _session(engine: Engine) -> Iterator[Session]:
     """
     with joined_snapshot(engine) as connection:
         if connection is None:
-            with Session(engine) as session:
+            with _AdapterSession(engine) as session:
                 yield session
             return
         before = connection.begin_nested()
         try:
-            with Session(connection, join_transaction_mode="rollback_only") as session:
+            with _AdapterSession(connection, join_transaction_mode="rollback_only") as session:
                 yield session
         finally:
             if before.is_active:

@@ -1,8 +1,8 @@
 """`VectorStoreOnDemand`: a vector store that is made when the length of its vectors is known."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from llama_index.ragkit.adapter_internals import renew_connections
+from llama_index.ragkit.adapter_internals import is_pgvector, lacks_async_client, renew_connections
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.sql.kv_store import SQLKVStore
@@ -25,6 +25,9 @@ VectorStoreFactory = Callable[[str, int], BasePydanticVectorStore]
 """(name of the space, length of its vectors) -> a vector store."""
 
 _COLLECTION = "vector_spaces"
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @runtime_checkable
@@ -94,7 +97,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
                 f"The factory of vector stores returned a {type(store).__name__} for {self._space!r}, which is no "
                 "LlamaIndex vector store."
             )
-        share_engine(store, self._records.engine)
+        share_engine(store, self._records.engine, getattr(self._factory, "index_ids", False))
         renew_in_children(store, renew_connections)
         return store
 
@@ -115,7 +118,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
         if not nodes:
             return []
         store = await asyncio.to_thread(self._needed, nodes)
-        return await store.async_add(nodes, **kwargs)
+        return await _awaited(store, store.add, store.async_add, nodes, **kwargs)
 
     def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
         """Delete the rows of a document."""
@@ -126,7 +129,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
         """As :meth:`delete`."""
         store = await self._amade()
         if store is not None:
-            await store.adelete(ref_doc_id, **kwargs)
+            await _awaited(store, store.delete, store.adelete, ref_doc_id, **kwargs)
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
@@ -141,7 +144,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
         """As :meth:`delete_nodes`."""
         store = await self._amade()
         if store is not None:
-            await store.adelete_nodes(node_ids, filters, **kwargs)
+            await _awaited(store, store.delete_nodes, store.adelete_nodes, node_ids, filters, **kwargs)
 
     def get_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
@@ -154,7 +157,11 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
     ) -> list[BaseNode]:
         """As :meth:`get_nodes`."""
         store = await self._amade()
-        return [] if store is None else await store.aget_nodes(node_ids, filters, **kwargs)
+        return (
+            []
+            if store is None
+            else await _awaited(store, store.get_nodes, store.aget_nodes, node_ids, filters, **kwargs)
+        )
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Search the rows."""
@@ -163,7 +170,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """As :meth:`query`."""
         store = await self._amade()
-        return _nothing() if store is None else await store.aquery(query, **kwargs)
+        return _nothing() if store is None else await _awaited(store, store.query, store.aquery, query, **kwargs)
 
     def clear(self) -> None:
         """Delete all rows."""
@@ -174,7 +181,23 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
         """As :meth:`clear`."""
         store = await self._amade()
         if store is not None:
-            await store.aclear()
+            await _awaited(store, store.clear, store.aclear)
+
+
+async def _awaited(
+    store: BasePydanticVectorStore,
+    fn: Callable[P, T],
+    afn: Callable[P, Coroutine[Any, Any, T]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """The result of an asynchronous method, or of the synchronous one in a thread where only that works.
+
+    The asynchronous connections of a `PGVectorStore` belong to one event loop.
+    """
+    if is_pgvector(store) or lacks_async_client(store):
+        return await asyncio.to_thread(fn, *args, **kwargs)
+    return await afn(*args, **kwargs)
 
 
 def _nothing() -> VectorStoreQueryResult:

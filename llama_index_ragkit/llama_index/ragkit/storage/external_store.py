@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import (
 )
 from numpy.typing import NDArray
 
-from llama_index.ragkit.adapter_internals import is_pgvector, renew_connections
+from llama_index.ragkit.adapter_internals import is_pgvector, lacks_async_client, renew_connections
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
 from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.redaction import redact
@@ -355,10 +355,14 @@ class ExternalVectorStore(ShortRepr):
         """Call a method of the store.
 
         The asynchronous methods of a `PGVectorStore` have connections of their own, which belong to one event loop: its
-        other methods run in threads.
+        other methods run in threads. A `QdrantVectorStore` that lacks the client for these is called without; it may be
+        bound to this thread.
         """
-        if is_pgvector(getattr(self.store, "made", self.store)):
+        made = getattr(self.store, "made", self.store)
+        if is_pgvector(made):
             return (yield from offload(fn, *args, **kwargs))
+        if lacks_async_client(made):
+            return fn(*args, **kwargs)
         return (yield from call(fn, afn, *args, **kwargs))
 
     def _failed(self, what: str, error: Exception, then: str = "") -> StorageError:
