@@ -27,15 +27,16 @@ def run(statement: str, url: str) -> Any:
 
 
 @contextmanager
-def new_database() -> Iterator[str]:
-    """The URL of a database that is dropped at the end."""
+def new_database(*, empty: bool = False) -> Iterator[str]:
+    """The URL of a database that is dropped at the end, with the extension of pgvector unless it is to be empty."""
     if not os.environ.get("PG_DSN"):
         pytest.skip("PG_DSN is not set")
     pytest.importorskip("llama_index.vector_stores.postgres")
     name = f"d{uuid4().hex[:10]}"
     run(f"CREATE DATABASE {name}", os.environ["PG_DSN"])
     url = make_url(os.environ["PG_DSN"]).set(database=name).render_as_string(hide_password=False)
-    run("CREATE EXTENSION vector", url)
+    if not empty:
+        run("CREATE EXTENSION vector", url)
     yield url
     run(f"DROP DATABASE {name} WITH (FORCE)", os.environ["PG_DSN"])
     run(f"DROP ROLE IF EXISTS {name}", os.environ["PG_DSN"])
