@@ -1,8 +1,10 @@
-"""`StoredContextBuilder`: keeps documents and headers in stores, and reads of them what one question needs."""
+"""`ContextBuilder`: describes the documents that a write changes, and embeds their chunks with headers."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import BaseNode
@@ -17,6 +19,8 @@ from llama_index.ragkit import (
     Resources,
     Selection,
     Snapshot,
+    Space,
+    SpaceRows,
     Steps,
     StoredBuilder,
     StoredChunks,
@@ -27,33 +31,36 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.salient_terms import telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
-from llama_index.sprag.descriptions import Descriptions, as_record, document_of, shown_text
+from llama_index.sprag.corpus_rows import CorpusRows
+from llama_index.sprag.descriptions import CONTEXTS, Descriptions, as_record, document_of, shown_text
 from llama_index.sprag.document_rows import DocumentRows
 from llama_index.sprag.documents.entry import DocumentEntry, entry_of
 from llama_index.sprag.documents.order import ChunkPlace
+from llama_index.sprag.earlier import brought_forward
 from llama_index.sprag.extraction.context_extractor import Described, DocumentChunks
 from llama_index.sprag.state import SpRAGState
-from llama_index.sprag.stored_state import StoredSpRAGState
 
-__all__ = ["StoredContextBuilder"]
+__all__ = ["PLAIN", "ContextBuilder"]
 
-_CHUNKS = "chunks"
+PLAIN = "plain"
+"""The space of chunks with a header as they are, without it."""
+
 _AT_ONCE = 100  # documents that are described again together
 
 
-class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
+class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
     """Keeps documents and headers as rows, and in the space "chunks" the vector of each chunk with its header.
 
     A write reads and changes the rows of its documents. A chunk has one vector: with its header, or of its text alone
-    where it has none. A delete calls no LLM; chunks that lose their header by it are embedded without one at once,
-    where an index in memory waits for the next question.
+    where it has none. An index in memory has a second space, of chunks with a header as they are: vectors that were
+    given, that a vector store of the user's has, or that a search has asked for (:meth:`embed_plain`).
 
-    Raises
-    ------
-    ConfigurationError
-        If descriptions depend on the terms of all documents (`RuleContext(salient_terms=...)`).
+    A delete calls no LLM. What a description or header has from a deleted chunk is deleted with it; chunks whose header
+    changes by that are embedded again, and a description that takes an LLM is written by the next write to the document
+    or by `retry_failed()`.
     """
 
     keeps_terms: ClassVar[bool] = False  # the words of a chunk are searched with those of its header
@@ -62,60 +69,123 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
     def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
         super().__init__(storage, resources, config)
         self._descriptions = Descriptions(storage, resources, config)
-        if self._descriptions.extractor.needs_corpus:
-            raise ConfigurationError(
-                "salient_terms depend on the words of all documents, which an index that is served from stores does "
-                'not read for a write: leave salient_terms at 0, or build the index with serve_from="memory".'
-            )
         self._rows = DocumentRows(storage)
+        self._corpus = CorpusRows(storage)
+        self._words = storage.stores.words()
         self._ready = _Plan()  # of the write that is about to begin
+        self._unfinished: set[str] = set()  # chunks of a write that ended early: nobody sees them yet
+        if storage.external is not None:
+            storage.chunks.vectors_outside = self._plain_vectors
 
     @property
     def chunks(self) -> StoredChunks:
         """The chunks with their headers, by their vectors and by their words."""
-        return StoredChunks(self.storage.stored[_CHUNKS], self.terms.lexical)
+        return replace(super().chunks, terms=self._words)
+
+    @property
+    def _plain(self) -> Space | None:
+        """The space of chunks without their headers, if there is one; in an index of an earlier version, its second."""
+        name = next((name for name in (PLAIN, CONTEXTS) if name in self.storage.struct.spaces), None)
+        return None if name is None else self.storage.space(name)
+
+    # -- the state ----------------------------------------------------------------------------------
+
+    def load(self) -> Steps[SpRAGState]:
+        """All of the index where it is in memory, else nothing.
+
+        What a write that ended early has left half-written is mended: chunks without a row get one without a header,
+        so that the next write to their document embeds them again.
+        """
+        if self.storage.space().whole() is None:
+            return SpRAGState()
+        entries = yield from self.storage.manifest.entries()
+        rows = dict((yield from self._rows.all_chunks()))
+        if not rows and CONTEXTS in self.storage.struct.spaces:
+            rows = yield from brought_forward(self.storage, entries)
+        for i in self._whole().ids:
+            if i not in rows and i in entries and entries[i].done:
+                rows[i] = {"document": document_of(i, entries[i].record or {}), "header": None}
+        rows = {i: row for i, row in rows.items() if i in entries and i in self._whole()}
+        self._unfinished = {i for i in self._whole().ids if i not in rows}
+        described = yield from self.storage.records.get_all(CONTEXTS)
+        groups: dict[str, list[str]] = {}
+        for i, row in rows.items():
+            groups.setdefault(row["document"], []).append(i)
+        yield from self._descriptions.forget([key for key in described if key not in groups])
+        records = {i: entries[i].record or {} for i in rows}
+        stands = {i: (entries[i].ref_doc_id, entries[i].key) for i in rows}
+        documents = _documents(groups, stands, records, described)
+        yield from self._rows.put_all(documents, rows)
+        headers = {i: row["header"] for i, row in rows.items() if row["header"]}
+        if self._descriptions.extractor.needs_corpus:
+            yield from self._corpus.put_all(_telling(records))
+        old = self._words.whole()
+        gone = [i for ids in old.ids for i in ids] if old is not None else []
+        yield from offload(self._words.changed, gone, (yield from offload(_with_headers, records, headers)))
+        counted = {"documents": len(documents), "contexts": len(headers)}
+        self.storage.struct.counters.update(counted, failed=sum(bool(each.error) for each in documents.values()))
+        state = SpRAGState(documents=documents, document_of={i: row["document"] for i, row in rows.items()})
+        return replace(
+            state, headers=headers, chunks=self._seen(), plain=self._all_plain(), lexical=self._words.whole()
+        )
+
+    def _whole(self) -> Snapshot:
+        found = self.storage.space().whole()
+        return Snapshot.empty() if found is None else found
+
+    def _seen(self) -> Snapshot:
+        """The rows of the chunks, without those of a write that ended early."""
+        rows = self._whole()
+        hidden = [i for i in self._unfinished if i in rows]
+        if not hidden:
+            return rows
+        own = rows.compacted()  # a copy: nothing is hidden from the store itself
+        return own.without(own.rows_of(hidden))
+
+    def _all_plain(self) -> Snapshot:
+        found = None if self._plain is None else self._plain.whole()
+        return Snapshot.empty() if found is None else found
 
     # -- writing ------------------------------------------------------------------------------------
 
-    def load(self) -> Steps[SpRAGState]:
-        """Nothing: the documents stay in their stores."""
-        return SpRAGState()
-        yield
-
     def prepare(self, change: Change) -> Steps[None]:
         """Describe the documents of a change, and embed its chunks and those whose headers change."""
-        placed = yield from self._rows.chunks(change.removed)
-        touched = {row["document"] for row in placed.values()}
+        gone = yield from self.storage.manifest.entries_of(change.removed)
+        records = {i: entry.record or {} for i, entry in gone.items()}
+        touched = {document_of(i, record) for i, record in records.items()}
         touched |= {document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
-        self._ready = yield from self._plan(touched, change, may_call=bool(change.added))
+        self._ready = yield from self._plan(touched, change, records, may_call=bool(change.added))
 
     def apply(self, state: SpRAGState, change: Change) -> Steps[SpRAGState]:
         """Store what was prepared."""
         ready, self._ready = self._ready, _Plan()
-        yield from self._carry_out(ready)
-        return state
+        return (yield from self._carry_out(state, ready))
 
     def rebuild(self, state: SpRAGState) -> Steps[SpRAGState]:
         """Describe all documents again; those whose text is the same cost no LLM call."""
-        yield from self._write_again((yield from self._rows.keys()))
-        return state
+        return (yield from self._write_again(state, (yield from self._rows.keys())))
 
     def retry(self, state: SpRAGState) -> Steps[SpRAGState]:
         """Describe the documents that were not."""
-        yield from self._write_again(list((yield from self._rows.failed())))
-        return state
+        return (yield from self._write_again(state, list((yield from self._rows.failed()))))
 
     def failures(self, state: SpRAGState) -> list[Failure]:
         """The documents that were not described."""
         return [Failure(key, "context", error) for key, error in run_steps(self._rows.failed()).items()]
 
-    def _write_again(self, keys: Sequence[str]) -> Steps[None]:
+    def _write_again(self, state: SpRAGState, keys: Sequence[str]) -> Steps[SpRAGState]:
         for start in range(0, len(keys), _AT_ONCE):
-            plan = yield from self._plan(set(keys[start : start + _AT_ONCE]), Change(), may_call=True)
-            yield from self._carry_out(plan)
+            plan = yield from self._plan(set(keys[start : start + _AT_ONCE]), Change(), {}, may_call=True)
+            state = yield from self._carry_out(state, plan)
+        return state
 
-    def _plan(self, touched: set[str], change: Change, *, may_call: bool) -> Steps["_Plan"]:
-        """What a change makes of documents; nothing is stored."""
+    def _plan(self, touched: set[str], change: Change, gone: Mapping[str, Record], *, may_call: bool) -> Steps["_Plan"]:
+        """What a change makes of documents; nothing is stored.
+
+        Parameters
+        ----------
+        gone : the records of the removed chunks
+        """
         removed, new = set(change.removed), {node.node_id: node for node in change.added}
         before = yield from self._rows.of(sorted(touched))
         members: dict[str, dict[str, None]] = {key: {} for key in sorted(touched)}
@@ -123,21 +193,40 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
             members[key].update(dict.fromkeys(i for i in entry.chunks if i not in removed))
         for node_id in new:
             members[document_of(node_id, change.records.get(node_id, {}))][node_id] = None
-        after = yield from self._documents(members, change)
+        old = yield from self.storage.manifest.entries_of(i for ids in members.values() for i in ids if i not in new)
+        records: dict[str, Record] = {i: entry.record or {} for i, entry in old.items()}
+        records |= {i: change.records.get(i, {}) for i in new}
+        stands = {i: (entry.ref_doc_id, entry.key) for i, entry in old.items()}
+        stands |= {i: (node.ref_doc_id, sort_key(node)) for i, node in new.items()}
+        after = _documents(members, stands, records)
         read = yield from self._read(after, new)
+        placed = yield from self._rows.chunks([*gone, *records])
+        counted = {i for i in records if i in placed and i not in removed}
+        corpus, terms = None, Counter[str]()
+        if self._descriptions.extractor.needs_corpus:
+            terms.update(_telling({i: record for i, record in records.items() if i not in counted}))
+            terms.subtract(_telling({i: record for i, record in gone.items() if i in placed}))
+            corpus = yield from self._corpus.of(_telling(records), terms)
         ready = self._ready
-        described = yield from self._descriptions.describe(read, may_call=False, ready=ready.described)
+        described = yield from self._descriptions.describe(read, corpus, may_call=False, ready=ready.described)
         unknown = {key: read[key] for key, found in described.items() if found.description is None}
         if may_call and unknown:
-            described |= yield from self._descriptions.describe(unknown, may_call=True)
+            described |= yield from self._descriptions.describe(unknown, corpus, may_call=True)
         headers: dict[str, str] = {}
         for key, document in read.items():
             headers |= self._descriptions.headers(document, described[key])
-        placed = yield from self._rows.chunks(i for i in headers if i not in removed)
-        other = [i for i, header in headers.items() if i not in placed or placed[i]["header"] != header]
+        other = [i for i, header in headers.items() if i not in counted or placed[i]["header"] != header]
+        stale = [i for i in other if i in counted]
         nodes = {node.node_id: node for document in read.values() for node in document.nodes}
         texts = {i: contextualised(headers[i], shown_text(nodes[i])) for i in other}
+        given = {
+            node.node_id: vector
+            for node, vector in zip(change.added, change.vectors, strict=True)
+            if node.node_id not in change.repeated and vector.any()
+        }
+        plain = given | (yield from self._stored_plain(stale, placed, headers))
         vectors = {text: ready.vectors[text] for text in texts.values() if text in ready.vectors}
+        vectors |= {texts[i]: plain[i] for i in other if not headers[i] and i in plain}
         bare = list(dict.fromkeys(text for text in texts.values() if text not in vectors))
         if bare:
             if not new:  # a write has checked the model for its nodes
@@ -148,43 +237,46 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
             before=before,
             after=after,
             described=described,
-            stale=[i for i in other if i in placed],
-            chunks={i: (nodes[i], headers[i], texts[i]) for i in other},
+            stale=stale,
+            lost=sum(bool(placed[i]["header"]) for i in [*gone, *stale] if i in placed),
+            chunks={i: _Chunk(nodes[i], headers[i], texts[i], records[i].get("terms", {})) for i in other},
             vectors=vectors,
+            plain={i: plain[i] for i in other if headers[i] and i in plain},
+            terms=terms,
         )
 
-    def _carry_out(self, plan: "_Plan") -> Steps[None]:
+    def _stored_plain(
+        self, chunks: Sequence[str], placed: Mapping[str, Record], headers: Mapping[str, str]
+    ) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of stored chunks as they are, of those that lose or get a header, as far as they are known."""
+        if self._plain is None:
+            return {}
+        lose = yield from self._plain.fetch([i for i in chunks if not headers[i]])
+        get = yield from self.storage.space().fetch([i for i in chunks if headers[i] and placed[i]["header"] == ""])
+        return {i: row for rows in (lose, get) for i, row in zip(rows.ids, rows.matrix, strict=True)}
+
+    def _carry_out(self, state: SpRAGState, plan: "_Plan") -> Steps[SpRAGState]:
         """Store documents and chunks as planned."""
-        yield from self._remove([*plan.removed, *plan.stale])
-        yield from self.storage.stored[_CHUNKS].remove(plan.stale)
-        if plan.stale:
-            self.storage.note_removal()  # a question that has begun may miss the vectors
+        yield from self._remove(plan)
         gone = [key for key in plan.before if key not in plan.after]
         changed = [key for key, found in plan.described.items() if not _is_same(found, plan.before.get(key))]
         yield from self._descriptions.forget([*gone, *changed], plan.described)
         yield from self._rows.delete(gone)
         yield from self._rows.put(plan.after.values())
+        yield from self._corpus.change(plan.terms)
         yield from self._descriptions.store(plan.described)
         yield from self._rows.put_failed({key: found.error for key, found in plan.described.items()})
         yield from self._put(plan)
-        counters = self.storage.struct.counters
-        counters["documents"] = counters.get("documents", 0) + len(plan.after) - len(plan.before)
-        counters["failed"] = len((yield from self._rows.failed()))
-
-    def _documents(self, members: Mapping[str, Iterable[str]], change: Change) -> Steps[dict[str, DocumentEntry]]:
-        """The documents that have chunks, by their chunks in any order, old ones and those of the change."""
-        new = {node.node_id: node for node in change.added}
-        old = yield from self.storage.manifest.entries_of(i for ids in members.values() for i in ids if i not in new)
-        records: dict[str, Record] = {i: entry.record or {} for i, entry in old.items()}
-        records |= {i: change.records.get(i, {}) for i in new}
-        stands = {i: (entry.ref_doc_id, entry.key) for i, entry in old.items()}
-        stands |= {i: (node.ref_doc_id, sort_key(node)) for i, node in new.items()}
-        places = {
-            i: ChunkPlace(i, document or "", str(records[i].get("page", "")), key)
-            for i, (document, key) in stands.items()
-        }
-        known = {key: [places[i] for i in ids if i in places] for key, ids in members.items()}
-        return {key: entry_of(key, of_document, records, {}) for key, of_document in known.items() if of_document}
+        self._count(documents=len(plan.after) - len(plan.before))
+        self.storage.struct.counters["failed"] = len((yield from self._rows.failed()))
+        lexical = self._words.whole()
+        if lexical is None:
+            return state
+        documents: dict[str, DocumentEntry | None] = dict.fromkeys(gone)
+        for key, entry in plan.after.items():
+            documents[key] = replace(entry, description=as_record(plan.described[key]), error=plan.described[key].error)
+        headers = {i: chunk.header for i, chunk in plan.chunks.items()}
+        return state.changed(self._seen(), self._all_plain(), lexical, plan.removed, documents, headers)
 
     def _read(
         self, entries: Mapping[str, DocumentEntry], new: Mapping[str, BaseNode]
@@ -198,58 +290,139 @@ class StoredContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
             read[key] = DocumentChunks(key, [node for node, _ in pairs], [on for _, on in pairs])
         return read
 
-    def _remove(self, chunks: Sequence[str]) -> Steps[None]:
-        """Delete the headers and words of chunks."""
-        rows = yield from self._rows.chunks(chunks)
+    def _remove(self, plan: "_Plan") -> Steps[None]:
+        """Delete the headers and words of chunks that go or change, and vectors of those that go."""
+        chunks = [*plan.removed, *plan.stale]
         yield from self._rows.delete_chunks(chunks)
-        self._count_headers(-sum(bool(row["header"]) for row in rows.values()))
+        self._count(contexts=-plan.lost)
+        self._unfinished.difference_update(plan.removed)
+        if self._plain is not None:
+            yield from self._plain.remove(plan.removed)
         if chunks:
-            yield from offload(self.terms.lexical.changed, chunks, {})
+            yield from offload(self._words.changed, chunks, {})
+        if plan.stale:
+            self.storage.note_removal()  # a question that has begun may miss the vectors
 
     def _put(self, plan: "_Plan") -> Steps[None]:
         """Store chunks with their headers."""
         if not plan.chunks:
             return
-        nodes = [node for node, _, _ in plan.chunks.values()]
-        yield from self.storage.put_chunks(nodes, np.stack([plan.vectors[text] for _, _, text in plan.chunks.values()]))
-        headers = {i: header for i, (_, header, _) in plan.chunks.items()}
-        document = {chunk: key for key, entry in plan.after.items() for chunk in entry.chunks}
+        nodes = [chunk.node for chunk in plan.chunks.values()]
+        if self._plain is not None and plan.plain:
+            yield from self._plain.put(_plain_rows([n for n in nodes if n.node_id in plan.plain], plan.plain))
+        vectors = np.stack([plan.vectors[chunk.text] for chunk in plan.chunks.values()])
+        yield from self.storage.put_chunks(nodes, vectors, mirrored=False)
+        headers = {i: chunk.header for i, chunk in plan.chunks.items()}
+        document = {i: key for key, entry in plan.after.items() for i in entry.chunks}
         yield from self._rows.put_chunks(headers, document)
-        self._count_headers(sum(map(bool, headers.values())))
-        yield from offload(self.terms.lexical.changed, (), (yield from offload(self._terms_with_headers, plan.chunks)))
+        self._unfinished.difference_update(headers)
+        self._count(contexts=sum(map(bool, headers.values())))
+        terms = yield from offload(_with_headers, {i: {"terms": c.terms} for i, c in plan.chunks.items()}, headers)
+        labelled = {node.node_id: self.terms.labelled(node, terms[node.node_id]) for node in nodes}
+        yield from offload(self._words.changed, (), labelled)
 
-    def _terms_with_headers(self, chunks: Mapping[str, tuple[BaseNode, str, str]]) -> dict[str, Mapping[str, int]]:
-        """The terms of chunks and their headers, by the id of the chunk."""
-        terms = {i: lexical_terms(header) + lexical_terms(shown_text(node)) for i, (node, header, _) in chunks.items()}
-        return {i: self.terms.labelled(chunks[i][0], of_chunk) for i, of_chunk in terms.items()}
-
-    def _count_headers(self, more: int) -> None:
+    def _count(self, **more: int) -> None:
         counters = self.storage.struct.counters
-        counters["contexts"] = counters.get("contexts", 0) + more
+        counters.update({name: counters.get(name, 0) + count for name, count in more.items()})
+
+    # -- chunks without their headers ---------------------------------------------------------------
+
+    def without_plain(self, state: SpRAGState, context_weight: float) -> list[str]:
+        """Chunks with a header that a search with this weight needs the vector of as they are, and that have none.
+
+        Raises
+        ------
+        ConfigurationError
+            If the index has no place for such vectors.
+        """
+        if context_weight == 1:
+            return []
+        if self._plain is None:
+            raise ConfigurationError(
+                f"context_weight={context_weight:g} compares a question with chunks without their headers too, whose "
+                "vectors an index that is served from stores does not have: leave it at 1, or build the index with "
+                'serve_from="memory".'
+            )
+        return [i for i in state.chunks.ids if i in state.headers and i not in state.plain]
+
+    def embed_plain(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
+        """Embed chunks as they are, without those that another index has deleted from the docstore."""
+        nodes = yield from self.storage.get_nodes([i for i in chunks if i in state.headers])
+        if self._plain is None or not nodes:
+            return state
+        vectors = yield from self.resources.embed([shown_text(n) for n in nodes.values()], "chunks without headers")
+        yield from self._plain.put(_plain_rows(list(nodes.values()), dict(zip(nodes, vectors, strict=True))))
+        return replace(state, plain=self._all_plain())
+
+    def _plain_vectors(self, chunks: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of chunks as they are."""
+        vectors, plain = self._whole().vectors_of(chunks), self._all_plain()
+        known = [row for row, i in enumerate(chunks) if i in plain]
+        vectors[known] = plain.vectors_of([chunks[row] for row in known])
+        return vectors
 
     # -- reading ------------------------------------------------------------------------------------
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[SpRAGState]:
         """The chunks near to a question."""
-        return (yield from self._state(near.rows, selection))
+        return (yield from self._state(near.rows))
 
-    def state_around(self, chunks: Sequence[str], selection: Selection) -> Steps[SpRAGState]:
-        """Those of some chunks that there are, without their vectors."""
-        return (yield from self._state((yield from self.storage.stored[_CHUNKS].described(chunks)), selection))
+    def state_around(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
+        """A state that has those of some chunks that there are; their vectors may mean nothing.
 
-    def _state(self, chunks: Snapshot, selection: Selection) -> Steps[SpRAGState]:
-        return StoredSpRAGState(
-            chunks=chunks,
-            storage=self.storage,
-            document_rows=self._rows,
-            selection=selection,
-            placed=(yield from self._rows.chunks(chunks.ids)),
+        Parameters
+        ----------
+        state : that of the last write
+        """
+        return (
+            state if state.is_whole else (yield from self._state((yield from self.storage.space().described(chunks))))
         )
 
-    def header(self, chunk: str) -> Steps[str]:
-        """The header before a chunk, "" if it has none."""
-        rows = yield from self._rows.chunks([chunk])
-        return str(rows[chunk]["header"]) if chunk in rows else ""
+    def _state(self, chunks: Snapshot) -> Steps[SpRAGState]:
+        rows = yield from self._rows.chunks(chunks.ids)
+        document_of = {i: row["document"] for i, row in rows.items()}
+        return SpRAGState(chunks, {}, document_of, {i: row["header"] for i, row in rows.items() if row["header"]})
+
+    def with_documents(self, state: SpRAGState, keys: Iterable[str], selection: Selection) -> Steps[SpRAGState]:
+        """A state with some documents, and with which of their chunks may be shown.
+
+        Parameters
+        ----------
+        selection : which chunks count
+        """
+        wanted = dict.fromkeys(keys)
+        if not state.is_whole:
+            further = yield from self._rows.of([key for key in wanted if key not in state.documents])
+            document_of = {i: key for key, document in further.items() for i in document.chunks}
+            documents = {**state.documents, **further}
+            state = replace(state, documents=documents, document_of={**state.document_of, **document_of})
+        if selection.is_whole:
+            return state
+        chunks = [i for key in wanted if key in state.documents for i in state.documents[key].chunks]
+        if state.is_whole:
+            places = state.chunks.rows_of(chunks)
+            rows = state.chunks.part(places[places >= 0])
+        else:
+            rows = yield from self.storage.space().described(chunks)
+        passed = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
+        return replace(state, passing=frozenset(passed) | (state.passing or frozenset()))
+
+    def with_headers(self, state: SpRAGState, chunks: Iterable[str]) -> Steps[SpRAGState]:
+        """A state with the headers of some chunks."""
+        if state.is_whole:
+            return state
+        rows = yield from self._rows.chunks([i for i in chunks if i not in state.chunks])
+        further = {i: row["header"] for i, row in rows.items() if row["header"]}
+        return replace(state, headers={**state.headers, **further})
+
+
+class _Chunk(NamedTuple):
+    """A chunk to be stored: its node, its header, the text that is embedded, and the terms of the node."""
+
+    node: BaseNode
+    header: str
+    text: str
+    terms: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -262,8 +435,11 @@ class _Plan:
     before, after : the documents by key; those without chunks are not in `after`
     described : what is said about those in `after`
     stale : ids of stored chunks whose header is another now
-    chunks : the chunks to store: id -> node, header, and the text that is embedded
+    lost : how many of the chunks that go or are stale have a header
+    chunks : the chunks to store, by id
     vectors : by text
+    plain : vectors of chunks with a header as they are, as far as they are known
+    terms : what is added to the terms of the corpus
     """
 
     removed: Sequence[str] = ()
@@ -271,8 +447,57 @@ class _Plan:
     after: Mapping[str, DocumentEntry] = field(default_factory=dict)
     described: Mapping[str, Described] = field(default_factory=dict)
     stale: Sequence[str] = ()
-    chunks: Mapping[str, tuple[BaseNode, str, str]] = field(default_factory=dict)
+    lost: int = 0
+    chunks: Mapping[str, _Chunk] = field(default_factory=dict)
     vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    plain: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    terms: Mapping[str, int] = field(default_factory=dict)
+
+
+def _documents(
+    members: Mapping[str, Iterable[str]],
+    stands: Mapping[str, tuple[str | None, str]],
+    records: Mapping[str, Record],
+    described: Mapping[str, Record] = MappingProxyType({}),
+) -> dict[str, DocumentEntry]:
+    """The documents that have chunks, by their chunks in any order.
+
+    Parameters
+    ----------
+    stands : the LlamaIndex document of each chunk, and its sort key
+    records : what was extracted from each chunk
+    described : the descriptions of documents
+    """
+    places = {
+        i: ChunkPlace(i, document or "", str(records[i].get("page", "")), key) for i, (document, key) in stands.items()
+    }
+    known = {key: [places[i] for i in ids if i in places] for key, ids in members.items()}
+    return {key: entry_of(key, found, records, described.get(key, {})) for key, found in known.items() if found}
+
+
+def _with_headers(records: Mapping[str, Record], headers: Mapping[str, str]) -> dict[str, Mapping[str, int]]:
+    """The terms of chunks and their headers, by the id of the chunk."""
+    of_headers = {header: lexical_terms(header) for header in dict.fromkeys(headers.values())}
+    terms: dict[str, Mapping[str, int]] = {}
+    for i, record in records.items():
+        found = dict(record.get("terms", {}))
+        for term, count in of_headers.get(headers.get(i, ""), {}).items():
+            found[term] = found.get(term, 0) + count
+        terms[i] = found
+    return terms
+
+
+def _telling(records: Mapping[str, Record]) -> Counter[str]:
+    """The terms of chunks together that may tell documents apart."""
+    terms = Counter[str]()
+    for record in records.values():
+        terms.update(telling_terms(record.get("terms", {})))
+    return terms
+
+
+def _plain_rows(nodes: Sequence[BaseNode], vectors: Mapping[str, NDArray[np.float32]]) -> SpaceRows:
+    ids = [node.node_id for node in nodes]
+    return SpaceRows(ids, np.stack([vectors[i] for i in ids]), [sort_key(node) for node in nodes], ids)
 
 
 def _is_same(found: Described, before: DocumentEntry | None) -> bool:
