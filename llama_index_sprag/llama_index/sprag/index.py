@@ -14,6 +14,7 @@ from llama_index.ragkit import (
     texts_of,
 )
 from llama_index.ragkit.html import Page
+from llama_index.sprag.builder import PLAIN, ContextBuilder
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.extraction.auto_context import AutoContext
 from llama_index.sprag.extraction.rule_context import RuleContext
@@ -21,7 +22,6 @@ from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
 from llama_index.sprag.page import chunks_to_show, documents_to_show, page_of
 from llama_index.sprag.retriever import SpRAGRetriever
 from llama_index.sprag.state import SpRAGState
-from llama_index.sprag.stored_builder import PLAIN, ContextBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

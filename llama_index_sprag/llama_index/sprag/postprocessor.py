@@ -21,6 +21,7 @@ from llama_index.ragkit import (
     plain_text,
     sort_key,
 )
+from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SegmentConfig, SpRAGConfig, published_config
 from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.documents.order import ChunkPlace, in_order, page_of
@@ -33,7 +34,6 @@ from llama_index.sprag.segment_nodes import (
     segment_results,
 )
 from llama_index.sprag.state import SpRAGState
-from llama_index.sprag.stored_builder import ContextBuilder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -35,6 +35,7 @@ from llama_index.ragkit.errors import (
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import squashed
+from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.descriptions import shown_text
@@ -51,7 +52,6 @@ from llama_index.sprag.search.segment_search import (
 )
 from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
 from llama_index.sprag.state import SpRAGState
-from llama_index.sprag.stored_builder import ContextBuilder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
