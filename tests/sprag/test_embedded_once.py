@@ -4,6 +4,7 @@ import logging
 
 import pytest
 from llama_index.core import StorageContext, load_index_from_storage
+from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from tests.sprag.corpus import SPLIT, letter, report
 
@@ -108,6 +109,32 @@ def test_a_vector_store_of_the_user_gets_complete_chunks(model):
     assert stored.keys() == index.docstore.docs.keys()
     assert all(any(vector) for vector in stored.values())
     assert nearness(index, context_weight=0.5)
+
+
+class ByDocument(SimpleVectorStore):
+    """A store that deletes whole documents alone: what stays of one is written to it again."""
+
+    def delete_nodes(self, *args, **kwargs):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("store_cls", [SimpleVectorStore, ByDocument])
+def test_a_vector_store_of_the_user_keeps_chunks_as_they_are_whatever_becomes_of_their_headers(model, store_cls):
+    store = store_cls()
+    index = SpRAGIndex.from_documents(
+        report(), transformations=SPLIT, extractor=RuleContext(), embed_model=model, vector_store=store
+    )
+    index.delete_nodes([next(iter(index.ref_doc_info[FIRST_PAGE].node_ids))], delete_from_docstore=True)
+    index.insert(letter())
+    index.delete_ref_doc("a-harbour_report.pdf-2", delete_from_docstore=True)
+    stored = store.data.embedding_dict
+    assert stored.keys() == index.docstore.docs.keys()
+    for node_id, vector in stored.items():
+        text = index.docstore.docs[node_id].get_content(metadata_mode=MetadataMode.EMBED)
+        assert vector == pytest.approx(model.get_text_embedding(text), abs=1e-6)
+    model.texts.clear()
+    assert nearness(index, context_weight=0.5)
+    assert set(model.texts) <= {QUESTION}
 
 
 def test_a_model_that_gives_zeros_is_asked_once():
