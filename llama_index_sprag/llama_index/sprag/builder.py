@@ -358,7 +358,8 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         """The vectors of chunks as they are."""
         vectors, plain = self._whole().vectors_of(chunks), self._all_plain()
         known = [row for row, i in enumerate(chunks) if i in plain]
-        vectors[known] = plain.vectors_of([chunks[row] for row in known])
+        if known:
+            vectors[known] = plain.vectors_of([chunks[row] for row in known])
         return vectors
 
     # -- reading ------------------------------------------------------------------------------------
