@@ -63,7 +63,6 @@ SHARES: dict[str, dict[str, float]] = {
     },
     "sprag": {
         "postprocessor: copies": 0.0,
-        "postprocessor: filters": 0.0,
     },
 }
 REFUSED: dict[str, dict[str, set[str]]] = {

@@ -64,7 +64,7 @@ def test_a_document_of_one_chunk_has_its_title_alone():
     index = built([letter()], extractor=RuleContext())
     short = SpRAGIndex.from_documents([letter()], extractor=RuleContext())
     assert set(headers(short).values()) == {""}
-    assert len(index.state.contexts) == len(index.docstore.docs)
+    assert index.state.headers.keys() == index.docstore.docs.keys()
 
 
 def test_an_index_needs_an_extractor_of_context():
@@ -108,14 +108,15 @@ def test_a_deleted_page_leaves_no_trace_in_the_headers_of_the_others(tmp_path):
     assert set(headers(index)) == {text for text in headers(built(report())) if text not in PAGES[0]}
 
 
-def test_a_delete_calls_no_model_and_the_next_write_writes_the_headers_again():
+def test_a_delete_writes_the_headers_again_and_embeds_the_chunks_that_they_stand_before():
     model = HashEmbedding()
-    index = built(report(), embed_model=model)
+    index = built([*report(), letter()], embed_model=model)
     model.texts.clear()
-    index.delete_ref_doc("a-harbour_report.pdf-1", delete_from_docstore=True)
+    index.delete_ref_doc("letter", delete_from_docstore=True)
     assert model.texts == []
-    index.rebuild()
+    index.delete_ref_doc("a-harbour_report.pdf-1", delete_from_docstore=True)
     assert headers(index) == headers(built(report()[1:]))
+    assert sorted(model.texts) == sorted(f"{header}\n\n{text}" for text, header in headers(index).items())
 
 
 def test_an_update_embeds_what_changed_and_no_more():

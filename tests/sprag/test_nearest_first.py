@@ -94,6 +94,6 @@ def test_segments_in_the_order_of_the_document_from_a_postprocessor(index):
     nodes = list(index.docstore.docs.values())
     given = VectorStoreIndex(nodes, embed_model=HashEmbedding()).as_retriever(similarity_top_k=12).retrieve("ferry")
     found = RelevantSegmentPostprocessor(index, order="document", overall_max_length=90).postprocess_nodes(given)
-    places = [index.state.place_of[chunks_of(result)[0]] for result in found]
+    places = [index.state.place(chunks_of(result)[0]) for result in found]
     documents = list(dict.fromkeys(document for document, _ in places))
     assert places == sorted(places, key=lambda place: (documents.index(place[0]), place[1]))

@@ -1,301 +1,506 @@
-"""The builder of spRAG: describes the documents that a write changes, and embeds their chunks with headers."""
+"""`ContextBuilder`: describes the documents that a write changes, and embeds their chunks with headers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.ragkit import (
-    Builder,
     Change,
+    ChunkView,
     Failure,
     IndexStorage,
     Record,
     Resources,
+    Selection,
+    Snapshot,
+    Space,
     SpaceRows,
     Steps,
+    StoredBuilder,
+    StoredChunks,
+    check_model,
     offload,
+    run_steps,
     sort_key,
 )
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
-from llama_index.ragkit.vectors.snapshot import Snapshot
+from llama_index.ragkit.text.salient_terms import telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
+from llama_index.sprag.corpus_rows import CorpusRows
 from llama_index.sprag.descriptions import CONTEXTS, Descriptions, as_record, document_of, shown_text
+from llama_index.sprag.document_rows import DocumentRows
 from llama_index.sprag.documents.entry import DocumentEntry, entry_of
 from llama_index.sprag.documents.order import ChunkPlace
+from llama_index.sprag.earlier import brought_forward
 from llama_index.sprag.extraction.context_extractor import Described, DocumentChunks
 from llama_index.sprag.state import SpRAGState
 
-__all__ = ["ContextBuilder"]
+__all__ = ["PLAIN", "ContextBuilder"]
 
-_HEADER = "header"
+PLAIN = "plain"
+"""The space of chunks with a header as they are, without it."""
+
+_AT_ONCE = 100  # documents that are described again together
 
 
-class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
-    """Keeps the descriptions of documents and the vectors of chunks with their headers up to date.
+class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
+    """Keeps documents and headers as rows, and in the space "chunks" the vector of each chunk with its header.
 
-    Descriptions are records, by document; each row of the space "contexts" keeps its header. A delete calls no model:
-    what a description or header has from a deleted chunk is deleted with it, and written again by the next write to
-    the document or by `retry_failed()`.
+    A write reads and changes the rows of its documents. A chunk has one vector: with its header, or of its text alone
+    where it has none. An index in memory has a second space, of chunks with a header as they are: vectors that were
+    given, that a vector store of the user's has, or that a search has asked for (:meth:`embed_plain`).
 
-    A chunk is embedded once: with its header, or as it is where it has none. A search that needs the other vector too
-    asks for it (:meth:`embed_without_header`).
+    A delete calls no LLM. What a description or header has from a deleted chunk is deleted with it; chunks whose header
+    changes by that are embedded again, and a description that takes an LLM is written by the next write to the document
+    or by `retry_failed()`.
     """
 
-    keeps_terms = False  # the words of a chunk are searched with those of its header
-    embeds_chunks = False
+    keeps_terms: ClassVar[bool] = False  # the words of a chunk are searched with those of its header
+    embeds_chunks: ClassVar[bool] = False
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: SpRAGConfig) -> None:
         super().__init__(storage, resources, config)
         self._descriptions = Descriptions(storage, resources, config)
-        self._zeros: set[str] = set()  # chunks whose own vector is zero
-        self._unfinished: set[str] = set()  # chunks of a write that ended before it embedded them: nobody sees them yet
+        self._rows = DocumentRows(storage)
+        self._corpus = CorpusRows(storage)
+        self._words = storage.stores.words()
+        self._ready = _Plan()  # of the write that is about to begin
+        self._unfinished: set[str] = set()  # chunks of a write that ended early: nobody sees them yet
+        if storage.external is not None:
+            storage.chunks.vectors_outside = self._plain_vectors
 
-    # -- the stored state -------------------------------------------------------------------------------
+    @property
+    def chunks(self) -> StoredChunks:
+        """The chunks with their headers, by their vectors and by their words."""
+        return replace(super().chunks, terms=self._words)
+
+    @property
+    def _plain(self) -> Space | None:
+        """The space of chunks without their headers, if there is one; in an index of an earlier version, its second."""
+        name = next((name for name in (PLAIN, CONTEXTS) if name in self.storage.struct.spaces), None)
+        return None if name is None else self.storage.space(name)
+
+    # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[SpRAGState]:
-        """Load the state from storage; rows that an interrupted write left behind are removed."""
-        space = self.storage.spaces[CONTEXTS]
-        rows = self.storage.snapshot()
-        yield from space.remove([row for row in self.storage.snapshot(CONTEXTS).ids if row not in rows])
+        """All of the index where it is in memory, else nothing.
+
+        What a write that ended early has left half-written is mended: chunks without a row get one without a header,
+        so that the next write to their document embeds them again.
+        """
+        if self.storage.space().whole() is None:
+            return SpRAGState()
         entries = yield from self.storage.manifest.entries()
-        contexts = self.storage.snapshot(CONTEXTS)
-        begun = [i for i in rows.ids if i in entries and not entries[i].done and i not in contexts]
-        self._unfinished = {i for i in begun if self._needs_vector(i)}
-        chunks = self._chunks()
-        records = {node_id: (entries[node_id].record or {}) if node_id in entries else {} for node_id in chunks.ids}
+        rows = dict((yield from self._rows.all_chunks()))
+        if not rows and CONTEXTS in self.storage.struct.spaces:
+            rows = yield from brought_forward(self.storage, entries)
+        for i in self._whole().ids:
+            if i not in rows and i in entries and entries[i].done:
+                rows[i] = {"document": document_of(i, entries[i].record or {}), "header": None}
+        rows = {i: row for i, row in rows.items() if i in entries and i in self._whole()}
+        self._unfinished = {i for i in self._whole().ids if i not in rows}
         described = yield from self.storage.records.get_all(CONTEXTS)
         groups: dict[str, list[str]] = {}
-        for node_id, record in records.items():
-            groups.setdefault(document_of(node_id, record), []).append(node_id)
-        left = [key for key in described if key not in groups]  # by a delete that failed
-        if left:
-            yield from self._descriptions.forget(left)
-        documents = {key: self._entry(key, ids, records, described.get(key, {})) for key, ids in groups.items()}
-        lexical = yield from offload(self._lexical, LexicalIndex(), (), records)
-        return SpRAGState(chunks, self.storage.snapshot(CONTEXTS), documents, lexical)
+        for i, row in rows.items():
+            groups.setdefault(row["document"], []).append(i)
+        yield from self._descriptions.forget([key for key in described if key not in groups])
+        records = {i: entries[i].record or {} for i in rows}
+        stands = {i: (entries[i].ref_doc_id, entries[i].key) for i in rows}
+        documents = _documents(groups, stands, records, described)
+        yield from self._rows.put_all(documents, rows)
+        headers = {i: row["header"] for i, row in rows.items() if row["header"]}
+        if self._descriptions.extractor.needs_corpus:
+            yield from self._corpus.put_all(_telling(records))
+        old = self._words.whole()
+        gone = [i for ids in old.ids for i in ids] if old is not None else []
+        yield from offload(self._words.changed, gone, (yield from offload(_with_headers, records, headers)))
+        counted = {"documents": len(documents), "contexts": len(headers)}
+        self.storage.struct.counters.update(counted, failed=sum(bool(each.error) for each in documents.values()))
+        state = SpRAGState(documents=documents, document_of={i: row["document"] for i, row in rows.items()})
+        return replace(
+            state, headers=headers, chunks=self._seen(), plain=self._all_plain(), lexical=self._words.whole()
+        )
 
-    def _chunks(self) -> Snapshot:
+    def _whole(self) -> Snapshot:
+        found = self.storage.space().whole()
+        return Snapshot.empty() if found is None else found
+
+    def _seen(self) -> Snapshot:
         """The rows of the chunks, without those of a write that ended early."""
-        rows = self.storage.snapshot()
-        hidden = [i for i in sorted(self._unfinished) if i in rows]
+        rows = self._whole()
+        hidden = [i for i in self._unfinished if i in rows]
         if not hidden:
             return rows
         own = rows.compacted()  # a copy: nothing is hidden from the store itself
         return own.without(own.rows_of(hidden))
 
-    def _entry(
-        self, key: str, ids: Iterable[str], records: Mapping[str, Record], described: Mapping[str, object]
-    ) -> DocumentEntry:
-        rows = self.storage.snapshot()
-        places = [
-            ChunkPlace(i, rows.record_of(i).ref_doc_id or "", str(records[i].get("page", "")), rows.record_of(i).key)
-            for i in ids
-        ]
-        return entry_of(key, places, records, described)
+    def _all_plain(self) -> Snapshot:
+        found = None if self._plain is None else self._plain.whole()
+        return Snapshot.empty() if found is None else found
 
-    def _lexical(self, lexical: LexicalIndex, removed: Iterable[str], records: Mapping[str, Record]) -> LexicalIndex:
-        """The lexical index without some chunks, and with others under their stored headers."""
-        contexts = self.storage.snapshot(CONTEXTS)
-        terms_of: dict[str, Counter[str]] = {"": Counter()}
-        added: dict[str, Mapping[str, int]] = {}
-        for node_id in sorted(records):
-            header = contexts.metadata_of(node_id)[_HEADER] if node_id in contexts else ""
-            if header not in terms_of:
-                terms_of[header] = lexical_terms(header)
-            terms = records[node_id].get("terms", {})
-            added[node_id] = terms if not header else terms_of[header] + Counter(terms)
-        return lexical.changed(set(removed), added)
+    # -- writing ------------------------------------------------------------------------------------
 
-    # -- a write ----------------------------------------------------------------------------------------
+    def prepare(self, change: Change) -> Steps[None]:
+        """Describe the documents of a change, and embed its chunks and those whose headers change."""
+        gone = yield from self.storage.manifest.entries_of(change.removed)
+        records = {i: entry.record or {} for i, entry in gone.items()}
+        touched = {document_of(i, record) for i, record in records.items()}
+        touched |= {document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
+        self._ready = yield from self._plan(touched, change, records, may_call=bool(change.added))
 
     def apply(self, state: SpRAGState, change: Change) -> Steps[SpRAGState]:
-        """Describe the documents of the change, and embed the chunks whose headers changed."""
-        yield from self.storage.spaces[CONTEXTS].remove(change.removed)
-        stored = yield from self.storage.manifest.entries_of(change.removed)
-        touched = {
-            state.place_of[i][0] if i in state.place_of else document_of(i, stored[i].record or {})
-            for i in change.removed
-            if i in state.place_of or i in stored
-        }
-        touched |= {document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
-        return (yield from self._write(state, touched, change, may_call=bool(change.added)))
+        """Store what was prepared."""
+        ready, self._ready = self._ready, _Plan()
+        return (yield from self._carry_out(state, ready))
 
     def rebuild(self, state: SpRAGState) -> Steps[SpRAGState]:
         """Describe all documents again; those whose text is the same cost no LLM call."""
-        return (yield from self._write(state, set(state.documents), Change(), may_call=True))
+        return (yield from self._write_again(state, (yield from self._rows.keys())))
 
     def retry(self, state: SpRAGState) -> Steps[SpRAGState]:
         """Describe the documents that were not."""
-        return (yield from self._write(state, set(state.undescribed), Change(), may_call=True))
+        return (yield from self._write_again(state, list((yield from self._rows.failed()))))
 
     def failures(self, state: SpRAGState) -> list[Failure]:
         """The documents that were not described."""
-        return [Failure(key, "context", state.documents[key].error) for key in state.undescribed]
+        return [Failure(key, "context", error) for key, error in run_steps(self._rows.failed()).items()]
 
-    def _write(self, state: SpRAGState, touched: set[str], change: Change, *, may_call: bool) -> Steps[SpRAGState]:
-        removed = set(change.removed)
-        self._unfinished -= removed | {node.node_id for node in change.added}
-        new = {node.node_id: node for node in change.added}
+    def _write_again(self, state: SpRAGState, keys: Sequence[str]) -> Steps[SpRAGState]:
+        for start in range(0, len(keys), _AT_ONCE):
+            plan = yield from self._plan(set(keys[start : start + _AT_ONCE]), Change(), {}, may_call=True)
+            state = yield from self._carry_out(state, plan)
+        return state
+
+    def _plan(self, touched: set[str], change: Change, gone: Mapping[str, Record], *, may_call: bool) -> Steps["_Plan"]:
+        """What a change makes of documents; nothing is stored.
+
+        Parameters
+        ----------
+        gone : the records of the removed chunks
+        """
+        removed, new = set(change.removed), {node.node_id: node for node in change.added}
+        before = yield from self._rows.of(sorted(touched))
         members: dict[str, dict[str, None]] = {key: {} for key in sorted(touched)}
-        for key in members:
-            old = state.documents[key].chunks if key in state.documents else ()
-            members[key].update(dict.fromkeys(i for i in old if i not in removed))
+        for key, entry in before.items():
+            members[key].update(dict.fromkeys(i for i in entry.chunks if i not in removed))
         for node_id in new:
             members[document_of(node_id, change.records.get(node_id, {}))][node_id] = None
-        records = yield from self._records([i for ids in members.values() for i in ids], change)
-        documents = dict(state.documents)
-        gone = [key for key, ids in members.items() if not ids]
-        for key in gone:
-            documents.pop(key, None)
-        entries = {key: self._entry(key, ids, records, {}) for key, ids in members.items() if ids}
+        old = yield from self.storage.manifest.entries_of(i for ids in members.values() for i in ids if i not in new)
+        records: dict[str, Record] = {i: entry.record or {} for i, entry in old.items()}
+        records |= {i: change.records.get(i, {}) for i in new}
+        stands = {i: (entry.ref_doc_id, entry.key) for i, entry in old.items()}
+        stands |= {i: (node.ref_doc_id, sort_key(node)) for i, node in new.items()}
+        after = _documents(members, stands, records)
+        read = yield from self._read(after, new)
+        placed = yield from self._rows.chunks([*gone, *records])
+        counted = {i for i in records if i in placed and i not in removed}
+        corpus, terms = None, Counter[str]()
+        if self._descriptions.extractor.needs_corpus:
+            terms.update(_telling({i: record for i, record in records.items() if i not in counted}))
+            terms.subtract(_telling({i: record for i, record in gone.items() if i in placed}))
+            corpus = yield from self._corpus.of(_telling(records), terms)
+        ready = self._ready
+        described = yield from self._descriptions.describe(read, corpus, may_call=False, ready=ready.described)
+        unknown = {key: read[key] for key, found in described.items() if found.description is None}
+        if may_call and unknown:
+            described |= yield from self._descriptions.describe(unknown, corpus, may_call=True)
+        headers: dict[str, str] = {}
+        for key, document in read.items():
+            headers |= self._descriptions.headers(document, described[key])
+        other = [i for i, header in headers.items() if i not in counted or placed[i]["header"] != header]
+        stale = [i for i in other if i in counted]
+        nodes = {node.node_id: node for document in read.values() for node in document.nodes}
+        texts = {i: contextualised(headers[i], shown_text(nodes[i])) for i in other}
+        given = {
+            node.node_id: vector
+            for node, vector in zip(change.added, change.vectors, strict=True)
+            if node.node_id not in change.repeated and vector.any()
+        }
+        plain = given | (yield from self._stored_plain(stale, placed, headers))
+        vectors = {text: ready.vectors[text] for text in texts.values() if text in ready.vectors}
+        vectors |= {texts[i]: plain[i] for i in other if not headers[i] and i in plain}
+        bare = list(dict.fromkeys(text for text in texts.values() if text not in vectors))
+        if bare:
+            if not new:  # a write has checked the model for its nodes
+                yield from check_model(self.resources.embed_model, self.storage.struct.embedding)
+            vectors.update(zip(bare, (yield from self.resources.embed(bare, "chunks with headers")), strict=True))
+        return _Plan(
+            removed=list(removed),
+            before=before,
+            after=after,
+            described=described,
+            stale=stale,
+            lost=sum(bool(placed[i]["header"]) for i in [*gone, *stale] if i in placed),
+            chunks={i: _Chunk(nodes[i], headers[i], texts[i], records[i].get("terms", {})) for i in other},
+            vectors=vectors,
+            plain={i: plain[i] for i in other if headers[i] and i in plain},
+            terms=terms,
+        )
+
+    def _stored_plain(
+        self, chunks: Sequence[str], placed: Mapping[str, Record], headers: Mapping[str, str]
+    ) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of stored chunks as they are, of those that lose or get a header, as far as they are known."""
+        if self._plain is None:
+            return {}
+        lose = yield from self._plain.fetch([i for i in chunks if not headers[i]])
+        get = yield from self.storage.space().fetch([i for i in chunks if headers[i] and placed[i]["header"] == ""])
+        return {i: row for rows in (lose, get) for i, row in zip(rows.ids, rows.matrix, strict=True)}
+
+    def _carry_out(self, state: SpRAGState, plan: "_Plan") -> Steps[SpRAGState]:
+        """Store documents and chunks as planned."""
+        yield from self._remove(plan)
+        gone = [key for key in plan.before if key not in plan.after]
+        changed = [key for key, found in plan.described.items() if not _is_same(found, plan.before.get(key))]
+        yield from self._descriptions.forget([*gone, *changed], plan.described)
+        yield from self._rows.delete(gone)
+        yield from self._rows.put(plan.after.values())
+        yield from self._corpus.change(plan.terms)
+        yield from self._descriptions.store(plan.described)
+        yield from self._rows.put_failed({key: found.error for key, found in plan.described.items()})
+        yield from self._put(plan)
+        self._count(documents=len(plan.after) - len(plan.before))
+        self.storage.struct.counters["failed"] = len((yield from self._rows.failed()))
+        lexical = self._words.whole()
+        if lexical is None:
+            return state
+        documents: dict[str, DocumentEntry | None] = dict.fromkeys(gone)
+        for key, entry in plan.after.items():
+            documents[key] = replace(entry, description=as_record(plan.described[key]), error=plan.described[key].error)
+        headers = {i: chunk.header for i, chunk in plan.chunks.items()}
+        return state.changed(self._seen(), self._all_plain(), lexical, plan.removed, documents, headers)
+
+    def _read(
+        self, entries: Mapping[str, DocumentEntry], new: Mapping[str, BaseNode]
+    ) -> Steps[dict[str, DocumentChunks]]:
+        """The chunks of documents, without those that another index has deleted from the docstore."""
+        old = [i for entry in entries.values() for i in entry.chunks if i not in new]
+        nodes = {**(yield from self.storage.get_nodes(old)), **new}
         read = {}
         for key, entry in entries.items():
-            read[key] = yield from self._fetch(entry, new)
-        headers_before = {i: state.header(i) for ids in members.values() for i in ids}
+            pairs = [(nodes[i], on) for i, on in zip(entry.chunks, entry.goes_on, strict=True) if i in nodes]
+            read[key] = DocumentChunks(key, [node for node, _ in pairs], [on for _, on in pairs])
+        return read
 
-        corpus = yield from self._corpus()
-        described = yield from self._descriptions.describe(read, corpus, may_call=False)
-        yield from self._descriptions.forget(
-            [*gone, *(key for key, found in described.items() if found.description is None)]
-        )
-        yield from self._remove_stale(read, described)
-        if may_call:
-            todo = {key: read[key] for key, found in described.items() if found.description is None}
-            described.update((yield from self._descriptions.describe(todo, corpus, may_call=True)) if todo else {})
-            yield from self._embed(read, described)
-        yield from self._descriptions.store(described)
+    def _remove(self, plan: "_Plan") -> Steps[None]:
+        """Delete the headers and words of chunks that go or change, and vectors of those that go."""
+        chunks = [*plan.removed, *plan.stale]
+        yield from self._rows.delete_chunks(chunks)
+        self._count(contexts=-plan.lost)
+        self._unfinished.difference_update(plan.removed)
+        if self._plain is not None:
+            yield from self._plain.remove(plan.removed)
+        if chunks:
+            yield from offload(self._words.changed, chunks, {})
+        if plan.stale:
+            self.storage.note_removal()  # a question that has begun may miss the vectors
 
-        for key, found in described.items():
-            documents[key] = self._entry(key, members[key], records, as_record(found))
-        contexts = self.storage.snapshot(CONTEXTS)
-        again = [
-            i
-            for i, before in headers_before.items()
-            if i in new or before != (contexts.metadata_of(i)[_HEADER] if i in contexts else "")
-        ]
-        lexical = yield from offload(self._lexical, state.lexical, removed, {i: records[i] for i in again})
-        after = SpRAGState(self._chunks(), contexts, documents, lexical)
-        self.storage.struct.counters.update(
-            documents=len(documents), contexts=len(contexts), failed=len(after.undescribed)
-        )
-        return after
-
-    def _records(self, node_ids: Sequence[str], change: Change) -> Steps[dict[str, Record]]:
-        """What is stored about chunks, or was extracted in this write."""
-        records = {i: change.records[i] for i in node_ids if i in change.records}
-        stored = yield from self.storage.manifest.entries_of(i for i in node_ids if i not in records)
-        records.update({i: entry.record or {} for i, entry in stored.items()})
-        return {i: records.get(i, {}) for i in node_ids}
-
-    def _fetch(self, entry: DocumentEntry, new: Mapping[str, BaseNode]) -> Steps[DocumentChunks]:
-        """The chunks of a document, without those that another index has deleted from the docstore."""
-        nodes, goes_on = [], []
-        for node_id, follows in zip(entry.chunks, entry.goes_on, strict=True):
-            node = new[node_id] if node_id in new else (yield from self.storage.get_node(node_id))
-            if node is not None:
-                nodes.append(node)
-                goes_on.append(follows)
-        return DocumentChunks(entry.key, nodes, goes_on)
-
-    def _corpus(self) -> Steps[CorpusTerms | None]:
-        """The terms of all documents, where descriptions depend on them."""
-        if not self._descriptions.extractor.needs_corpus:
-            return None
-        corpus = CorpusTerms()
-        for entry in (yield from self.storage.manifest.entries()).values():
-            corpus.add(telling_terms((entry.record or {}).get("terms", {})))
-        return corpus
-
-    # -- headers ----------------------------------------------------------------------------------------
-
-    def _with_headers(
-        self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]
-    ) -> list[tuple[BaseNode, str]]:
-        """All chunks of documents, each with its header."""
-        pairs = []
-        for key, document in read.items():
-            headers = self._descriptions.headers(document, described[key])
-            pairs += [(node, headers[node.node_id]) for node in document.nodes]
-        return pairs
-
-    def _remove_stale(self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]) -> Steps[None]:
-        """Delete the rows whose header or chunk is another now."""
-        rows = self.storage.snapshot(CONTEXTS)
-        stale = [
-            node.node_id
-            for node, header in self._with_headers(read, described)
-            if node.node_id in rows and not self._is_current(node, header)
-        ]
-        yield from self.storage.spaces[CONTEXTS].remove(stale)
-
-    def _embed(self, read: Mapping[str, DocumentChunks], described: Mapping[str, Described]) -> Steps[None]:
-        """Embed the chunks whose header has no row, and those without a header that have no vector."""
-        todo = [
-            (node, header)
-            for node, header in self._with_headers(read, described)
-            if (not self._is_current(node, header) if header else self._needs_vector(node.node_id))
-        ]
-        chunks = self.storage.snapshot()
-        todo = [(node, header) for node, header in todo if node.node_id in chunks]
-        if not todo:
+    def _put(self, plan: "_Plan") -> Steps[None]:
+        """Store chunks with their headers."""
+        if not plan.chunks:
             return
-        vectors = yield from self.resources.embed(
-            [contextualised(header, shown_text(node)) for node, header in todo], "chunks with headers"
-        )
-        bare = [place for place, (_, header) in enumerate(todo) if not header]
-        yield from self._put_without_header([todo[place][0] for place in bare], vectors[bare])
-        with_header = [place for place, (_, header) in enumerate(todo) if header]
-        ids = [todo[place][0].node_id for place in with_header]
-        rows = SpaceRows(
-            ids=ids,
-            vectors=vectors[with_header],
-            keys=[sort_key(todo[place][0]) for place in with_header],
-            ref_doc_ids=ids,
-            metadatas=[{_HEADER: todo[place][1]} for place in with_header],
-        )
-        yield from self.storage.spaces[CONTEXTS].put(rows)
+        nodes = [chunk.node for chunk in plan.chunks.values()]
+        if self._plain is not None and plan.plain:
+            yield from self._plain.put(_plain_rows([n for n in nodes if n.node_id in plan.plain], plan.plain))
+        vectors = np.stack([plan.vectors[chunk.text] for chunk in plan.chunks.values()])
+        yield from self.storage.put_chunks(nodes, vectors, mirrored=False)
+        headers = {i: chunk.header for i, chunk in plan.chunks.items()}
+        document = {i: key for key, entry in plan.after.items() for i in entry.chunks}
+        yield from self._rows.put_chunks(headers, document)
+        self._unfinished.difference_update(headers)
+        self._count(contexts=sum(map(bool, headers.values())))
+        terms = yield from offload(_with_headers, {i: {"terms": c.terms} for i, c in plan.chunks.items()}, headers)
+        labelled = {node.node_id: self.terms.labelled(node, terms[node.node_id]) for node in nodes}
+        yield from offload(self._words.changed, (), labelled)
 
-    def embed_without_header(self, state: SpRAGState, node_ids: Sequence[str]) -> Steps[SpRAGState]:
-        """Embed chunks as they are, without their headers, where that was not done yet.
+    def _count(self, **more: int) -> None:
+        counters = self.storage.struct.counters
+        counters.update({name: counters.get(name, 0) + count for name, count in more.items()})
 
-        Chunks that another index has deleted from the docstore are left out.
+    # -- chunks without their headers ---------------------------------------------------------------
+
+    def without_plain(self, state: SpRAGState, context_weight: float) -> list[str]:
+        """Chunks with a header that a search with this weight needs the vector of as they are, and that have none.
+
+        Raises
+        ------
+        ConfigurationError
+            If the index has no place for such vectors.
         """
-        nodes = []
-        for node_id in node_ids:
-            node = (yield from self.storage.get_node(node_id)) if node_id in state.chunks else None
-            if node is not None and self._needs_vector(node_id):
-                nodes.append(node)
-        if nodes:
-            vectors = yield from self.resources.embed([shown_text(node) for node in nodes], "chunks without headers")
-            yield from self._put_without_header(nodes, vectors)
-        return replace(state, chunks=self._chunks())
+        if context_weight == 1:
+            return []
+        if self._plain is None:
+            raise ConfigurationError(
+                f"context_weight={context_weight:g} compares a question with chunks without their headers too, whose "
+                "vectors an index that is served from stores does not have: leave it at 1, or build the index with "
+                'serve_from="memory".'
+            )
+        return [i for i in state.chunks.ids if i in state.headers and i not in state.plain]
 
-    def without_vector(self, state: SpRAGState, context_weight: float) -> list[str]:
-        """See :meth:`SpRAGState.without_vector`; without texts that the model gives no vector but zeros."""
-        return [node_id for node_id in state.without_vector(context_weight) if node_id not in self._zeros]
+    def embed_plain(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
+        """Embed chunks as they are, without those that another index has deleted from the docstore."""
+        nodes = yield from self.storage.get_nodes([i for i in chunks if i in state.headers])
+        if self._plain is None or not nodes:
+            return state
+        vectors = yield from self.resources.embed([shown_text(n) for n in nodes.values()], "chunks without headers")
+        yield from self._plain.put(_plain_rows(list(nodes.values()), dict(zip(nodes, vectors, strict=True))))
+        return replace(state, plain=self._all_plain())
 
-    def _put_without_header(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
-        self._zeros.update(node.node_id for node, vector in zip(nodes, vectors, strict=True) if not vector.any())
-        if nodes:
-            yield from self.storage.put_chunks(nodes, vectors)
+    def _plain_vectors(self, chunks: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of chunks as they are."""
+        vectors, plain = self._whole().vectors_of(chunks), self._all_plain()
+        known = [row for row, i in enumerate(chunks) if i in plain]
+        if known:
+            vectors[known] = plain.vectors_of([chunks[row] for row in known])
+        return vectors
 
-    def _needs_vector(self, node_id: str) -> bool:
-        """Whether a chunk was not embedded without a header yet; with a store of the user's, all were."""
-        if self.storage.external is not None:
-            return False
-        rows = self.storage.snapshot()
-        return node_id in rows and not rows.vectors_of([node_id]).any()
+    # -- reading ------------------------------------------------------------------------------------
 
-    def _is_current(self, node: BaseNode, header: str) -> bool:
-        rows = self.storage.snapshot(CONTEXTS)
-        if node.node_id not in rows:
-            return False
-        record = rows.record_of(node.node_id)
-        return record.key == sort_key(node) and rows.metadata_of(node.node_id)[_HEADER] == header
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[SpRAGState]:
+        """The chunks near to a question."""
+        return (yield from self._state(near.rows))
+
+    def state_around(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
+        """A state that has those of some chunks that there are; their vectors may mean nothing.
+
+        Parameters
+        ----------
+        state : that of the last write
+        """
+        return (
+            state if state.is_whole else (yield from self._state((yield from self.storage.space().described(chunks))))
+        )
+
+    def _state(self, chunks: Snapshot) -> Steps[SpRAGState]:
+        rows = yield from self._rows.chunks(chunks.ids)
+        document_of = {i: row["document"] for i, row in rows.items()}
+        return SpRAGState(chunks, {}, document_of, {i: row["header"] for i, row in rows.items() if row["header"]})
+
+    def with_documents(self, state: SpRAGState, keys: Iterable[str], selection: Selection) -> Steps[SpRAGState]:
+        """A state with some documents, and with which of their chunks may be shown.
+
+        Parameters
+        ----------
+        selection : which chunks count
+        """
+        wanted = dict.fromkeys(keys)
+        if not state.is_whole:
+            further = yield from self._rows.of([key for key in wanted if key not in state.documents])
+            document_of = {i: key for key, document in further.items() for i in document.chunks}
+            documents = {**state.documents, **further}
+            state = replace(state, documents=documents, document_of={**state.document_of, **document_of})
+        if selection.is_whole:
+            return state
+        chunks = [i for key in wanted if key in state.documents for i in state.documents[key].chunks]
+        if state.is_whole:
+            places = state.chunks.rows_of(chunks)
+            rows = state.chunks.part(places[places >= 0])
+        else:
+            rows = yield from self.storage.space().described(chunks)
+        passed = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
+        return replace(state, passing=frozenset(passed) | (state.passing or frozenset()))
+
+    def with_headers(self, state: SpRAGState, chunks: Iterable[str]) -> Steps[SpRAGState]:
+        """A state with the headers of some chunks."""
+        if state.is_whole:
+            return state
+        rows = yield from self._rows.chunks([i for i in chunks if i not in state.chunks])
+        further = {i: row["header"] for i, row in rows.items() if row["header"]}
+        return replace(state, headers={**state.headers, **further})
+
+
+class _Chunk(NamedTuple):
+    """A chunk to be stored: its node, its header, the text that is embedded, and the terms of the node."""
+
+    node: BaseNode
+    header: str
+    text: str
+    terms: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a write makes of some documents.
+
+    Attributes
+    ----------
+    removed : ids of chunks that go
+    before, after : the documents by key; those without chunks are not in `after`
+    described : what is said about those in `after`
+    stale : ids of stored chunks whose header is another now
+    lost : how many of the chunks that go or are stale have a header
+    chunks : the chunks to store, by id
+    vectors : by text
+    plain : vectors of chunks with a header as they are, as far as they are known
+    terms : what is added to the terms of the corpus
+    """
+
+    removed: Sequence[str] = ()
+    before: Mapping[str, DocumentEntry] = field(default_factory=dict)
+    after: Mapping[str, DocumentEntry] = field(default_factory=dict)
+    described: Mapping[str, Described] = field(default_factory=dict)
+    stale: Sequence[str] = ()
+    lost: int = 0
+    chunks: Mapping[str, _Chunk] = field(default_factory=dict)
+    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    plain: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    terms: Mapping[str, int] = field(default_factory=dict)
+
+
+def _documents(
+    members: Mapping[str, Iterable[str]],
+    stands: Mapping[str, tuple[str | None, str]],
+    records: Mapping[str, Record],
+    described: Mapping[str, Record] = MappingProxyType({}),
+) -> dict[str, DocumentEntry]:
+    """The documents that have chunks, by their chunks in any order.
+
+    Parameters
+    ----------
+    stands : the LlamaIndex document of each chunk, and its sort key
+    records : what was extracted from each chunk
+    described : the descriptions of documents
+    """
+    places = {
+        i: ChunkPlace(i, document or "", str(records[i].get("page", "")), key) for i, (document, key) in stands.items()
+    }
+    known = {key: [places[i] for i in ids if i in places] for key, ids in members.items()}
+    return {key: entry_of(key, found, records, described.get(key, {})) for key, found in known.items() if found}
+
+
+def _with_headers(records: Mapping[str, Record], headers: Mapping[str, str]) -> dict[str, Mapping[str, int]]:
+    """The terms of chunks and their headers, by the id of the chunk."""
+    of_headers = {header: lexical_terms(header) for header in dict.fromkeys(headers.values())}
+    terms: dict[str, Mapping[str, int]] = {}
+    for i, record in records.items():
+        found = dict(record.get("terms", {}))
+        for term, count in of_headers.get(headers.get(i, ""), {}).items():
+            found[term] = found.get(term, 0) + count
+        terms[i] = found
+    return terms
+
+
+def _telling(records: Mapping[str, Record]) -> Counter[str]:
+    """The terms of chunks together that may tell documents apart."""
+    terms = Counter[str]()
+    for record in records.values():
+        terms.update(telling_terms(record.get("terms", {})))
+    return terms
+
+
+def _plain_rows(nodes: Sequence[BaseNode], vectors: Mapping[str, NDArray[np.float32]]) -> SpaceRows:
+    ids = [node.node_id for node in nodes]
+    return SpaceRows(ids, np.stack([vectors[i] for i in ids]), [sort_key(node) for node in nodes], ids)
+
+
+def _is_same(found: Described, before: DocumentEntry | None) -> bool:
+    """Whether a description is that which is stored."""
+    return before is not None and before.description == as_record(found)

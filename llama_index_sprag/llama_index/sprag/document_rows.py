@@ -1,4 +1,4 @@
-"""`DocumentRows`: the documents of an index that is served from stores, as rows in its database."""
+"""`DocumentRows`: the documents of an index as records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -42,10 +42,23 @@ class DocumentRows:
         """`"document"` and `"header"` of those chunks that have a vector."""
         return (yield from self._records.get_many(_CHUNKS, ids))
 
+    def all_chunks(self) -> Steps[dict[str, Record]]:
+        """As :meth:`chunks`, of all chunks; the header is None where the vector may be that of another."""
+        return (yield from self._records.get_all(_CHUNKS))
+
     def failed(self) -> Steps[dict[str, str]]:
         """Why documents were not described, by key in sorted order."""
         found = yield from self._records.get_all(_FAILED)
         return {key: found[key]["error"] for key in sorted(found)}
+
+    def put_all(self, documents: Mapping[str, DocumentEntry], chunks: Mapping[str, Record]) -> Steps[None]:
+        """Store all documents and chunks, where something else is stored."""
+        failed = {key: {"error": document.error} for key, document in documents.items() if document.error}
+        wanted = {_DOCUMENTS: {key: _row(document) for key, document in documents.items()}, _FAILED: failed}
+        for collection, rows in {**wanted, _CHUNKS: chunks}.items():
+            stored = yield from self._records.get_all(collection)
+            yield from self._records.put(collection, [pair for pair in rows.items() if stored.get(pair[0]) != pair[1]])
+            yield from self._records.delete(collection, [key for key in stored if key not in rows])
 
     def put(self, documents: Iterable[DocumentEntry]) -> Steps[None]:
         """Store documents, without their descriptions."""

@@ -14,7 +14,7 @@ from llama_index.ragkit import (
     texts_of,
 )
 from llama_index.ragkit.html import Page
-from llama_index.sprag.builder import ContextBuilder
+from llama_index.sprag.builder import PLAIN, ContextBuilder
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.extraction.auto_context import AutoContext
 from llama_index.sprag.extraction.rule_context import RuleContext
@@ -22,7 +22,6 @@ from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
 from llama_index.sprag.page import chunks_to_show, documents_to_show, page_of
 from llama_index.sprag.retriever import SpRAGRetriever
 from llama_index.sprag.state import SpRAGState
-from llama_index.sprag.stored_builder import StoredContextBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +48,8 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     Questions are answered by relevant segments: runs of neighbouring chunks. It is for long documents whose chunks say
     little on their own. Use a splitter without overlap.
 
-    A chunk is embedded once, with its header, or as it is where it has none. Chunks that lost their header by a delete,
-    and with `context_weight` below 1 all chunks, are embedded without one by the first question that needs it. With a
+    A chunk is embedded once, with its header, or as it is where it has none; again when its header changes. With
+    `context_weight` below 1, chunks with a header are embedded without it by the first question that needs it. With a
     `vector_store=` of your own, which gets the chunks as they are, both are embedded at once.
 
     Deviations from the published code are listed in the documentation of the package.
@@ -70,11 +69,11 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
 
     index_struct_cls = SpRAGStruct
     method: ClassVar[str] = "sprag"
-    space_names: ClassVar[tuple[str, ...]] = ("chunks", "contexts")
+    space_names: ClassVar[tuple[str, ...]] = ("chunks", PLAIN)
     config_cls = SpRAGConfig
     config_is_fixed = True
     builder_cls = ContextBuilder
-    stored_builder_cls = StoredContextBuilder
+    stored_builder_cls = ContextBuilder
     retriever_cls = SpRAGRetriever
     keywords = SpRAGKeywords
     default_extractor = AutoContext
@@ -143,10 +142,9 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         return self._undescribed
 
     @property
-    def _contexts(self) -> ContextBuilder | StoredContextBuilder:
-        if not isinstance(self.builder, (ContextBuilder, StoredContextBuilder)):
-            raise TypeError(f"{type(self.builder).__name__} describes no documents.")
-        return self.builder
+    def _contexts(self) -> ContextBuilder:
+        builder: ContextBuilder = self.builder  # type: ignore[assignment]
+        return builder
 
     @property
     def _undescribed(self) -> int:
@@ -154,19 +152,17 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
 
     def header_of(self, node_id: str) -> str:
         """The header before a chunk, "" if it has none."""
-        builder = self._contexts
-        if isinstance(builder, StoredContextBuilder):
-            return run_steps(builder.header(node_id))
-        return self.state.header(node_id)
+        state = run_steps(self.writer.recovered()).state
+        return run_steps(self._contexts.with_headers(state, [node_id])).header(node_id)
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else query.found.state
-        state = run_steps(state.with_documents(documents_to_show(state, query)))
-        state = state.only(selection.allowed(state.chunks))
+        keys = state.documents if state.is_whole else documents_to_show(state, query)
+        state = run_steps(self._contexts.with_documents(state, keys, selection)).only()
         texts = run_steps(texts_of(chunks_to_show(state, query), self.storage.get_node))
         counters = self.storage.struct.counters
         if not selection.is_whole:  # in stores, nothing counts what passes
-            counters = {} if self.storage.stored else state.counters()
+            counters = state.counters() if state.is_whole else {}
         return page_of(state, texts, query, counters)
 
 

@@ -36,7 +36,7 @@ def documents_to_show(state: SpRAGState, query: LastQuery | None) -> list[str]:
         return [document.key for document in longest[:_LONGEST]]
     keys = dict.fromkeys(segment.document for segment in _chosen(state, query))
     for ranking in query.found.rankings:
-        keys.update(dict.fromkeys(state.place_of[chunk][0] for chunk in ranking.ids if chunk in state.place_of))
+        keys.update(dict.fromkeys(place[0] for chunk in ranking.ids if (place := state.place(chunk)) is not None))
     return list(keys)[:_DOCUMENTS]
 
 
@@ -113,14 +113,16 @@ def _chosen(state: SpRAGState, query: LastQuery | None) -> list[FoundSegment]:
     answered = dict(query.answer)
     if found.segments:
         return [_placed(state, segment) for segment in found.segments[: len(answered)]]
-    places = [(chunk, *state.place_of[chunk], score) for chunk, score in query.answer if chunk in state.place_of]
-    return [FoundSegment(key, start, [chunk], [score], score, score, 0, [None]) for chunk, key, start, score in places]
+    places = [(chunk, state.place(chunk), score) for chunk, score in query.answer]
+    return [
+        FoundSegment(*at, [chunk], [score], score, score, 0, [None]) for chunk, at, score in places if at is not None
+    ]
 
 
 def _placed(state: SpRAGState, segment: FoundSegment) -> FoundSegment:
     """A segment by its place among the chunks of its document that are shown."""
-    known = segment.document in state.documents and segment.chunks[0] in state.place_of
-    return replace(segment, start=state.place_of[segment.chunks[0]][1]) if known else segment
+    place = state.place(segment.chunks[0]) if segment.document in state.documents else None
+    return segment if place is None else replace(segment, start=place[1])
 
 
 def _worth(state: SpRAGState, document: DocumentEntry, query: LastQuery | None) -> NDArray[np.float64]:

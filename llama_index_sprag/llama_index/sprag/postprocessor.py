@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -21,6 +21,7 @@ from llama_index.ragkit import (
     plain_text,
     sort_key,
 )
+from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SegmentConfig, SpRAGConfig, published_config
 from llama_index.sprag.documents.entry import DocumentEntry
 from llama_index.sprag.documents.order import ChunkPlace, in_order, page_of
@@ -33,7 +34,6 @@ from llama_index.sprag.segment_nodes import (
     segment_results,
 )
 from llama_index.sprag.state import SpRAGState
-from llama_index.sprag.stored_builder import StoredContextBuilder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -115,11 +115,12 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         for result, chunk in zip(nodes, matched, strict=True):
             best.setdefault(chunk or result.node.node_id, result)
         if state is not None:
-            state = yield from state.with_documents({state.place_of[i][0] for i in best if i in state.place_of})
+            keys = dict.fromkeys(state.document_of[i] for i in best if i in state.document_of)
+            state = yield from self._builder.with_documents(state, keys, Selection(self.filters))
         documents, place_of = yield from self._documents(best, state)
         scores = np.array([np.nan if r.score is None else float(r.score) for r in best.values()], np.float64)
         ranking = RankedChunks(list(best), scores, self.reranked)
-        shown = None if state is None else state.shown(self._allowed(state.chunks))
+        shown = None if state is None else state.shown
         segments = find_segments([ranking], documents, place_of.get, self.config, shown)
         headers = None
         if self.segment_headers:
@@ -142,14 +143,16 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         return merged_by_rank(ranked, kept)
 
     def _state(self, nodes: Sequence[NodeWithScore]) -> Steps[SpRAGState | None]:
-        """The state of the index; of one that is served from stores, with what it has of the given nodes."""
+        """The state of the index, or the part of it that has the given nodes."""
         if self._index is None:
             return None
-        builder = self._index.builder
-        if not isinstance(builder, StoredContextBuilder):
-            return cast(SpRAGState, (yield from self._index.writer.recovered()).state)
-        ids = list(dict.fromkeys(result.node.node_id for result in nodes))
-        return (yield from builder.state_around(ids, Selection(self.filters)))
+        state = (yield from self._index.writer.recovered()).state
+        return (yield from self._builder.state_around(state, list(dict.fromkeys(each.node.node_id for each in nodes))))
+
+    @property
+    def _builder(self) -> ContextBuilder:
+        builder: ContextBuilder = self._index.builder
+        return builder
 
     def _documents(
         self, given: Mapping[str, NodeWithScore], state: SpRAGState | None
@@ -160,8 +163,8 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         for chunk, result in given.items():
             if chunk in place_of:
                 continue
-            if state is not None and chunk in state.place_of:
-                entry = state.documents[state.place_of[chunk][0]]
+            if state is not None and state.place(chunk) is not None:
+                entry = state.documents[state.document_of[chunk]]
             else:
                 entry = _entry(*(yield from self._neighbours(chunk, result.node)))
             documents[entry.key] = entry

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -35,7 +35,6 @@ from llama_index.ragkit.errors import (
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import squashed
-from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
@@ -83,7 +82,6 @@ class SpRAGFound:
     queries : the queries that stood for the question
     nearness : for each the nearness of every chunk
     rankings : for each the best chunks
-    allowed : which chunks may be shown; None for all
     segments : in `mode="segments"`, best first
     ranking : in `mode="chunks"`, chunks with their scores, best first
     fallback : which part of the method was not used, and why; empty otherwise
@@ -93,7 +91,6 @@ class SpRAGFound:
     queries: Sequence[str]
     nearness: Sequence[NDArray[np.float64]]
     rankings: Sequence[RankedChunks]
-    allowed: Mask | None
     segments: Sequence[FoundSegment]
     ranking: Sequence[tuple[str, float]]
     fallback: str = ""
@@ -165,19 +162,28 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     def _candidates(self) -> int:
         return max(self._wanted, self.options.candidates)
 
-    def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[SpRAGState]]]:
-        """Questions to the current state, once the vectors that they need are there."""
-        builder, writer = cast(ContextBuilder, self._index.builder), self._index.writer
-        state = (yield from writer.recovered()).state
-        missing = builder.without_vector(state, self.options.context_weight) if self.options.lexical_weight < 1 else ()
-        if missing:
-            yield from writer.checks.embed_model()
-            try:
-                yield from writer.revise(lambda latest: builder.embed_without_header(latest, missing))
-            except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError, ReadOnlyError) as error:
-                # The question is answered all the same.
-                logger.warning("Chunks without a vector of their text alone, left so: %d. %s", len(missing), error)
-        return (yield from super()._queries(bundles))
+    @property
+    def _builder(self) -> ContextBuilder:
+        builder: ContextBuilder = self._index.builder  # type: ignore[assignment]
+        return builder
+
+    def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[SpRAGState] | None]:
+        """A question to the current state, once the vectors that it needs are there."""
+        if self.options.lexical_weight < 1:
+            yield from self._embed_plain()
+        return (yield from super()._query(bundle, vector))
+
+    def _embed_plain(self) -> Steps[None]:
+        builder, writer = self._builder, self._index.writer
+        missing = builder.without_plain((yield from writer.recovered()).state, self.options.context_weight)
+        if not missing:
+            return
+        yield from writer.checks.embed_model()
+        try:
+            yield from writer.revise(lambda latest: builder.embed_plain(latest, missing))
+        except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError, ReadOnlyError) as error:
+            # The question is answered all the same.
+            logger.warning("Chunks without a vector of their text alone, left so: %d. %s", len(missing), error)
 
     def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:
         texts, fallback = yield from self._texts(query.bundle)
@@ -191,7 +197,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             # An index that is served from stores has read the chunks near to the question itself so far.
             query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
-        words = query.contents if self._index.storage.stored else state
+        words = state if state.is_whole else query.contents
         nearness = []
         for text, vector in zip(texts, vectors, strict=True):
             nearness.append((yield from offload(nearness_of, state, words, text, vector, self.options, allowed)))
@@ -201,12 +207,15 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         segments: Sequence[FoundSegment] = ()
         if self.options.mode == "segments":
             limit = self.options.top_k_for_document_selection
-            state = yield from state.with_documents(documents_considered(rankings, state.place_of.get, limit))
-            segments = yield from offload(self._segments, state, rankings, allowed)
+            considered = documents_considered(rankings, state.place, limit)
+            state = yield from self._builder.with_documents(state, considered, self.selection)
+            segments = yield from offload(
+                find_segments, rankings, state.documents, state.place, self.options, state.shown
+            )
             if not segments:
                 segments, reason = self._best_chunk(state, rankings)
                 fallback = fallback or reason
-        return SpRAGFound(state, texts, nearness, rankings, allowed, segments, _merged(rankings), fallback)
+        return SpRAGFound(state, texts, nearness, rankings, segments, _merged(rankings), fallback)
 
     def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
         """The queries that stand for a question, and why they are not the model's if they should be."""
@@ -248,21 +257,16 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         scores = [np.nan if result.score is None else float(result.score) for result in found]
         return RankedChunks([result.node.node_id for result in found], np.array(scores, np.float64), reranked=True)
 
-    def _segments(
-        self, state: SpRAGState, rankings: Sequence[RankedChunks], allowed: Mask | None
-    ) -> list[FoundSegment]:
-        return find_segments(rankings, state.documents, state.place_of.get, self.options, state.shown(allowed))
-
     def _best_chunk(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> tuple[list[FoundSegment], str]:
         for number, ranking in enumerate(rankings):
             for rank, chunk in enumerate(ranking.ids):
-                if chunk in state.place_of:
-                    document, start = state.place_of[chunk]
+                place = state.place(chunk)
+                if place is not None:
                     reason = (
                         f"no segment has the minimum value of {self.options.minimum_value:g} within "
                         f"{self.options.overall_max_length} {self.options.length_unit}: this is the best chunk"
                     )
-                    return [FoundSegment(document, start, [chunk], [0.0], 0.0, 0.0, number, [rank])], reason
+                    return [FoundSegment(*place, [chunk], [0.0], 0.0, 0.0, number, [rank])], reason
         return [], ""
 
     # -- results ----------------------------------------------------------------------------------------
@@ -289,7 +293,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         state = found.state
         headers = None
         if self.options.segment_headers:
-            described = state.described(dict.fromkeys(s.document for s in found.segments), found.allowed)
+            described = state.described(dict.fromkeys(s.document for s in found.segments))
             headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in described.items()}
         results = yield from segment_results(found.segments, self._index.storage.get_nodes, headers)
         kept = {id(result) for result in fit_tokens([result for _, result in results], self.token_budget)}
@@ -298,21 +302,22 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
     def _explanations(self, found: SpRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[SpRAGExplanation]]:
         if self.options.mode == "segments":
-            state = yield from found.state.with_headers(chunk for each in found.segments for chunk in each.chunks)
+            chunks = [chunk for each in found.segments for chunk in each.chunks]
+            state = yield from self._builder.with_headers(found.state, chunks)
             found = replace(found, state=state)
             pairs = yield from self._segment_results(found)
             segments = {result.node.node_id: segment for segment, result in pairs}
-            described = found.state.described({s.document for s in segments.values()}, found.allowed)
+            described = found.state.described({s.document for s in segments.values()})
             return [_explain(found, described, segments[n.node.node_id], n) for n in nodes]
-        documents = dict.fromkeys(found.state.place_of[result.node.node_id][0] for result in nodes)
-        found = replace(found, state=(yield from found.state.with_documents(documents)))
-        described = found.state.described(documents, found.allowed)
+        documents = dict.fromkeys(found.state.document_of[result.node.node_id] for result in nodes)
+        state = yield from self._builder.with_documents(found.state, documents, self.selection)
+        found, described = replace(found, state=state), state.described(documents)
         rank_of = {chunk: rank for rank, (chunk, _) in enumerate(found.ranking)}
         explained = []
         for result in nodes:
             chunk, score = result.node.node_id, result.get_score()
-            document, start = found.state.place_of[chunk]
-            segment = FoundSegment(document, start, [chunk], [score], score, score, 0, [rank_of.get(chunk)])
+            place = state.place(chunk) or (state.document_of[chunk], 0)
+            segment = FoundSegment(*place, [chunk], [score], score, score, 0, [rank_of.get(chunk)])
             explained.append(_explain(found, described, segment, result))
         return explained
 

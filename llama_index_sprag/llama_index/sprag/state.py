@@ -1,97 +1,112 @@
-"""The immutable state that a query reads: chunks, their contexts, and the documents that they make."""
+"""The immutable state that a query reads: chunks with their headers, and the documents that they make."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.text.aligned_words import AlignedWords
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.vectors.question_scores import question_cosines
-from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
+from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
 
 __all__ = ["SpRAGState"]
 
-_ROWS = 4096  # of the matrix that are looked at together
-
 
 @dataclass(frozen=True)
 class SpRAGState:
-    """The state of the index.
+    """Chunks and the documents that they make: all of an index, or the part that a question needs.
 
     Attributes
     ----------
-    chunks : vectors of the chunks themselves; rows of zeros where a chunk was only embedded with its header
-    contexts : vectors of chunks with their headers, under the ids of the chunks; chunks without a header have none
-    documents : by key
-    lexical : the terms of chunks and headers
+    chunks : vectors of chunks with their headers, or as they are where they have none
+    documents : by key; of a part, those that were read
+    document_of : chunk -> key of its document; of a part, of the chunks near to the question and those of `documents`
+    headers : chunk -> its header, of chunks that have one
+    plain : vectors of chunks with a header as they are, as far as there are any
+    lexical : the terms of chunks and headers; None of a part
+    passing : chunks of documents that may be shown; None for all
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
-    contexts: Snapshot = field(default_factory=Snapshot.empty)
     documents: Mapping[str, DocumentEntry] = field(default_factory=dict)
-    lexical: LexicalIndex = field(default_factory=LexicalIndex)
+    document_of: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    plain: Snapshot = field(default_factory=Snapshot.empty)
+    lexical: LexicalIndex | None = None
+    passing: frozenset[str] | None = None
 
-    @cached_property
-    def place_of(self) -> dict[str, tuple[str, int]]:
-        """For each chunk its document, and its number in it."""
-        return {
-            chunk: (document.key, number)
-            for document in self.documents.values()
-            for number, chunk in enumerate(document.chunks)
-        }
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of an index."""
+        return self.lexical is not None
+
+    def changed(
+        self,
+        chunks: Snapshot,
+        plain: Snapshot,
+        lexical: LexicalIndex,
+        removed: Collection[str],
+        documents: Mapping[str, DocumentEntry | None],
+        headers: Mapping[str, str],
+    ) -> "SpRAGState":
+        """All of an index after a write.
+
+        Parameters
+        ----------
+        chunks, plain, lexical : of all chunks
+        removed : chunks that are gone
+        documents : that were written, and None for those that are gone
+        headers : of chunks that were written, "" for those without one
+        """
+        written = {key: document for key, document in documents.items() if document is not None}
+        document_of = {**self.document_of, **{i: key for key, entry in written.items() for i in entry.chunks}}
+        of_chunks = {**self.headers, **headers}
+        for i in removed:
+            if i not in headers:
+                document_of.pop(i, None)
+                of_chunks.pop(i, None)
+        for i in (i for i, header in headers.items() if not header):
+            del of_chunks[i]
+        of_keys = {**self.documents, **written}
+        for key in documents.keys() - written.keys():
+            of_keys.pop(key, None)
+        return SpRAGState(chunks, of_keys, document_of, of_chunks, plain, lexical)
+
+    def place(self, chunk: str) -> tuple[str, int] | None:
+        """The document of a chunk and its number in it, 0 in a document that was not read; None for an unknown one."""
+        key = self.document_of.get(chunk)
+        if key is None or key not in self.documents:
+            return None if key is None else (key, 0)
+        number = self.documents[key].numbers.get(chunk)
+        return None if number is None else (key, number)
 
     def header(self, chunk: str) -> str:
         """The header before a chunk, "" if it has none."""
-        return str(self.contexts.metadata_of(chunk)["header"]) if chunk in self.contexts else ""
-
-    @cached_property
-    def _context_rows(self) -> NDArray[np.intp]:
-        """For each row of `contexts` the row of its chunk, -1 where the chunk changed since."""
-        rows = self.chunks.rows_of(self.contexts.ids)
-        known = self.chunks.records
-        same = [
-            row >= 0 and known[row].key == record.key for row, record in zip(rows, self.contexts.records, strict=True)
-        ]
-        return np.where(same, rows, -1)
-
-    @cached_property
-    def _is_embedded(self) -> NDArray[np.bool_]:
-        """Which chunks were embedded without a header, shape (n,)."""
-        parts = [block.any(axis=1) for block in self.chunks.blocks(_ROWS)]
-        return np.concatenate([np.zeros(0, np.bool_), *parts])
-
-    def without_vector(self, context_weight: float) -> list[str]:
-        """Chunks that a search with this weight needs the vector of without a header, and that have none."""
-        missing = ~self._is_embedded
-        if context_weight == 1:
-            rows = self._context_rows
-            missing[rows[rows >= 0]] = False
-        return [self.chunks.ids[row] for row in np.flatnonzero(missing)]
-
-    @cached_property
-    def _words(self) -> AlignedWords:
-        return AlignedWords(self.lexical, self.chunks.rows_of, len(self.chunks))
+        return self.headers.get(chunk, "")
 
     def cosines(self, vector: NDArray[np.float32], context_weight: float) -> NDArray[np.float64]:
         """Cosine of a question with each chunk, shape (n,).
 
         Parameters
         ----------
-        context_weight : weight of the vector of header and chunk together; the rest is that of the chunk alone, which
-            counts fully where a chunk has no header. Where there is only one of the two, that one counts
+        context_weight : weight of the vector of header and chunk together; the rest is that of the chunk as it is,
+            where that is known
         """
-        plain = question_cosines(self.chunks, vector)
-        if len(self.contexts):
-            known = self._context_rows >= 0
-            rows = self._context_rows[known]
-            weight = np.where(self._is_embedded[rows], context_weight, 1.0)
-            plain[rows] += weight * (question_cosines(self.contexts, vector)[known] - plain[rows])
-        return plain
+        cosines = question_cosines(self.chunks, vector)
+        if context_weight < 1 and len(self.plain):
+            rows = self.chunks.rows_of(self.plain.ids)
+            known = rows >= 0
+            plain = question_cosines(self.plain, vector)[known]
+            cosines[rows[known]] += (1 - context_weight) * (plain - cosines[rows[known]])
+        return cosines
+
+    @cached_property
+    def _words(self) -> AlignedWords:
+        return AlignedWords(self.lexical or LexicalIndex(), self.chunks.rows_of, len(self.chunks))
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
@@ -101,61 +116,32 @@ class SpRAGState:
         """The BM25 score of a chunk of mean length that has each word of the question once."""
         return self._words.full_score(question, allowed)
 
-    def shown(self, allowed: Mask | None) -> Callable[[str], bool] | None:
-        """Whether a chunk of the documents may be shown; None for all.
+    @property
+    def shown(self) -> Callable[[str], bool] | None:
+        """Whether a chunk of the documents may be shown; None for all."""
+        return None if self.passing is None else self.passing.__contains__
 
-        Parameters
-        ----------
-        allowed : shape (n,), the chunks that may be shown; None for all
-        """
-        if allowed is None:
-            return None
-        hidden = {self.chunks.ids[row] for row in np.flatnonzero(~allowed)}
-        return lambda chunk: chunk not in hidden
-
-    def described(self, keys: Iterable[str], allowed: Mask | None) -> dict[str, DocumentEntry]:
-        """Some of its documents with the chunks that may be shown: title, summary and headers are of whole documents.
-
-        Parameters
-        ----------
-        allowed : see :meth:`shown`
-        """
-        shown = self.shown(allowed)
+    def described(self, keys: Iterable[str]) -> dict[str, DocumentEntry]:
+        """Some of its documents with the chunks that may be shown; what is said about a document is of all of it."""
+        shown = self.shown
         return {key: self.documents[key] if shown is None else self.documents[key].only(shown) for key in keys}
 
-    def only(self, allowed: Mask | None) -> "SpRAGState":
-        """With the chunks of its documents that may be shown, and what is said about documents that are shown whole.
-
-        Parameters
-        ----------
-        allowed : see :meth:`shown`
-        """
-        if self.shown(allowed) is None:
-            return self
-        documents = self.described(self.documents, allowed)
-        return replace(self, documents={key: document for key, document in documents.items() if document.chunks})
+    def only(self) -> "SpRAGState":
+        """With the chunks of its documents that may be shown, and what is said about documents that are shown whole."""
+        documents = {key: document for key, document in self.described(self.documents).items() if document.chunks}
+        return replace(self, documents=documents)
 
     def counters(self) -> dict[str, int]:
         """How many documents there are, chunks, chunks with a header, and documents that were not described."""
-        chunks = list(self.place_of)
+        chunks = [chunk for document in self.documents.values() for chunk in document.chunks]
         return {
             "documents": len(self.documents),
             "chunks": len(chunks),
-            "contexts": sum(bool(self.header(chunk)) for chunk in chunks),
+            "contexts": sum(chunk in self.headers for chunk in chunks),
             "failed": len(self.undescribed),
         }
 
-    def with_documents(self, keys: Iterable[str]) -> Steps["SpRAGState"]:
-        """With those documents; a state in memory has all of them."""
-        return self
-        yield
-
-    def with_headers(self, chunks: Iterable[str]) -> Steps["SpRAGState"]:
-        """With the headers of those chunks; a state in memory has all of them."""
-        return self
-        yield
-
     @property
-    def undescribed(self) -> list[str]:
-        """Keys of the documents that were not described, sorted."""
-        return sorted(key for key, document in self.documents.items() if document.error)
+    def undescribed(self) -> dict[str, str]:
+        """Why documents were not described, by key in sorted order."""
+        return {key: entry.error for key, entry in sorted(self.documents.items()) if entry.error}

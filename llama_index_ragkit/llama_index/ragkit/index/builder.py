@@ -55,9 +55,8 @@ class Builder(ABC, Generic[Config, State]):
     keeps_terms : whether the index keeps the :meth:`terms_of` chunks; not for a method that searches other texts
     lexical_source : what :meth:`terms_of` counts, stored with the terms: where another version counted something else,
         they are made again when an index is loaded; in stores they stay as they are
-    embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, their rows are zero until the
-        builder puts others; where the index is served from stores, there are none until then. A vector store of the
-        user's gets complete chunks: with one, they are embedded all the same
+    embeds_chunks : whether chunks are embedded as they are before :meth:`apply`. Without, they have no rows until the
+        builder puts them. A vector store of the user's gets complete chunks: with one, they are embedded all the same
     terms : keeps the words of the chunks
     """
 

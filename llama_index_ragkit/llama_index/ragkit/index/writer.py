@@ -334,7 +334,7 @@ class IndexWriter(Generic[State]):
                 yield from storage.remove_chunks(plan.removed)
                 yield from storage.manifest.add(both, metadata)
                 yield from storage.add_to_docstore(nodes)
-                if self._builder.embeds_chunks or not storage.stored:
+                if self._builder.embeds_chunks or storage.external is not None:
                     yield from storage.put_chunks(new, _stacked(new, vectors))
                 yield from self._finish(
                     change,

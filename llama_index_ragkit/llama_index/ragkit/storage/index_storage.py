@@ -231,8 +231,15 @@ class IndexStorage:
         """Delete nodes, and whole documents, from the docstore."""
         yield from delete_from_docstore(self.context.docstore, node_ids, ref_doc_ids)
 
-    def put_chunks(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
-        """Add rows to the space of the chunks."""
+    def put_chunks(
+        self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32], *, mirrored: bool = True
+    ) -> Steps[None]:
+        """Add rows to the space of the chunks, replacing those of the same id.
+
+        Parameters
+        ----------
+        mirrored : whether the nodes are written to a vector store of the user's as well, which must not have them yet
+        """
         rows = SpaceRows(
             ids=[node.node_id for node in nodes],
             vectors=vectors,
@@ -244,7 +251,7 @@ class IndexStorage:
         if self.stored:
             yield from self.stored[CHUNKS].put(rows)
         else:
-            yield from self.chunks.put(rows, nodes)
+            yield from self.chunks.put(rows, nodes if mirrored else ())
 
     def remove_chunks(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Delete rows of the space of the chunks."""

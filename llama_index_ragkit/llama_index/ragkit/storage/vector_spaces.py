@@ -1,7 +1,7 @@
 """A vector space of an index: exact vectors in memory, and the places where they are stored."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,10 @@ class VectorSpace:
     A document store on a server keeps the rows too (`records`), so that an index whose stores are all remote can be
     opened without a local folder. Complete nodes are written to a vector store of the user (`external`), so that a
     plain `VectorStoreIndex` over it works.
+
+    Attributes
+    ----------
+    vectors_outside : ids -> the vectors that the user's store has for rows; None where they are those of the space
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class VectorSpace:
         self.name = name
         self.store = store
         self.external = external
+        self.vectors_outside: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
         self._records = records if records.outlives_the_process else None
 
     def put(self, rows: SpaceRows, nodes: Sequence[BaseNode] = ()) -> Steps[None]:
@@ -96,7 +101,8 @@ class VectorSpace:
         if not ids:
             return
         if self.external is not None:
-            yield from self.external.delete(ids, documents, stay, self.store.snapshot().vectors_of)
+            vectors_of = self.vectors_outside or self.store.snapshot().vectors_of
+            yield from self.external.delete(ids, documents, stay, vectors_of)
         if self._records is not None:
             yield from self._records.delete(self._collection, ids)
         yield from offload(self.store.delete_nodes, ids)

@@ -47,11 +47,17 @@ def telling_terms(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 class CorpusTerms:
-    """How often the documents of a corpus have each term, all together; documents come and go."""
+    """How often the documents of a corpus have each term, all together; documents come and go.
 
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._total = 0
+    Parameters
+    ----------
+    counts : of terms at first
+    total : terms of the whole corpus at first, where `counts` has a part of them
+    """
+
+    def __init__(self, counts: Mapping[str, int] | None = None, total: int | None = None) -> None:
+        self._counts: Counter[str] = Counter(counts)
+        self._total = self._counts.total() if total is None else total
 
     @property
     def total(self) -> int:

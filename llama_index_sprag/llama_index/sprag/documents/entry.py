@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ class DocumentEntry:
     def summary(self) -> str:
         """What is said about it, "" if nothing is."""
         return str(self.description.get("summary", ""))
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each chunk."""
+        return {chunk: number for number, chunk in enumerate(self.chunks)}
 
     def only(self, shown: Callable[[str], bool]) -> "DocumentEntry":
         """The document as if some chunks alone were known: without what is said about it, unless these are all."""

@@ -35,7 +35,7 @@ def nearness_of(
 
     Parameters
     ----------
-    words : the state, or what was read of an index that is served from stores
+    words : the state, or what a question has read of the words of an index
     """
     cosines = state.cosines(vector, options.context_weight)
     if not options.lexical_weight:
