@@ -32,7 +32,6 @@ from examples.extracted_answer import ExtractedAnswer  # noqa: E402
 from llama_index.core import (  # noqa: E402
     Document,
     Settings,
-    SimpleDirectoryReader,
     StorageContext,
     VectorStoreIndex,
     load_index_from_storage,
@@ -45,6 +44,7 @@ from llama_index.retrievers.bm25 import BM25Retriever  # noqa: E402
 
 from llama_index.ragkit import persist  # noqa: E402
 from llama_index.ragkit.evaluation import LabelledQuery, evaluate_retriever, recall_at_k  # noqa: E402
+from llama_index.ragkit.reading import read_folder  # noqa: E402
 
 ARCHIVE = ROOT / "examples" / "archive"
 KINDS = {"fact": "single fact", "chain": "multi-hop", "aspects": "many aspects", "theme": "theme"}
@@ -67,7 +67,9 @@ def main() -> None:
     Settings.embed_model = minilm()
     Settings.transformations = [SentenceSplitter(chunk_size=128, chunk_overlap=0)]
 
-    documents = SimpleDirectoryReader(options.docs, recursive=True).load_data() if options.docs else archive()
+    documents, skipped = read_folder(options.docs) if options.docs else (archive(), {})
+    for file, reason in skipped.items():
+        print(f"Skipped {file}: {reason}")
     words = sum(len(document.text.split()) for document in documents)
     using = f"LLM: {llm.metadata.model_name}" if llm else "No LLM"
     about = f"{len(documents)} documents, {words:,} words. Embeddings: all-MiniLM-L6-v2. {using}."

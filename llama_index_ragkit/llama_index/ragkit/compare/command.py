@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from llama_index.core import SimpleDirectoryReader
 from llama_index.core.llms import LLM
 
 from llama_index.ragkit.compare.comparing import compare
@@ -14,6 +13,7 @@ from llama_index.ragkit.compare.questions import read_questions
 from llama_index.ragkit.errors import RagKitError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
+from llama_index.ragkit.reading import read_folder
 
 __all__ = ["main"]
 
@@ -55,9 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("")
 
     try:
+        documents, skipped = read_folder(options.docs)
+        for file, reason in skipped.items():
+            _say(f"Skipped {file}: {reason}")
         comparison = compare(
-            # Random ids would make every run one of other documents, for which nothing is kept.
-            SimpleDirectoryReader(str(options.docs), recursive=True, filename_as_id=True).load_data(),
+            documents,
             None if options.questions is None else read_questions(options.questions),
             out=options.out,
             methods=options.methods,

@@ -1,0 +1,189 @@
+"""Reading a folder of files as people see them: the text of a page or a message, not its markup."""
+
+import csv
+import email
+import email.policy
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from llama_index.core import SimpleDirectoryReader
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extras import need
+
+__all__ = ["FolderContents", "read_folder"]
+
+_EXTRA = "llama-index-ragkit[files]"
+_HIDDEN = ("script", "style", "template", "noscript", "nav", "head")
+_BLOCKS = ("address", "article", "blockquote", "dd", "div", "dt", "figcaption", "footer", "h1", "h2", "h3", "h4", "h5",
+           "h6", "header", "li", "main", "p", "pre", "section", "table", "tr")  # fmt: skip
+_SPACE = re.compile(r"\s+")
+_HEADERS = ("Subject", "From", "To", "Date")
+
+
+class FolderContents(NamedTuple):
+    """What :func:`read_folder` has read.
+
+    Attributes
+    ----------
+    documents : one a file, or several where its reader gives one a page; their ids are their paths
+    skipped : path of a file that was not read -> why
+    """
+
+    documents: list[Document]
+    skipped: dict[str, str]
+
+
+def read_folder(folder: str | Path) -> FolderContents:
+    """Read all files of a folder and of its subfolders, without hidden ones.
+
+    Web pages, mail, Word, PowerPoint and tables of comma-separated values are read as people see them: with the extra
+    "files" of this package (`pip install "llama-index-ragkit[files]"`). Others are read by `SimpleDirectoryReader`. A
+    file that cannot be read, or has no text, is skipped and named.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not a folder, or nothing in it can be read.
+    """
+    if not Path(folder).is_dir():
+        raise ConfigurationError(f"{str(folder)!r} is not a folder.")
+    try:
+        files = SimpleDirectoryReader(str(folder), recursive=True).input_files
+    except ValueError:  # there are none
+        files = []
+    contents = FolderContents([], {})
+    for file in files:
+        reader = SimpleDirectoryReader(
+            input_files=[str(file)], filename_as_id=True, file_extractor=dict(_READERS), raise_on_error=True
+        )
+        try:
+            found = [document for document in reader.load_data() if document.get_content().strip()]
+        except Exception as error:  # whatever a library raises at a damaged file
+            contents.skipped[str(file)] = _reason(error)
+            continue
+        contents.documents.extend(found)
+        if not found:
+            contents.skipped[str(file)] = "It has no text."
+    if not contents.documents:
+        told = "; ".join(f"{file}: {reason}" for file, reason in list(contents.skipped.items())[:5])
+        raise ConfigurationError(f"Nothing in {str(folder)!r} can be read. {told or 'It has no files.'}")
+    return contents
+
+
+def _reason(error: Exception) -> str:
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    text = str(error).strip() or str(cause).strip()
+    return f"{type(cause).__name__}: {text.splitlines()[0][:200]}" if text else type(cause).__name__
+
+
+class _Reader(BaseReader):
+    """Reads a file by a function of its path."""
+
+    def __init__(self, text_of: Callable[[Path], str]) -> None:
+        self._text_of = text_of
+
+    def load_data(self, file: Path, extra_info: dict[str, Any] | None = None, **kwargs: Any) -> list[Document]:
+        return [Document(text=self._text_of(Path(file)), metadata=extra_info or {})]
+
+
+def _html(file: Path) -> str:
+    return _seen(file.read_bytes())
+
+
+def _seen(page: str | bytes) -> str:
+    """What is seen of a page, its title first, a block a line and cells of a row beside each other."""
+    bs4: Any = need("bs4", "Reading HTML", _EXTRA)
+    soup = bs4.BeautifulSoup(page, "html.parser")
+    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    for hidden in soup(_HIDDEN):
+        hidden.decompose()
+    for text in soup.find_all(string=True):
+        if isinstance(text, bs4.element.PreformattedString):  # a comment, or the type of the document
+            text.extract()
+        elif text.find_parent("pre") is None:
+            text.replace_with(_SPACE.sub(" ", text))
+    for line in soup("br"):
+        line.replace_with("\n")
+    for block in soup(_BLOCKS):
+        block.insert_before("\n")
+        block.insert_after("\n")
+    for cell in soup(("td", "th")):
+        cell.insert_after("\t")
+    lines = [" ".join(line.split()) for line in soup.get_text().replace("\t", " | ").split("\n")]
+    shown = [line.strip(" |") for line in lines if line.strip(" |")]
+    return "\n\n".join([title, *shown] if title and title not in shown[:1] else shown)
+
+
+def _mail(file: Path) -> str:
+    """The headers that people see, and the body as text."""
+    message: EmailMessage = email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
+    headers = [f"{name}: {message[name]}" for name in _HEADERS if message[name]]
+    body = message.get_body(("plain", "html"))
+    text = "" if body is None else body.get_content()
+    if body is not None and body.get_content_type() == "text/html":
+        text = _seen(text)
+    return "\n".join(headers) + "\n\n" + text.strip()
+
+
+def _table(file: Path) -> str:
+    """A row a paragraph, each value with the name of its column."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    dialect: Any = csv.excel
+    with suppress(csv.Error):  # a single column
+        dialect = csv.Sniffer().sniff(text[:4096], ",;\t|")
+    rows = [row for row in csv.reader(text.splitlines(keepends=True), dialect) if any(cell.strip() for cell in row)]
+    if len(rows) < 2:
+        return "\n".join(", ".join(row) for row in rows)
+    names, *others = rows
+    return "\n\n".join(
+        "\n".join(f"{name}: {value}" for name, value in zip(names, row, strict=False) if value.strip())
+        for row in others
+    )
+
+
+def _word(file: Path) -> str:
+    """Paragraphs and tables in their order."""
+    document: Any = need("docx", "Reading Word", _EXTRA).Document(str(file))
+
+    def blocks() -> Iterator[str]:
+        for block in document.iter_inner_content():
+            if hasattr(block, "rows"):
+                yield "\n".join(" | ".join(cell.text.strip() for cell in row.cells) for row in block.rows)
+            else:
+                yield block.text.strip()
+
+    return "\n\n".join(block for block in blocks() if block.strip())
+
+
+def _slides(file: Path) -> str:
+    """The texts of each slide, and its notes."""
+    slides: Any = need("pptx", "Reading PowerPoint", _EXTRA).Presentation(str(file)).slides
+
+    def texts(slide: Any) -> Iterator[str]:
+        for shape in slide.shapes:
+            if shape.has_text_frame:
+                yield shape.text_frame.text.strip()
+            elif getattr(shape, "has_table", False):
+                yield "\n".join(" | ".join(cell.text.strip() for cell in row.cells) for row in shape.table.rows)
+        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+            yield slide.notes_slide.notes_text_frame.text.strip()
+
+    return "\n\n".join("\n".join(text for text in texts(slide) if text) for slide in slides)
+
+
+_READERS: dict[str, BaseReader] = {
+    **dict.fromkeys((".html", ".htm", ".xhtml"), _Reader(_html)),
+    ".eml": _Reader(_mail),
+    **dict.fromkeys((".csv", ".tsv"), _Reader(_table)),
+    ".docx": _Reader(_word),
+    ".pptx": _Reader(_slides),
+}

@@ -1,0 +1,122 @@
+"""Folders of files, read as people see them."""
+
+import sys
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docx import Document as WordDocument
+from pptx import Presentation
+
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.reading import read_folder
+
+PAGE = """<!doctype html><html><head><title>Opening hours</title><style>p {color: red}</style></head>
+<body><nav><a href="/">Home</a></nav><script>track("you")</script>
+<h1>The museum</h1><p>Open <b>every</b>
+day.<br>Closed on Sunday.</p><ul><li>Adults: 5 euros</li><li>Children: free</li></ul>
+<table><tr><th>Day</th><th>Hours</th></tr><tr><td>Monday</td><td>9 to 5</td></tr></table></body></html>"""
+SEEN = (
+    "Opening hours\n\nThe museum\n\nOpen every day.\n\nClosed on Sunday.\n\nAdults: 5 euros\n\nChildren: free\n\n"
+    "Day | Hours\n\nMonday | 9 to 5"
+)
+
+
+def mail(path: Path, *, html: bool) -> None:
+    message = EmailMessage()
+    message["Subject"] = "Der Leuchtturm für Jörg"
+    message["From"], message["To"], message["X-Spam"] = "ada@example.org", "jorg@example.org", "no"
+    message.set_content("The lamp is lit.") if not html else message.set_content("<p>The lamp<p>is lit.", "html")
+    path.write_bytes(bytes(message))
+
+
+def word(path: Path) -> None:
+    document = WordDocument()
+    document.add_heading("The lamp")
+    document.add_paragraph("It burned oil.")
+    table = document.add_table(1, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "Height", "30 m"
+    document.add_paragraph("Later paraffin.")
+    document.save(str(path))
+
+
+def slides(path: Path) -> None:
+    presentation: Any = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+    slide.shapes.title.text, slide.placeholders[1].text = "The lamp", "It burned oil."
+    slide.notes_slide.notes_text_frame.text = "Pause here."
+    presentation.save(str(path))
+
+
+PELL = "name: Pell\nyear: 1901"
+FILES: list[tuple[str, Callable[[Path], object], str]] = [
+    ("page.html", lambda path: path.write_text(PAGE), SEEN),
+    ("page.htm", lambda path: path.write_bytes("<p>Größe".encode("utf-16")), "Größe"),
+    (
+        "plain.eml",
+        lambda path: mail(path, html=False),
+        "Subject: Der Leuchtturm für Jörg\nFrom: ada@example.org\nTo: jorg@example.org\n\nThe lamp is lit.",
+    ),
+    (
+        "html.eml",
+        lambda path: mail(path, html=True),
+        "Subject: Der Leuchtturm für Jörg\nFrom: ada@example.org\nTo: jorg@example.org\n\nThe lamp\n\nis lit.",
+    ),
+    (
+        "a.csv",
+        lambda p: p.write_text("name,year\nPell,1901\nHolt,\n"),
+        PELL + "\n\nname: Holt",
+    ),
+    (
+        "b.csv",
+        lambda path: path.write_text("name;year\nPell;1901\nHolt;1902\n"),
+        "name: Pell\nyear: 1901\n\nname: Holt\nyear: 1902",
+    ),
+    ("c.tsv", lambda path: path.write_text("name\tyear\nPell\t1901\n"), PELL),
+    ("d.csv", lambda path: path.write_text("Only one line\n"), "Only one line"),
+    ("a.docx", word, "The lamp\n\nIt burned oil.\n\nHeight | 30 m\n\nLater paraffin."),
+    ("a.pptx", slides, "The lamp\nIt burned oil.\nPause here."),
+    ("a.txt", lambda path: path.write_text("The lamp burned oil."), "The lamp burned oil."),
+]
+
+
+@pytest.mark.parametrize(("name", "write", "seen"), FILES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_file_is_read_as_people_see_it(name: str, write: Callable[[Path], object], seen: str, tmp_path: Path):
+    (tmp_path / "below").mkdir()
+    write(tmp_path / "below" / name)
+    (document,), skipped = read_folder(tmp_path)
+    assert document.text == seen
+    assert document.id_.startswith(str(tmp_path / "below" / name))
+    assert document.metadata["file_name"] == name
+    assert not skipped
+
+
+def test_a_file_that_cannot_be_read_is_skipped_and_named(tmp_path: Path):
+    (tmp_path / "good.txt").write_text("The lamp burned oil.")
+    (tmp_path / "empty.txt").write_text(" \n")
+    for name in ("a.docx", "a.pptx", "a.pdf"):
+        (tmp_path / name).write_bytes(b"broken")
+    documents, skipped = read_folder(tmp_path)
+    assert [document.text for document in documents] == ["The lamp burned oil."]
+    assert {Path(file).name for file in skipped} == {"empty.txt", "a.docx", "a.pptx", "a.pdf"}
+    assert all(skipped.values())
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    word_file = tmp_path / "a.docx"
+    word(word_file)
+    monkeypatch.setitem(sys.modules, "docx", None)
+    (tmp_path / "a.txt").write_text("The lamp burned oil.")
+    assert 'pip install "llama-index-ragkit[files]"' in read_folder(tmp_path).skipped[str(word_file)]
+
+
+def test_a_folder_without_a_readable_file_is_refused(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="is not a folder"):
+        read_folder(tmp_path / "none")
+    with pytest.raises(ConfigurationError, match="has no files"):
+        read_folder(tmp_path)
+    (tmp_path / "a.docx").write_bytes(b"broken")
+    with pytest.raises(ConfigurationError, match=r"Nothing in .*/a\.docx: "):
+        read_folder(tmp_path)
