@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -72,18 +72,7 @@ def until(look: Callable[[], Any]) -> Any:
         time.sleep(0.1)
 
 
-@pytest.fixture(params=["pgvector", "lancedb"])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """DATABASE and VECTORS."""
-    with ExitStack() as stack:
-        if request.param == "pgvector":
-            yield {"DATABASE": stack.enter_context(new_database()), "VECTORS": "pgvector"}
-        else:
-            pytest.importorskip("llama_index.vector_stores.lancedb")
-            yield {"DATABASE": f"sqlite:///{tmp_path / 'index.db'}", "VECTORS": f"lancedb:///{tmp_path / 'vectors'}"}
-
-
-def test_workers_answer_with_what_background_tasks_have_written(places: dict[str, str], tmp_path: Path) -> None:
+def test_workers_answer_with_what_background_tasks_have_written(database: str, tmp_path: Path) -> None:
     pytest.importorskip("celery")
     if not os.environ.get("REDIS_URL"):
         pytest.skip("REDIS_URL is not set")
@@ -92,7 +81,13 @@ def test_workers_answer_with_what_background_tasks_have_written(places: dict[str
         port = free.getsockname()[1]
     write_files(tmp_path)
     broker = os.environ["REDIS_URL"].rsplit("/", 1)[0] + "/9"
-    env = {**os.environ, **places, "BROKER": broker, "PYTHONPATH": os.pathsep.join(sys.path)}
+    env = {
+        **os.environ,
+        "DATABASE": database,
+        "VECTORS": "pgvector",
+        "BROKER": broker,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     subprocess.run([sys.executable, "service.py"], cwd=tmp_path, env=env, check=True)
     serve = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port), "--workers", "2"]
     work = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "--concurrency", "2", "--loglevel", "WARNING"]
