@@ -16,7 +16,7 @@ from tests.together.server import client
 from llama_index.graphrag import EntityExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, OpenIEExtractor
 from llama_index.ragkit import FailureWatch, run_steps
-from llama_index.ragkit.errors import ExtractionError, LanguageModelError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.llm.json.shapes import ITEMS, read_reply
 from llama_index.ragkit.llm.json.shapes import Reply as ReplyModel
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -80,6 +80,48 @@ def test_a_model_that_nothing_can_be_read_of_leaves_an_index_and_an_error_in_the
         (told,) = [record for record in caplog.records if record.levelno == logging.ERROR]
         assert "with the model 'scripted'" in told.getMessage()
         assert "The reply" in told.getMessage()
+
+
+# -- in place of a model ------------------------------------------------------------------------------
+
+
+TWINS = [case for case in READING if case.cls.rule_extractor is not None and case.name != "sprag"]
+
+
+def records(index: Any) -> dict[str, Any]:
+    return {i: entry.record for i, entry in run_steps(index.storage.manifest.entries()).items()}
+
+
+@pytest.mark.parametrize("case", TWINS, ids=lambda case: case.name)
+def test_nodes_at_which_the_model_fails_are_read_by_rules_until_it_reads_them(
+    case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = [True]
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if broken[0] and "No 1." in prompt else GOOD)
+    given: dict[str, Any] = {"llm": llm, "embed_model": case.embed_model(), **with_llm(case)}
+    index = case.cls(nodes=of_documents(3), **given)
+    rules = case.cls(nodes=of_documents(3), **{**given, "extractor": case.cls.rule_extractor()})
+    twin = case.cls.rule_extractor.__name__
+    assert records(index)["n1"] == records(rules)["n1"]
+    assert records(index)["n0"] != records(rules)["n0"]
+    assert [failure.by for failure in index.failures() if failure.node_id == "n1"] == [twin]
+    assert f"{twin} has read 1 of 3 nodes in place of" in caplog.text
+    broken[0] = False
+    index.retry_failed()
+    assert "n1" not in {failure.node_id for failure in index.failures()}
+    assert records(index)["n1"].keys() == records(index)["n0"].keys()
+    assert records(index)["n1"] != records(rules)["n1"]
+
+
+@pytest.mark.parametrize("case", TWINS, ids=lambda case: case.name)
+def test_without_a_fallback_such_nodes_have_no_record(case: Case) -> None:
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if "No 1." in prompt else GOOD)
+    options: dict[str, Any] = {"llm": llm, "embed_model": case.embed_model(), **with_llm(case)}
+    index = case.cls(nodes=of_documents(3), fallback=None, **options)
+    assert records(index)["n1"] is None
+    assert [failure.by for failure in index.failures() if failure.node_id == "n1"] == [""]
+    with pytest.raises(ConfigurationError, match="fallback must be one of 'rules', not 'llm'"):
+        case.cls(nodes=of_documents(1), fallback="llm", **options)
 
 
 # -- the server -----------------------------------------------------------------------------------------

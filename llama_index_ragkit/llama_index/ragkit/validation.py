@@ -16,6 +16,7 @@ from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = [
     "ON_ERROR",
+    "Fallback",
     "OnError",
     "ServeFrom",
     "check_choice",
@@ -33,6 +34,7 @@ __all__ = [
 T = TypeVar("T")
 
 ServeFrom = Literal["memory", "stores"]
+Fallback = Literal["rules"] | None
 OnError = Literal["record", "raise"]
 ON_ERROR: tuple[str, ...] = get_args(OnError)
 

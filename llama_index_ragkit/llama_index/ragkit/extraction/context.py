@@ -201,6 +201,7 @@ class Extraction:
     step : the prompt at which the extraction failed, if it was one
     read_with : id of the first of the nodes that were read together; "" where no node was read
     unreadable : whether it failed at a reply that could not be used, so that the model itself can be asked
+    by : the class of the extractor without an LLM that made the record in place of the one that failed, if one did
     """
 
     node_id: str
@@ -210,6 +211,7 @@ class Extraction:
     step: str = ""
     read_with: str = ""
     unreadable: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
-from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.validation import check_choice, check_count
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -72,6 +72,7 @@ _AT_ONCE = 1_000  # documents, or nodes, of one write to an index that is served
 _OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering", "resolver"}
 _OF_STORAGE = frozenset({"vector_store", "serve_from"})
 _OF_RESOURCES = frozenset({"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache"})
+_OF_BOTH = _OF_RESOURCES | {"fallback"}
 
 
 class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]):
@@ -95,7 +96,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     retriever_cls : the class of the retriever that `as_retriever` returns
     keywords : the keywords of the constructor, a `TypedDict`
     default_extractor, default_summarizer : used where none is passed; None where the method has none
-    rule_extractor : an extractor without an LLM, which stands in for one with in estimates; None where there is none
+    rule_extractor : an extractor without an LLM, which stands in for one with in estimates and at nodes where that
+        failed; None where there is none
     stored_builder_cls : the builder of an index that is served from stores; None where it is served from memory alone
 
     Parameters
@@ -110,6 +112,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
         :meth:`retry_failed` and continues; "raise" ends the write with the error
+    fallback : "rules" has nodes at which the LLM step failed read by `rule_extractor`, where the method has one:
+        :meth:`failures` names them, and :meth:`retry_failed` tries the LLM again; None leaves them without a record
     serve_from : "memory" holds vectors and what is derived from them in memory, and every answer is exact; "stores"
         leaves them in the database and the vector stores of the storage context
         (:func:`llama_index.ragkit.sql.storage_context`), and reads what each question needs, for many processes or more
@@ -145,6 +149,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             **dict.fromkeys(names_of(cls.keywords)),
             "num_workers": 4,
             "on_error": "record",
+            "fallback": "rules",
             "serve_from": "memory",
         }
         defaults.update(field_defaults(cls.config_cls))
@@ -189,7 +194,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         self._builder_keywords = {
             name: value
             for name, value in given.items()
-            if name not in {*_OF_RESOURCES, *_OF_STORAGE, *field_names(self.config_cls)}
+            if name not in {*_OF_BOTH, *_OF_STORAGE, *field_names(self.config_cls)}
         }
         shown = context
         if index_struct is not None:
@@ -224,6 +229,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         for role, default in (("extractor", cls.default_extractor), ("summarizer", cls.default_summarizer)):
             if role not in chosen and default is not None:
                 chosen[role] = default()
+        if given.get("fallback", "rules") is not None:
+            check_choice("fallback", given.get("fallback", "rules"), ("rules",))
+            if cls.rule_extractor is not None and "extractor" in chosen and chosen["extractor"].needs_llm:
+                chosen["fallback"] = cls.rule_extractor()
         return chosen
 
     @classmethod
@@ -783,7 +792,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         parameters: Mapping[str, Any],
     ) -> Estimate:
         """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
-        check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_RESOURCES - _OF_STORAGE)
+        check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_BOTH - _OF_STORAGE)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
         derives = len(cls.space_names) > 1

@@ -14,8 +14,10 @@ class Failure:
     node_id : what it was made for: a node, a summary, a document
     step : what failed: the prompt, or else the kind of the component
     reason : why
+    by : the class that stood in without an LLM, if one did
     """
 
     node_id: str
     step: str
     reason: str
+    by: str = ""

@@ -27,7 +27,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.index.resources import CacheType
 from llama_index.ragkit.llm.completion import Mode
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.validation import OnError, ServeFrom, did_you_mean
+from llama_index.ragkit.validation import Fallback, OnError, ServeFrom, did_you_mean
 
 __all__ = [
     "IndexKeywords",
@@ -50,6 +50,7 @@ class IndexKeywords(TypedDict, total=False):
     extractor: NodeExtractor | None
     num_workers: int
     on_error: OnError
+    fallback: Fallback
     cache: CacheType | None
     serve_from: ServeFrom
 

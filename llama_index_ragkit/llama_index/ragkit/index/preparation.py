@@ -118,7 +118,7 @@ class Preparation:
         failed = {
             f"Node {found.read_with!r}": found.error
             for found in extracted
-            if found.record is None and found.error is not None and not found.unreadable
+            if (found.record is None or found.by) and found.error is not None and not found.unreadable
         }
         read = {found.read_with for found in extracted}  # nodes that were read together failed together
         if extractor.needs_llm and not again and 1 < len(failed) == len(read):
@@ -126,7 +126,7 @@ class Preparation:
         for found in extracted:
             old = entries[found.node_id]
             entries[found.node_id] = NodeEntry(
-                old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys), step=found.step
+                old.ref_doc_id, old.key, found.record, found.error, list(found.cache_keys), step=found.step, by=found.by
             )
         return entries
 

@@ -1,5 +1,6 @@
 """`Resources`: models, extractor, summarizer and cache of an index, and the number of concurrent calls."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check
 
 __all__ = ["CacheType", "Component", "Resources"]
 
+logger = logging.getLogger(__name__)
+
 CacheType = ExtractionCache | BaseKVStore | str | Path
 
 
@@ -48,6 +51,7 @@ class Resources(ShortRepr):
     llm, embed_model : default to `Settings`
     adapt_embed_model : adapts the embedding model to the method
     extractor : extracts records from nodes, for methods that have one
+    fallback : an extractor without an LLM, which reads the nodes at which `extractor` fails
     summarizer : writes summaries, for methods that have them
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" or "raise"
@@ -69,6 +73,7 @@ class Resources(ShortRepr):
         embed_model: EmbedType | None = None,
         adapt_embed_model: Callable[[BaseEmbedding], BaseEmbedding] = lambda model: model,
         extractor: NodeExtractor | None = None,
+        fallback: NodeExtractor | None = None,
         summarizer: Summarizer | None = None,
         num_workers: int = 4,
         on_error: OnError = "record",
@@ -78,6 +83,7 @@ class Resources(ShortRepr):
     ) -> None:
         self.callback_manager = callback_manager or Settings.callback_manager
         self.extractor = extractor
+        self.fallback = fallback
         self.summarizer = summarizer
         self.num_workers = check_count("num_workers", num_workers, 1)
         self.on_error: OnError = check_choice("on_error", on_error, ON_ERROR)
@@ -175,7 +181,28 @@ class Resources(ShortRepr):
             show_progress=self.show_progress,
             on_error=self.on_error,
         )
+        found = yield from self._with_fallback(nodes, found, siblings)
         return found if self.cache_given else [replace(extraction, cache_keys=[]) for extraction in found]
+
+    def _with_fallback(
+        self, nodes: Sequence[BaseNode], found: list[Extraction], siblings: Sequence[BaseNode]
+    ) -> Steps[list[Extraction]]:
+        """Extractions, with those of the fallback in place of the records that are missing."""
+        failed = [node for node, each in zip(nodes, found, strict=True) if each.record is None]
+        if self.fallback is None or not failed:
+            return found
+        read = yield from self.fallback.extract(
+            failed, siblings=[*siblings, *nodes], embed_model=lambda: self.embed_model, on_error="record"
+        )
+        by = type(self.fallback).__name__
+        records = {each.node_id: each.record for each in read if each.record is not None}
+        logger.warning(
+            "%s has read %d of %d nodes in place of %s. index.retry_failed() tries these again.",
+            by, len(records), len(nodes), type(self.extractor).__name__,
+        )  # fmt: skip
+        return [
+            replace(each, record=records[each.node_id], by=by) if each.node_id in records else each for each in found
+        ]
 
     def summarize(self, texts: Sequence[str], max_tokens: int, user: str) -> Steps[tuple[str, list[str]]]:
         """One summary of texts, and the keys of the cache entries that it used."""

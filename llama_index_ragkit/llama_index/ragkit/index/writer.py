@@ -455,7 +455,8 @@ class IndexWriter(Generic[State]):
         state = (yield from self.recovered()).state
         kind = type(self._resources.extractor).__name__
         entries = yield from self._storage.manifest.entries()
-        nodes = [Failure(i, entry.step or kind, entry.error) for i, entry in entries.items() if entry.error is not None]
+        failed = {i: entry for i, entry in entries.items() if entry.error is not None}
+        nodes = [Failure(i, entry.step or kind, entry.error or "", entry.by) for i, entry in failed.items()]
         return [*nodes, *self._builder.failures(state)]
 
     def _finish(

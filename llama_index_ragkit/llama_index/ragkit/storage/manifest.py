@@ -33,6 +33,7 @@ class NodeEntry:
     error, step : why the extractor failed, and at which prompt
     cache_keys : entries of the extraction cache that the node uses
     done : whether the write that added the node is complete
+    by : the class of the extractor that made the record in place of the one that failed, if one did
     """
 
     ref_doc_id: str | None
@@ -42,6 +43,7 @@ class NodeEntry:
     cache_keys: list[str] = field(default_factory=list)
     done: bool = False
     step: str = ""
+    by: str = ""
 
 
 class Manifest:
