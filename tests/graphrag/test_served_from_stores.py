@@ -20,8 +20,8 @@ from llama_index.graphrag import (
     GraphRAGQueryEngine,
     RecordedExtractor,
 )
+from llama_index.graphrag.rows.statement_edges import statement_edges
 from llama_index.graphrag.statement_rows import StatementRows
-from llama_index.graphrag.stored_graph.statement_edges import statement_edges
 from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine, storage_context

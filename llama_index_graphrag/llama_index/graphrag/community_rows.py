@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from llama_index.graphrag.reports.lines import ReportLine
 from llama_index.graphrag.reports.planning import ReportPlan
+from llama_index.graphrag.rows.community_table import CommunityTable
 from llama_index.graphrag.state import GraphView, WrittenReport
-from llama_index.graphrag.stored_graph.community_table import CommunityTable
 from llama_index.ragkit import Record, Records, Steps, offload
 
 __all__ = ["CommunityRows", "read_lines"]

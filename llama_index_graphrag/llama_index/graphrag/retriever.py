@@ -11,6 +11,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryT
 from numpy.typing import NDArray
 
 from llama_index.graphrag.builder import GraphRAGBuilder
+from llama_index.graphrag.community_view import CommunityView
 from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig, SearchMode
 from llama_index.graphrag.drift_search import drift_chunks
 from llama_index.graphrag.explanation import GraphRAGExplanation, explain
@@ -28,8 +29,7 @@ from llama_index.graphrag.prompts import (
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
-from llama_index.graphrag.stored_communities import StoredCommunityView
-from llama_index.graphrag.stored_state import CommunitiesGoneError, StoredView
+from llama_index.graphrag.stored_state import CommunitiesGoneError, PartView
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
@@ -191,7 +191,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         """Write reports, and store them if what they rest on is still there."""
         builder = self._builder
         written, failed = yield from builder.reports.make(state, view, todo)
-        if isinstance(view, StoredCommunityView):
+        if isinstance(view, CommunityView):
             self._to_store.update({key: (view.identity, report) for key, report in written.items()})
         elif isinstance(builder, GraphRAGBuilder) and written:
             yield from self._keep(partial(builder.keep_reports, written=written), len(written))
@@ -309,6 +309,6 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         """What was found, with what chunks state, where the index is served from stores."""
         if found.cut is not None:
             yield from found.view.load([*found.cut.opened, *found.cut.refused])
-        if not isinstance(found.view, StoredView):
+        if not isinstance(found.view, PartView):
             return found
         return replace(found, view=(yield from found.view.stating(chunks)))

@@ -9,7 +9,7 @@ import numpy as np
 from llama_index.graphrag.graph.changes import changed, resolved_graph, statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.graphrag.stored_graph.statement_edges import Resolved, stated_number, statement_edges
+from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
 from llama_index.ragkit import Record, Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
@@ -25,7 +25,7 @@ class StatementRows:
 
     A record for each chunk holds what it states and for which longer names its names stand; one for each document, its
     chunks. The graph has what follows from these, as sums
-    (:mod:`llama_index.graphrag.stored_graph.statement_edges`).
+    (:mod:`llama_index.graphrag.rows.statement_edges`).
 
     Parameters
     ----------

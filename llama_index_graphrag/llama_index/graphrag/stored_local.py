@@ -9,12 +9,12 @@ from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.entity_links import COMPARED, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.found import Similarities, similarities
 from llama_index.graphrag.graph.statement import bare
+from llama_index.graphrag.rows.known_part import KnownPart, part_of
+from llama_index.graphrag.rows.question_graph import QuestionGraph
 from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.graphrag.stored_graph.known_part import KnownPart, part_of
-from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
-from llama_index.graphrag.stored_state import StoredGraphRAGState, StoredView
+from llama_index.graphrag.stored_state import PartView, StoredGraphRAGState
 from llama_index.ragkit import Query, Snapshot, Steps, offload
 
 __all__ = ["part_around", "read_around"]
@@ -31,7 +31,7 @@ def read_around(
     text: str,
     vector: NDArray[np.float32],
     options: SearchConfig,
-) -> Steps[tuple[Similarities, StoredView]]:
+) -> Steps[tuple[Similarities, PartView]]:
     """The graph around what a question leads to, and the nearness of the chunks that it points at too.
 
     1. The names that the question has, and the entities of the chunks near to it.
@@ -53,7 +53,7 @@ def read_around(
     extended = yield from state.stored.including(state.near, query.text, list(part.entities_of), state.selection)
     over = state.over(query, extended, entities)
     everything = state.everything
-    view = StoredView(
+    view = PartView(
         everything.graph, everything.clustering, everything.config, everything.maker, part=part, rows=state.rows
     )
     return (yield from similarities(over, options.lexical_weight, vector, read=False)), view

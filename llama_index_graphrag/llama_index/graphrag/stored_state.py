@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.community_rows import CommunityRows
+from llama_index.graphrag.community_view import CommunityView
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.rows.known_part import KnownPart, PartialEntityGraph, read_around_entities
+from llama_index.graphrag.rows.question_graph import QuestionGraph
+from llama_index.graphrag.rows.statement_edges import chunk_number
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
-from llama_index.graphrag.stored_communities import StoredCommunityView
-from llama_index.graphrag.stored_graph.known_part import KnownPart, PartialEntityGraph, read_around_entities
-from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
-from llama_index.graphrag.stored_graph.statement_edges import chunk_number
 from llama_index.ragkit import (
     ChunkView,
     IndexStorage,
@@ -30,7 +30,7 @@ from llama_index.ragkit import (
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.storage.graph.interface import GraphReader
 
-__all__ = ["CommunitiesGoneError", "StoredGraphRAGState", "StoredView"]
+__all__ = ["CommunitiesGoneError", "PartView", "StoredGraphRAGState"]
 
 Ints = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class CommunitiesGoneError(StorageError):
 
 
 @dataclass(frozen=True, eq=False)
-class StoredView(GraphView):
+class PartView(GraphView):
     """The part of the graph that was read for a question.
 
     Attributes
@@ -102,7 +102,7 @@ class StoredGraphRAGState(GraphRAGState):
         rows = yield from self.stored.space.described(node_ids)
         return {node_id: rows.metadata_of(node_id) for node_id in rows.ids}
 
-    def community_view(self, allowed: NDArray[np.bool_] | None) -> Steps[StoredCommunityView]:
+    def community_view(self, allowed: NDArray[np.bool_] | None) -> Steps[CommunityView]:
         """The communities, as they were last found.
 
         Raises
@@ -114,7 +114,7 @@ class StoredGraphRAGState(GraphRAGState):
         if current is None or current["gone"]:
             raise CommunitiesGoneError("Something was deleted since the communities were found.")
         everything = self.everything
-        return StoredCommunityView(
+        return CommunityView(
             everything.graph,
             everything.clustering,
             everything.config,

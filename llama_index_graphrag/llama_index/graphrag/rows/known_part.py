@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.rows.question_graph import QuestionGraph
+from llama_index.graphrag.rows.statement_edges import chunk_number, entity_number
 from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
-from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
-from llama_index.graphrag.stored_graph.statement_edges import chunk_number, entity_number
 
 __all__ = ["KnownPart", "PartialEntityGraph", "part_of", "read_around_entities"]
 
