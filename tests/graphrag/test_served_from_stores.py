@@ -186,7 +186,7 @@ def test_the_communities_are_those_of_memory_in_every_process(large: GraphTwins)
     for name in ("order", "first", "last", "parent"):
         np.testing.assert_array_equal(getattr(table.hierarchy, name), getattr(memory.hierarchy, name))
     assert list(table.keys) == [plan.key for plan in memory.plans()]
-    assert run_steps(builder.need_communities()) is False
+    assert run_steps(builder.need_communities(again.writer.state)) is False
 
 
 def test_filters_restrict_the_graph_as_in_memory(large: GraphTwins) -> None:

@@ -13,7 +13,7 @@ from llama_index.graphrag.search.cut import Cut
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
+from llama_index.ragkit import Query, Snapshot, Steps, content_id, deepened, derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
@@ -80,11 +80,7 @@ class Similarities:
 
 
 def similarities(
-    query: Query[GraphRAGState],
-    lexical_weight: float,
-    vector: NDArray[np.float32] | None = None,
-    *,
-    read: bool = True,
+    query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
 ) -> Steps[Similarities]:
     """How near every chunk that a query may see is to the question.
 
@@ -92,11 +88,7 @@ def similarities(
     ----------
     lexical_weight : of BM25, in [0, 1]
     vector : to compare chunks with instead of the vector of the question
-    read : whether the chunks near to that vector are read, where the index is served from stores; if not, the question
-        has them
     """
-    if vector is not None and read:
-        query = yield from query.state.near_to(query, vector)
     nearness = yield from query.nearness(lexical_weight, vector)
     return Similarities(query.state, nearness)
 
@@ -144,13 +136,17 @@ class GraphRAGFound:
         return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
-def report_nodes(state: GraphRAGState, view: GraphView, reports: Mapping[int, Report]) -> Steps[dict[int, TextNode]]:
-    """The reports of communities that say something, as nodes."""
-    saying = {community: report for community, report in reports.items() if report.findings}
-    metadata = yield from state.metadata(dict.fromkeys(node for report in saying.values() for node in report.nodes))
+def report_nodes(chunks: Snapshot, view: GraphView, reports: Mapping[int, Report]) -> dict[int, TextNode]:
+    """The reports of communities that say something, as nodes.
+
+    Parameters
+    ----------
+    chunks : with those that the reports rest on
+    """
     return {
-        community: _report_node(view, community, report, _shared([metadata[node] for node in report.nodes]))
-        for community, report in saying.items()
+        community: _report_node(view, community, report, _shared([chunks.metadata_of(node) for node in report.nodes]))
+        for community, report in reports.items()
+        if report.findings
     }
 
 

@@ -29,8 +29,6 @@ from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.search.estimate import QuestionCost, global_cost
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
-from llama_index.graphrag.stored_page import drawn
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
@@ -115,7 +113,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
-    stored_builder_cls = StoredGraphRAGBuilder
+    stored_builder_cls = GraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
@@ -177,8 +175,12 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             "clustering": LeidenClustering.paper(),
         }
 
+    @property
+    def _graph_builder(self) -> GraphRAGBuilder:
+        return cast(GraphRAGBuilder, self.builder)
+
     def _get_prompt_modules(self) -> PromptMixinType:
-        resolver = cast(GraphRAGBuilder, self.builder).resolver
+        resolver = self._graph_builder.resolver
         return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
 
     # -- communities and reports --------------------------------------------------------------------
@@ -228,9 +230,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._write_reports())
 
     def _write_reports(self) -> Steps[int]:
-        builder = self.builder
-        if isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)):
-            yield from self.writer.revise(builder.write_reports)
+        yield from self.writer.revise(self._graph_builder.write_reports)
         return len(self.writer.state.failed)
 
     def rebuild(self) -> None:
@@ -245,10 +245,10 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         await arun_steps(self._rebuild())
 
     def _rebuild(self) -> Steps[None]:
-        if isinstance(self.builder, StoredGraphRAGBuilder):
-            yield from self.writer.revise(self.builder.find_communities)
+        state = (yield from self.writer.recovered()).state
+        if state.is_part:
+            yield from self.writer.revise(self._graph_builder.find_communities)
         else:
-            state = (yield from self.writer.recovered()).state
             yield from offload(state.everything.plans)
 
     def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
@@ -286,7 +286,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             present = {unit for unit, text in texts.items() if text == run.texts[unit]}
             found, count = yield from offload(published_reports, run, state.everything, present, state.reports.keys())
             counts.append(count)
-            return (yield from cast(GraphRAGBuilder, self.builder).keep_reports(state, found))
+            return (yield from self._graph_builder.keep_reports(state.everything, found, state))
 
         yield from self.writer.revise(imported)
         return counts[-1]
@@ -361,8 +361,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        builder = self.builder
-        writes = isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)) and builder.reports.by_model
+        writes = self._graph_builder.reports.by_model
         known = found.view.known(self.writer.state.reports)
         missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
@@ -385,11 +384,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return sum(map(count_tokens, texts.values()))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
-        builder = self.builder
-        if query is not None and isinstance(builder, StoredGraphRAGBuilder):
-            state, query = run_steps(drawn(query, builder.rows, builder.chunks))
-        else:
-            state = self.state
+        state = self.state if query is None else self.writer.state
+        if query is not None:
+            state, query = run_steps(self._graph_builder.parts.drawn(state, query))
         view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
         shown = rows_to_show(view, query)
         return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)

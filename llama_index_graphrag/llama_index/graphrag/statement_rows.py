@@ -1,12 +1,12 @@
-"""`StatementRows`: what the chunks of an index state, as rows in a database; each write changes what it touches."""
+"""`StatementRows`: what the chunks of an index state, as rows; each write changes what it touches."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from llama_index.graphrag.graph.changes import changed, resolved_graph, statement_graph
+from llama_index.graphrag.graph.changes import resolved_graph, statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
@@ -14,7 +14,10 @@ from llama_index.ragkit import Record, Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
 
-__all__ = ["StatementRows", "graph_of"]
+__all__ = ["Rows", "StatementRows", "documents_in", "graph_of", "part_of_rows", "tokens_in"]
+
+Rows = dict[str, Record]
+"""By chunk."""
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
@@ -57,73 +60,102 @@ class StatementRows:
         stored = yield from self._records.get_all(_STATEMENTS)
         return (yield from offload(lambda: graph_of(_resolved(i, record) for i, record in stored.items())))
 
-    def still_stated(self, names: Collection[str]) -> Steps[set[str]]:
-        """Those of some names within their scopes that a chunk states."""
-        return (yield from offload(self._still_stated, sorted(names)))
+    def still_stated(self, names: Mapping[str, int]) -> Steps[set[str]]:
+        """Those of some names within their scopes that more chunks state than are about to be removed.
 
-    def _still_stated(self, names: Sequence[str]) -> set[str]:
+        Parameters
+        ----------
+        names : each with the number of the chunks that state it and are about to be removed
+        """
+        return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
+
+    def _still_stated(self, names: Sequence[tuple[str, int]]) -> set[str]:
         with self.reader() as reader:
-            rows = reader.fetch(np.array([stated_number(name) for name in names], np.int64))
-        return {name for name, records in zip(names, np.diff(rows.indptr).tolist(), strict=True) if records}
+            rows = reader.fetch(np.array([stated_number(name) for name, _ in names], np.int64))
+        counts = np.zeros(len(names), np.int64)
+        counts[np.diff(rows.indptr) > 0] = rows.records["count"]  # one a name
+        return {name for (name, gone), count in zip(names, counts.tolist(), strict=True) if count > gone}
 
-    # -- writing ------------------------------------------------------------------------------------
+    # -- a write ------------------------------------------------------------------------------------
 
-    def replace(
-        self, removed: Collection[str], added: Sequence[ChunkStatements], tokens: Mapping[str, int]
-    ) -> Steps[tuple[dict[str, ChunkStatements], tuple[ChunkStatements, ...], int]]:
-        """Take the statements of chunks away and store those of others; to be called within a transaction.
+    def around(self, removed: Iterable[str], added: Iterable[ChunkStatements]) -> Steps[Rows]:
+        """What a write reads: the rows of chunks that it removes or replaces, of those that their descriptions were
+        merged from too, and of all chunks of the documents of these and of new ones, where a name in one may stand for
+        a longer one in another.
+        """
+        given = list(added)
+        known = yield from self._rows_of([*removed, *(chunk.chunk_id for chunk in given)])
+        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
+        merged = {i for chunk in chunks for statement in chunk.all_statements for i in statement.merged_from}
+        known |= yield from self._rows_of(merged - known.keys())
+        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
+        members = yield from self.members({chunk.document for chunk in (*chunks, *given)})
+        return known | (yield from self._rows_of({i for ids in members.values() for i in ids} - known.keys()))
 
-        The documents that the write touches are read, since a name in one chunk may stand for a longer one in another.
+    def of_documents(self, documents: Iterable[str]) -> Steps[Rows]:
+        """The rows of all chunks of documents."""
+        return (yield from self._rows_of(i for ids in (yield from self.members(documents)).values() for i in ids))
+
+    def members(self, documents: Iterable[str]) -> Steps[dict[str, list[str]]]:
+        """The ids of the chunks of documents."""
+        found = yield from self._records.get_many(_DOCUMENTS, sorted(set(documents)))
+        return {document: record["chunks"] for document, record in found.items()}
+
+    def _rows_of(self, chunks: Iterable[str]) -> Steps[Rows]:
+        return (yield from self._records.get_many(_STATEMENTS, sorted(set(chunks))))
+
+    def change(
+        self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
+    ) -> Steps[int]:
+        """Store what has changed; to be called within a transaction.
+
         What a chunk that was stored before had added is subtracted.
 
         Parameters
         ----------
-        removed : ids; unknown ones are ignored
-        tokens : of the text of each added chunk
+        before, after : what :meth:`around` has read, and what has become of it
+        was : tokens of the text of each chunk before
+        tokens : of the text of each new chunk
 
         Returns
         -------
-        What the chunks that are no more as they were had stated; chunks that were not given and lost a description that
-        was merged from a removed one; by how many tokens the corpus has grown.
+        By how many tokens the corpus has grown.
         """
-        stored = yield from self._around([*removed, *(chunk.chunk_id for chunk in added)], added)
-        before = yield from offload(lambda: statement_graph(_chunk(i, record) for i, record in stored.items()))
-        change = yield from offload(changed, before, list(removed), added)
-        after = change.graph
-        was, now = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
-        differing = [i for i in was.keys() | now.keys() if was.get(i) != now.get(i)]
-        gone = [was[i] for i in sorted(differing) if i in was]
-        new = [now[i] for i in sorted(differing) if i in now]
-        yield from offload(self._change, gone, new)
-        counts = {i: int(record["tokens"]) for i, record in stored.items()} | dict(tokens)
-        yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in now])
-        yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in new])
+        old, new = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
+        differing = sorted(i for i in old.keys() | new.keys() if old.get(i) != new.get(i))
+        gone, put = ([rows[i] for i in differing if i in rows] for rows in (old, new))
+        yield from offload(self._change, gone, put)
+        counts = {**was, **tokens}
+        yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
+        yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
-        grown = sum(counts[i] for i in now) - sum(int(record["tokens"]) for record in stored.values())
-        out = set(removed) | {chunk.chunk_id for chunk in added}
-        return {i: before.chunks[i] for i in out & before.chunks.keys()}, change.rewritten, grown
-
-    def _around(self, touched: Sequence[str], added: Iterable[ChunkStatements]) -> Steps[dict[str, Record]]:
-        """The records of chunks that a write replaces or removes, of those that descriptions were merged from
-        together with theirs, and of all chunks of the documents of these and of new ones.
-        """
-        known = yield from self._records.get_many(_STATEMENTS, touched)
-        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
-        merged = {i for chunk in chunks for statement in chunk.all_statements for i in statement.merged_from}
-        partners = yield from self._records.get_many(_STATEMENTS, sorted(merged - known.keys()))
-        chunks += [_chunk(node_id, record) for node_id, record in partners.items()]
-        documents = yield from self._records.get_many(
-            _DOCUMENTS, sorted({chunk.document for chunk in (*chunks, *added)})
-        )
-        members = {node_id for record in documents.values() for node_id in record["chunks"]}
-        known |= partners
-        return known | (yield from self._records.get_many(_STATEMENTS, sorted(members - known.keys())))
+        return sum(counts[i] for i in new) - sum(was.values())
 
     def _change(self, gone: Sequence[Resolved], new: Sequence[Resolved]) -> None:
         less, more = statement_edges(gone, -1, stated=self._stated), statement_edges(new, 1, stated=self._stated)
         self._rows.change(EdgeChange.together([less.change, more.change]), {**less.labels, **more.labels})
+
+
+def part_of_rows(rows: Rows, same: Mapping[str, frozenset[tuple[str, str]]]) -> StatementGraph:
+    """The graph of rows, which have all chunks of their documents.
+
+    Parameters
+    ----------
+    same : see :func:`~llama_index.graphrag.graph.changes.changed`
+    """
+    return statement_graph((_chunk(node_id, record) for node_id, record in rows.items()), same)
+
+
+def documents_in(rows: Rows) -> set[str]:
+    """The documents of the chunks."""
+    return {_chunk(node_id, record).document for node_id, record in rows.items()}
+
+
+def tokens_in(rows: Rows) -> dict[str, int]:
+    """The tokens of the text of each chunk."""
+    return {node_id: int(record["tokens"]) for node_id, record in rows.items()}
 
 
 def graph_of(chunks: Iterable[Resolved]) -> StatementGraph:
