@@ -5,26 +5,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core import load_index_from_storage
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.graphrag.scripted import answer
+from tests.graphrag.test_merging import RECORDS, Angles, corpus, scripted
 from tests.serving.places import everything_in
 from tests.serving.twins import Twins, random_writes
 
 from llama_index.graphrag import (
     CooccurrenceExtractor,
     CosineResolver,
-    EntityExtractor,
     GraphRAGIndex,
     GraphRAGPostprocessor,
     GraphRAGQueryEngine,
+    LLMResolver,
     RecordedExtractor,
 )
 from llama_index.graphrag.rows.statement_edges import statement_edges
+from llama_index.graphrag.state import GraphRAGState
 from llama_index.graphrag.statement_rows import StatementRows
-from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
+from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import make_engine, storage_context
+from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
@@ -92,6 +95,13 @@ class GraphTwins(Twins):
         assert self.stored.storage.struct.counters["tokens"] == run_steps(self.memory._corpus_tokens())
         names = self.stored.storage.stored["entities"]
         assert sorted(run_steps(names.described()).ids) == sorted(state.entities.ids)
+        self.check_state(state)
+
+    def check_state(self, state: GraphRAGState) -> None:
+        """The state in memory is that of all that is stored."""
+        again: GraphRAGState = run_steps(self.memory.builder.load())
+        assert (again.graph, again.reports, again.judgements) == (state.graph, state.reports, state.judgements)
+        assert (again.chunks.ids, again.entities.ids) == (state.chunks.ids, state.entities.ids)
 
     def same(self, question: str, **options: Any) -> None:
         ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
@@ -321,17 +331,115 @@ def test_a_postprocessor_ranks_by_the_graph_in_stores(large: GraphTwins) -> None
     assert [each.score for each in ours] == pytest.approx([each.score for each in theirs])
 
 
-def test_what_is_not_served_from_stores_is_refused_by_name(tmp_path: Path) -> None:
-    def build(**options: Any) -> GraphRAGIndex:
-        context = storage_context(f"sqlite:///{tmp_path / 'x.db'}", lambda space, _: MatrixVectorStore())
-        given: dict[str, Any] = {**OFFLINE, "embed_model": HashEmbedding(), **options}
-        return GraphRAGIndex(many(3), storage_context=context, serve_from="stores", **given)
+def test_copies_of_chunks_are_found_by_their_hashes(tmp_path: Path) -> None:
+    twins = GraphTwins(tmp_path, many(40))
+    found = twins.memory.as_retriever(mode="basic", similarity_top_k=8).retrieve(QUESTIONS[0])
+    copies = [
+        NodeWithScore(node=TextNode(text=each.node.get_content(), metadata=each.node.metadata), score=each.score)
+        for each in found
+    ]
 
-    with pytest.raises(ConfigurationError, match="resolver"):
-        build(resolver=CosineResolver(), entity_vectors=True)
-    with pytest.raises(ConfigurationError, match="eager"):
-        build(reports="eager", extractor=EntityExtractor(), summarizer=None)
-    index = build()
-    for refused in (lambda: index.communities, lambda: index.report(0), lambda: index.import_reports("nowhere")):
+    def reranked(index: GraphRAGIndex) -> list[tuple[str, float]]:
+        nodes = GraphRAGPostprocessor(index=index, max_added=0).postprocess_nodes(copies, query_str=QUESTIONS[0])
+        return [(each.node.node_id, each.get_score()) for each in nodes]
+
+    before = [reranked(index) for index in twins]
+    assert before[0] == before[1]
+    for index in twins:
+        index.delete_nodes([each.node.node_id for each in found[:4]])
+        index.insert_nodes([found[4].node.model_copy(update={"text": "Ada Orr slept."})])
+    after = [reranked(index) for index in twins]
+    assert after[0] == after[1]
+    assert after != before
+
+
+@pytest.mark.parametrize("with_llm", [False, True])
+def test_names_are_merged_in_stores_as_in_memory(tmp_path: Path, with_llm: bool) -> None:
+    def resolver() -> Any:
+        return LLMResolver(0.95, ScriptedLLM(scripted)) if with_llm else CosineResolver(0.95)
+
+    options = {"extractor": RecordedExtractor(RECORDS), "embed_model": Angles(), "entity_vectors": True}
+    given = corpus()
+    twins = GraphTwins(tmp_path, given[:1], **options, resolver=resolver())
+
+    def same_everywhere() -> None:
+        twins.check()
+        assert twins.stored.failures() == twins.memory.failures()
+        for options in ({}, {"node_ids": [given[0].node_id, given[-1].node_id]}):
+            twins.same("Timothy Cratchit", seed_chunks=0, **options)
+
+    for node in given[1:]:
+        for index in twins:
+            index.insert_nodes([node])
+        same_everywhere()
+    for index in twins:
+        index.delete_nodes(["carol-1"], delete_from_docstore=True)
+    same_everywhere()
+    assert twins.stored.retry_failed() == twins.memory.retry_failed() == 0
+    same_everywhere()
+    for index in twins:
+        index.delete_ref_doc("carol", delete_from_docstore=True)
+    twins.check()
+    assert "timothy" not in everything_in(make_engine(twins.url)).lower()
+
+
+def test_eager_reports_are_written_with_each_write(tmp_path: Path) -> None:
+    twins = small(tmp_path, reports="eager")
+
+    def same_reports() -> None:
+        assert run_steps(builder.communities.sizes()).keys() == twins.memory.state.reports.keys()
+        assert len(twins.memory.state.reports) == twins.stored.storage.struct.counters["reports"] > 0
+        twins.same(QUESTIONS[0], mode="global", token_budget=700)
+
+    builder: Any = twins.stored.builder
+    same_reports()
+    for write in (lambda index: index.insert_nodes(many(5, seed=3)), lambda index: index.delete_nodes(["s0-004"])):
+        for index in twins:
+            write(index)
+        same_reports()
+
+
+def test_written_reports_are_read_under_a_filter(tmp_path: Path) -> None:
+    twins = small(tmp_path, reports="deferred", partition_by="family", report_tokens=20)
+    for index in twins:
+        assert index.write_reports() == 0
+    where = MetadataFilters(filters=[MetadataFilter(key="family", value=many(30)[0].metadata["family"])])
+    options: dict[str, Any] = {"mode": "global", "token_budget": 700, "filters": where}
+    twins.same(QUESTIONS[0], **options)
+    forms = {each.node.metadata["graphrag_report"] for each in twins.stored.as_retriever(**options).retrieve("letters")}
+    assert "written" in forms
+
+
+def test_communities_and_reports_are_those_of_memory(tmp_path: Path) -> None:
+    twins = small(tmp_path)
+    ours, theirs = (index.communities for index in twins)
+    np.testing.assert_array_equal(ours.parent, theirs.parent)
+    for index in twins:
+        index.write_reports()
+    for community in range(len(theirs)):
+        assert twins.stored.report(community) == twins.memory.report(community)
+        assert twins.stored.community_names(community) == twins.memory.community_names(community)
+
+
+def test_reports_that_an_earlier_version_stored_go_with_their_chunks() -> None:
+    """It stored nothing beside a report."""
+    options: dict[str, Any] = {**OFFLINE, "embed_model": HashEmbedding(), "summarizer": None}
+    index = GraphRAGIndex(many(30), llm=ScriptedLLM(answer), reports="deferred", **options)
+    index.write_reports()
+    records = index.storage.records
+    for collection in ("report_tokens", "chunk_reports"):
+        run_steps(records.delete(collection, list(run_steps(records.get_all(collection)))))
+    loaded: Any = load_index_from_storage(index.storage_context, llm=ScriptedLLM(answer), **options)
+    reports = dict(loaded.state.reports)
+    gone = next(iter(reports.values())).nodes[0]
+    loaded.delete_nodes([gone], delete_from_docstore=True)
+    left = {key for key, written in reports.items() if gone not in written.nodes}
+    assert loaded.state.reports.keys() == run_steps(records.get_all("reports")).keys() == left != reports.keys()
+    assert run_steps(loaded.builder.communities.are_linked(loaded.state.reports))
+
+
+def test_what_needs_all_of_an_index_is_refused_by_name(tmp_path: Path) -> None:
+    twins = GraphTwins(tmp_path, many(3))
+    for refused in (twins.stored.to_networkx, lambda: twins.stored.state):
         with pytest.raises(ConfigurationError, match="served from stores"):
             refused()

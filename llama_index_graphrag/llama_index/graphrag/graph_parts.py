@@ -139,6 +139,14 @@ class GraphParts:
         reports = (yield from self._communities.reports_on(ids)) if has_reports else {}
         return GraphRAGState(state.chunks, entities, views, reports)
 
+    def everything(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """All of the index, which is in memory meanwhile, without vectors."""
+        if not state.is_part:
+            return state
+        view = replace(state.everything, graph=(yield from self._rows.everything()), whole=True)
+        chunks = yield from self._storage.space().described()
+        return GraphRAGState(chunks, Snapshot.empty(), GraphViews(view), (yield from self._communities.all_reports()))
+
     # -- a local search -----------------------------------------------------------------------------
 
     def around(
@@ -293,6 +301,9 @@ class GraphParts:
             current = yield from self._communities.current()
             return written if current is not None and not current["gone"] and current["id"] == view.identity else {}
         now, then = state.graph.chunks, view.graph.chunks
+        if state.is_part:
+            stated = yield from self._rows.of({node_id for report in written.values() for node_id in report.nodes})
+            now = {node_id: chunk for node_id, (chunk, _) in stated.items()}
         return {
             key: report
             for key, report in written.items()
@@ -311,7 +322,7 @@ class GraphParts:
         For each node its id in the index, None for others; chunks, the best first: of those in a part that are not
         among the nodes, the best; the nodes among those that count.
         """
-        chunks = yield from self.described(state, [each.node.node_id for each in nodes])
+        chunks = yield from self._given(state, nodes)
         matched = match_nodes(nodes, chunks)
         allowed = selection.allowed(chunks)
         passing = {name for name in matched if name is not None and (allowed is None or allowed[chunks.row_of(name)])}
@@ -334,6 +345,16 @@ class GraphParts:
         rows = yield from self.described(state, found)
         ranked = sorted(found, key=lambda node_id: (-found[node_id], rows.record_of(node_id).key, node_id))
         return matched, ranked, passing
+
+    def _given(self, state: GraphRAGState, nodes: Sequence[NodeWithScore]) -> Steps[Snapshot]:
+        """The rows of nodes and of chunks that they are copies of, and perhaps others."""
+        ids = [each.node.node_id for each in nodes]
+        chunks = yield from self.described(state, ids)
+        if not state.is_part:
+            return chunks
+        unknown = [each.node.hash for each in nodes if each.node.node_id not in chunks]
+        copies = (yield from self._rows.copies(unknown)) if unknown else []
+        return (yield from self.described(state, [*ids, *copies])) if copies else chunks
 
 
 def _over(query: Query[GraphRAGState], near: ChunkView, entities: Snapshot | None = None) -> Query[GraphRAGState]:

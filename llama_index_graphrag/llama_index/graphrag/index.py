@@ -183,21 +183,30 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         resolver = self._graph_builder.resolver
         return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
 
+    @property
+    def _everything(self) -> GraphRAGState:
+        """All of the index."""
+        return run_steps(self.writer.in_one_generation(self._read_everything))
+
+    def _read_everything(self) -> Steps[GraphRAGState]:
+        return (yield from self._graph_builder.parts.everything((yield from self.writer.recovered()).state))
+
     # -- communities and reports --------------------------------------------------------------------
 
     @property
     def communities(self) -> Hierarchy:
         """The communities of all entities, computed when they are first needed after a write."""
-        return self.state.everything.hierarchy
+        return self._everything.everything.hierarchy
 
     def community_names(self, community: int) -> list[str]:
         """The names of the entities of a community, as most chunks spell them, sorted."""
-        view = self.state.everything
+        view = self._everything.everything
         return sorted(view.graph.name_of(key) for key in view.planner.names(community))
 
     def report(self, community: int) -> Report:
         """The report of a community: as written, or its statements."""
-        return self.state.report(self.state.everything, community)
+        state = self._everything
+        return state.report(state.everything, community)
 
     def to_networkx(self) -> Any:
         """Entities, their relations and communities as a `networkx.Graph`.
@@ -276,17 +285,17 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._import_reports(run))
 
     def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
-        self.storage.check_in_memory()
         run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
         counts: list[ImportedReports] = []
 
         def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
-            units = [unit for unit in run.texts if unit in state.graph.chunks]
+            whole = yield from self._graph_builder.parts.everything(state)
+            units = [unit for unit in run.texts if unit in whole.graph.chunks]
             texts = yield from texts_of(units, self.storage.get_node)
             present = {unit for unit, text in texts.items() if text == run.texts[unit]}
-            found, count = yield from offload(published_reports, run, state.everything, present, state.reports.keys())
+            found, count = yield from offload(published_reports, run, whole.everything, present, whole.reports.keys())
             counts.append(count)
-            return (yield from self._graph_builder.keep_reports(state.everything, found, state))
+            return (yield from self._graph_builder.keep_reports(whole.everything, found, state))
 
         yield from self.writer.revise(imported)
         return counts[-1]

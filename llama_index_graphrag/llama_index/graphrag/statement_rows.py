@@ -21,13 +21,14 @@ Rows = dict[str, Record]
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
+_COPIES = "statement_hashes"
 
 
 class StatementRows:
     """Reads and writes the statements of one index.
 
     A record for each chunk holds what it states and for which longer names its names stand; one for each document, its
-    chunks. The graph has what follows from these, as sums
+    chunks; one for each hash of a node, the chunks that have it. The graph has what follows from these, as sums
     (:mod:`llama_index.graphrag.rows.statement_edges`).
 
     Parameters
@@ -54,6 +55,11 @@ class StatementRows:
         """What those chunks that are stored state, with their names resolved."""
         stored = yield from self._records.get_many(_STATEMENTS, node_ids)
         return {node_id: _resolved(node_id, record) for node_id, record in stored.items()}
+
+    def copies(self, hashes: Iterable[str]) -> Steps[list[str]]:
+        """The ids of the chunks whose text and metadata have one of some hashes."""
+        found = yield from self._records.get_many(_COPIES, sorted(set(hashes)))
+        return [node_id for record in found.values() for node_id in record["chunks"]]
 
     def everything(self) -> Steps[StatementGraph]:
         """The statements of all chunks, in memory."""
@@ -128,10 +134,24 @@ class StatementRows:
         counts = {**was, **tokens}
         yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
         yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
+        yield from self._put_hashes([chunk for chunk, _ in gone], [chunk for chunk, _ in put])
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
         return sum(counts[i] for i in new) - sum(was.values())
+
+    def _put_hashes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
+        out, into = ({(chunk.text_hash, chunk.chunk_id) for chunk in chunks} for chunks in (gone, new))
+        touched = sorted({text_hash for text_hash, _ in out ^ into})
+        known = yield from self._records.get_many(_COPIES, touched)
+        chunks = {text_hash: set(known.get(text_hash, {"chunks": ()})["chunks"]) for text_hash in touched}
+        for text_hash, node_id in out - into:
+            chunks[text_hash].discard(node_id)
+        for text_hash, node_id in into - out:
+            chunks[text_hash].add(node_id)
+        yield from self._records.delete(_COPIES, [text_hash for text_hash in touched if not chunks[text_hash]])
+        kept = [(text_hash, {"chunks": sorted(ids)}) for text_hash, ids in chunks.items() if ids]
+        yield from self._records.put(_COPIES, kept)
 
     def _change(self, gone: Sequence[Resolved], new: Sequence[Resolved]) -> None:
         less, more = statement_edges(gone, -1, stated=self._stated), statement_edges(new, 1, stated=self._stated)
