@@ -86,7 +86,7 @@ class GraphTwins(Twins):
         resolved = [(chunk, graph.short.get(chunk.document, {})) for chunk in graph.chunks.values()]
         change, labels = statement_edges(resolved, stated=self.memory.config.entity_vectors)
         nodes = np.unique(change.nodes)
-        with self.rows.reader() as reader:
+        with self.rows.graph.reader() as reader:
             first = reader.fetch(nodes)
             whole = reader.fetch(nodes[:0], first.nodes[first.further > 0])
         assert {n: label for n, label in zip(nodes.tolist(), first.labels, strict=True) if label} == dict(labels)

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
-from llama_index.graphrag.chunk_reading import added_statements, chunk_statements, store_rewritten
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.community_rows import CommunityRows
@@ -30,7 +30,16 @@ from llama_index.graphrag.report_maker import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
-from llama_index.graphrag.statement_rows import Rows, StatementRows, documents_in, part_of_rows, tokens_in
+from llama_index.graphrag.statement_rows import (
+    Rows,
+    StatementRows,
+    added_statements,
+    chunk_statements,
+    documents_in,
+    part_of_rows,
+    store_rewritten,
+    tokens_in,
+)
 from llama_index.ragkit import (
     Change,
     ChunkView,
@@ -228,7 +237,7 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         """Store what is derived from a change, and return the new state."""
         yield from self._begin(state)
         added = added_statements(change, self.config.partition_by)
-        part = yield from self._around(state, change.removed, added)
+        part = yield from self._part(state, self.rows.around(change.removed, added))
         again = [chunk.chunk_id for chunk in added if part.graph.chunks.get(chunk.chunk_id, chunk) != chunk]
         gone = [part.graph.chunks[i] for i in dict.fromkeys([*change.removed, *again]) if i in part.graph.chunks]
         removed = yield from offload(changed, part.graph, list(change.removed))
@@ -245,12 +254,7 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         written = {chunk.document for chunk in added}
         judgements = yield from self._judged(graph, judgements, written, ask=True)
         graph = yield from self._merged(graph, judgements, documents | written)
-        if state.is_part:
-            tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in change.added})
-            yield from self._store(part, graph, tokens)
-        else:
-            relations = sum(map(len, graph.links.values())) // 2
-            self.storage.struct.counters.update(entities=len(graph.entities), relations=relations)
+        yield from self._store(state, part, graph, change.added)
         new = self._changed(state, graph, dict.fromkeys(reports), judgements)
         return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
 
@@ -259,22 +263,26 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
             yield from self.communities.link_again(state.reports)
             self._links_differ = False
 
-    def _around(self, state: GraphRAGState, removed: Iterable[str], added: Iterable[ChunkStatements]) -> Steps[_Part]:
-        """What a write needs to know of statements."""
+    def _part(self, state: GraphRAGState, reading: Steps[Rows]) -> Steps[_Part]:
+        """What a write needs to know of statements: all of them, or what it reads."""
         if not state.is_part:
             return _Part(state.graph, state.judgements, {})
-        return (yield from self._part((yield from self.rows.around(removed, added))))
-
-    def _part(self, rows: Rows) -> Steps[_Part]:
+        rows = yield from reading
         judgements: Judgements = {} if self._merging is None else (yield from self._merging.of(documents_in(rows)))
         graph = yield from offload(part_of_rows, rows, judged_same(judgements))
         return _Part(graph, judgements, tokens_in(rows))
 
-    def _store(self, part: _Part, graph: StatementGraph, tokens: Mapping[str, int]) -> Steps[None]:
-        """Store statements as rows."""
-        grown = yield from self.rows.change(part.graph, graph, part.tokens, tokens)
+    def _store(
+        self, state: GraphRAGState, part: _Part, graph: StatementGraph, added: Sequence[BaseNode] = ()
+    ) -> Steps[None]:
+        """Count statements, and store them as rows where no state has all of them."""
         counters = self.storage.struct.counters
-        counters["tokens"] = counters.get("tokens", 0) + grown
+        if state.is_part:
+            tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in added})
+            grown = yield from self.rows.change(part.graph, graph, part.tokens, tokens)
+            counters["tokens"] = counters.get("tokens", 0) + grown
+        else:
+            counters.update(entities=len(graph.entities), relations=sum(map(len, graph.links.values())) // 2)
 
     # -- names --------------------------------------------------------------------------------------
 
@@ -405,13 +413,10 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         yield from self._begin(state)
         waiting = [d for d, given in (yield from self._judgements(state)).items() if any(j.same is None for j in given)]
         if waiting:
-            part = _Part(state.graph, state.judgements, {})
-            if state.is_part:
-                part = yield from self._part((yield from self.rows.of_documents(waiting)))
+            part = yield from self._part(state, self.rows.of_documents(waiting))
             judgements = yield from self._judged(part.graph, part.judgements, waiting, ask=True)
             graph = yield from self._merged(part.graph, judgements, waiting)
-            if state.is_part:
-                yield from self._store(part, graph, {})
+            yield from self._store(state, part, graph)
             yield from self.communities.outdate(False)
             state = self._changed(state, graph, {}, judgements)
         return (yield from self.write_reports(state))
@@ -422,8 +427,7 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
         return [*EntityMerging.failures(run_steps(self._judgements(state))), *reports]
 
     def _judgements(self, state: GraphRAGState) -> Steps[Judgements]:
-        read = state.is_part and self._merging is not None
-        return (yield from self._merging.all()) if read and self._merging is not None else state.judgements
+        return (yield from self._merging.all()) if state.is_part and self._merging else state.judgements
 
     # -- questions where the index is served from stores ----------------------------------------------
 

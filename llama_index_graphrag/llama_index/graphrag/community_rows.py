@@ -164,8 +164,8 @@ class CommunityRows:
         return (yield from self.sizes()).keys() == reports.keys() and links == expected
 
     def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Store all reports in place of those that are there, with what is stored beside them."""
-        for collection in (_REPORTS, _TOKENS, _OF_CHUNK):
+        """Store anew what is stored beside all reports."""
+        for collection in (_TOKENS, _OF_CHUNK):
             yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
         yield from self.put_reports(reports)
 

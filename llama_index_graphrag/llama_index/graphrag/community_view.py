@@ -134,7 +134,7 @@ class CommunityView(GraphView):
 
     def places_of(self, chunks: Sequence[str]) -> dict[str, list[int]]:
         """The places of the entities of chunks."""
-        with self.rows.reader() as reader:
+        with self.rows.graph.reader() as reader:
             graph = QuestionGraph(reader)
             graph.read(map(chunk_number, chunks))
             return {chunk: self.table.places(graph.entities(chunk_number(chunk))) for chunk in chunks}

@@ -13,11 +13,11 @@ from llama_index.graphrag.search.cut import Cut
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import Query, Snapshot, Steps, content_id, deepened, derived_node
+from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_nodes", "similarities"]
+__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
 
 REPORT_KEY = "graphrag_report"
 FINDINGS_KEY = "graphrag_findings"
@@ -136,26 +136,19 @@ class GraphRAGFound:
         return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
-def report_nodes(chunks: Snapshot, view: GraphView, reports: Mapping[int, Report]) -> dict[int, TextNode]:
-    """The reports of communities that say something, as nodes.
+def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any]]) -> TextNode:
+    """A report as a node: derived, marked, with its sources and what these have in common as metadata.
 
     Parameters
     ----------
-    chunks : with those that the reports rest on
+    level : of its community
+    metadatas : of the sources
     """
-    return {
-        community: _report_node(view, community, report, _shared([chunks.metadata_of(node) for node in report.nodes]))
-        for community, report in reports.items()
-        if report.findings
-    }
-
-
-def _report_node(view: GraphView, community: int, report: Report, shared: Mapping[str, Any]) -> TextNode:
-    """A report as a node: derived, marked, with its sources and what these have in common as metadata."""
+    shared = _shared(metadatas)
     metadata = {
         **{name: value for name, value in shared.items() if name not in ("doc_id", "ref_doc_id")},
         REPORT_KEY: report.form,
-        "graphrag_level": int(view.hierarchy.level[community]),
+        "graphrag_level": level,
         FINDINGS_KEY: [[finding.text, list(finding.nodes)] for finding in report.findings],
     }
     return derived_node(content_id("graphrag report", report.key), report.text, metadata, report.nodes)

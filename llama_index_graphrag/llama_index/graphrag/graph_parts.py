@@ -1,8 +1,8 @@
 """`GraphParts`: what one question needs of a graph, read from its rows where no state in memory has all of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ from llama_index.graphrag.community_rows import CommunitiesGoneError, CommunityR
 from llama_index.graphrag.community_view import CommunityView
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.entity_links import COMPARED, links_of, nearest_chunks, nearest_names
-from llama_index.graphrag.found import GraphRAGFound, Similarities, report_nodes, similarities
+from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
 from llama_index.graphrag.graph.changes import statement_graph
-from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.judgement import judged_same, visible_pairs
 from llama_index.graphrag.graph.statement import bare
 from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.reports.report import Report
-from llama_index.graphrag.rows.known_part import KnownPart, PartialEntityGraph, part_of, read_around_entities
+from llama_index.graphrag.rows.known_part import KnownPart, part_of, read_around_entities
 from llama_index.graphrag.rows.question_graph import QuestionGraph
 from llama_index.graphrag.rows.statement_edges import chunk_number
 from llama_index.graphrag.search.chunk_scores import activations
@@ -42,7 +42,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.storage.graph.interface import GraphReader
 
-__all__ = ["ENTITIES", "GraphParts", "PartView"]
+__all__ = ["ENTITIES", "GraphParts"]
 
 ENTITIES = "entities"
 """The space of the vectors of names."""
@@ -53,37 +53,6 @@ _DRAWN = 200  # chunks on a page
 
 Ints = NDArray[np.int64]
 Matched = list[str | None]
-
-
-@dataclass(frozen=True, eq=False)
-class PartView(GraphView):
-    """The part of the graph that was read for a question.
-
-    Attributes
-    ----------
-    part : entities and chunks, without what is stated
-    """
-
-    part: KnownPart = field(kw_only=True)
-
-    @cached_property
-    def names(self) -> Mapping[str, tuple[str, ...]]:
-        """The normalised names of the question with the entities that they may stand for."""
-        return self.part.names
-
-    @cached_property
-    def entities(self) -> EntityGraph:
-        """The linked entities and their neighbours."""
-        return self.part.entities
-
-    @cached_property
-    def entities_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Chunk -> those of its entities that are known, sorted."""
-        return self.part.entities_of
-
-    def shares(self, active: Mapping[str, float]) -> dict[str, float]:
-        """The share of each chunk that is known in the activations of entities."""
-        return self.part.shares(active)
 
 
 class GraphParts:
@@ -184,7 +153,7 @@ class GraphParts:
         ids, selection = near.state.chunks.ids, contents.selection
 
         def read() -> KnownPart:
-            with self._rows.reader() as reader:
+            with self._rows.graph.reader() as reader:
                 graph = self._question_graph(reader, selection)
                 names = graph.read_names(text, ids, [bare(name) for name, _ in near_names])
                 entities_of = graph.read_entities_of([chunk for _, chunk in seeds])
@@ -194,8 +163,8 @@ class GraphParts:
         part = yield from offload(read)
         extended = yield from contents.stored.including(contents.near, query.text, list(part.entities_of), selection)
         over = _over(query, extended, entities)
-        view = PartView(**_fields(query.state.everything), part=part)
-        return (yield from similarities(over, options.lexical_weight, vector)), view
+        near = yield from similarities(over, options.lexical_weight, vector)
+        return near, replace(query.state.everything, part=part)
 
     def _question_graph(self, reader: GraphReader, selection: Selection) -> QuestionGraph:
         return QuestionGraph(reader, None if selection.is_whole else partial(self._allowed, reader, selection))
@@ -210,7 +179,7 @@ class GraphParts:
 
     def stating(self, found: GraphRAGFound, chunks: Iterable[str]) -> Steps[GraphRAGFound]:
         """What was found, with what chunks state."""
-        if not isinstance(found.view, PartView):
+        if found.view.part is None:
             return found
         graph = graph_of((yield from self._rows.of(chunks)).values())
         return replace(found, view=replace(found.view, graph=graph))
@@ -251,8 +220,13 @@ class GraphParts:
         current = yield from self._communities.current()
         if current is None or current["gone"]:
             raise CommunitiesGoneError("Something was deleted since the communities were found.")
+        view = state.everything
         return CommunityView(
-            **{**_fields(state.everything), "whole": current["by_model"]},
+            view.graph,
+            view.clustering,
+            view.config,
+            view.maker,
+            current["by_model"],
             table=(yield from self._communities.table(current)),
             communities=self._communities,
             rows=self._rows,
@@ -273,25 +247,28 @@ class GraphParts:
         communities = yield from self._found(state)
 
         def read() -> tuple[list[str], dict[str, int]]:
-            with self._rows.reader() as reader:
+            with self._rows.graph.reader() as reader:
                 return read_around_entities(QuestionGraph(reader), keys)
 
         chunks, degrees = yield from offload(read)
         graph = graph_of((yield from self._rows.of(chunks)).values())
         found = entity_graph(graph)
-        entities = PartialEntityGraph(
-            **_fields(found),
-            sums=found.strengths,
-            ends=np.array([degrees.get(name, 0) for name in found.names], np.int64),
-        )
+        ends = np.array([degrees.get(name, 0) for name in found.names], np.int64)
+        entities = replace(found, sums=found.strengths, ends=ends)
         return replace(communities, graph=graph, known_entities=entities)
 
     def report_nodes(
         self, state: GraphRAGState, view: GraphView, reports: Mapping[int, Report]
     ) -> Steps[dict[int, TextNode]]:
         """The reports of communities that say something, as nodes."""
-        sources = dict.fromkeys(node for report in reports.values() for node in report.nodes)
-        return report_nodes((yield from self.described(state, sources)), view, reports)
+        saying = {community: report for community, report in reports.items() if report.findings}
+        sources = dict.fromkeys(node for report in saying.values() for node in report.nodes)
+        chunks = yield from self.described(state, sources)
+        metadata = {node: chunks.metadata_of(node) for node in sources}
+        return {
+            community: report_node(int(view.hierarchy.level[community]), report, [metadata[n] for n in report.nodes])
+            for community, report in saying.items()
+        }
 
     def still_there(
         self, state: GraphRAGState, view: GraphView, written: Mapping[str, WrittenReport]
@@ -334,7 +311,7 @@ class GraphParts:
             if view is not None:
                 links = _links(among, view.names, view.entities_of, question)
                 return view.shares(activations(view.entities, links, spread))
-            with self._rows.reader() as reader:
+            with self._rows.graph.reader() as reader:
                 graph = self._question_graph(reader, selection)
                 names = graph.read_names(question, among)
                 links = _links(among, names, graph.read_entities_of(among), question)
@@ -362,10 +339,6 @@ def _over(query: Query[GraphRAGState], near: ChunkView, entities: Snapshot | Non
     contents: Any = query.contents
     state = replace(query.state, chunks=near.rows, entities=query.state.entities if entities is None else entities)
     return query.over(replace(contents, state=state, near=near))
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def _links(

@@ -387,7 +387,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     def _corpus_tokens(self) -> Steps[int]:
         """Tokens of the texts of all chunks."""
-        if self.storage.stored:
+        if (yield from self.writer.recovered()).state.is_part:
             return self.storage.struct.counters.get("tokens", 0)
         texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
         return sum(map(count_tokens, texts.values()))

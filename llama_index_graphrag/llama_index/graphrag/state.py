@@ -20,6 +20,7 @@ from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.rows.known_part import KnownPart
 from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import known_names
 from llama_index.ragkit import Snapshot, Steps, content_id, count_tokens
@@ -96,6 +97,7 @@ class GraphView:
     config : budgets of reports
     maker : what decides how reports are written
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
+    part : entities and chunks that were read for a question, without what is stated; None for those of the graph
     """
 
     graph: StatementGraph
@@ -103,11 +105,12 @@ class GraphView:
     config: GraphRAGConfig
     maker: str
     whole: bool = True
+    part: KnownPart | None = None
 
     @cached_property
     def entities(self) -> EntityGraph:
         """The entities and pairs as arrays."""
-        return entity_graph(self.graph)
+        return entity_graph(self.graph) if self.part is None else self.part.entities
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -122,11 +125,13 @@ class GraphView:
     @cached_property
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """Normalised name -> the entities that it may stand for."""
-        return known_names(self.graph)
+        return known_names(self.graph) if self.part is None else self.part.names
 
     @cached_property
     def entities_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Chunk -> the entities that it names, sorted."""
+        """Chunk -> the entities that it names, sorted; of a part, those that are known."""
+        if self.part is not None:
+            return self.part.entities_of
         found: dict[str, list[str]] = {}
         for key in self.entities.names:
             for chunk in self.graph.entities[key]:
@@ -135,7 +140,7 @@ class GraphView:
 
     def shares(self, active: Mapping[str, float]) -> dict[str, float]:
         """The share of each chunk in the activations of entities."""
-        return chunk_shares(self.graph, active)
+        return chunk_shares(self.graph, active) if self.part is None else self.part.shares(active)
 
     def places(self, keys: Iterable[str]) -> list[int]:
         """The places of entities in the order that the communities are runs of."""

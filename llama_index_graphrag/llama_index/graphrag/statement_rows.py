@@ -1,7 +1,8 @@
 """`StatementRows`: what the chunks of an index state, as rows; each write changes what it touches."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,21 @@ from llama_index.graphrag.graph.changes import resolved_graph, statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
-from llama_index.ragkit import Record, Records, Steps, offload
+from llama_index.ragkit import Change, IndexStorage, Record, Records, Steps, offload, sort_key
 from llama_index.ragkit.storage.graph.edges import EdgeChange
-from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
+from llama_index.ragkit.storage.graph.interface import GraphRows
 
-__all__ = ["Rows", "StatementRows", "documents_in", "graph_of", "part_of_rows", "tokens_in"]
+__all__ = [
+    "Rows",
+    "StatementRows",
+    "added_statements",
+    "chunk_statements",
+    "documents_in",
+    "graph_of",
+    "part_of_rows",
+    "store_rewritten",
+    "tokens_in",
+]
 
 Rows = dict[str, Record]
 """By chunk."""
@@ -36,18 +47,16 @@ class StatementRows:
     rows : the graph
     records : of the index, in the same database
     stated : whether the graph keeps track of names that are embedded
+
+    Attributes
+    ----------
+    graph : the graph
     """
 
     def __init__(self, rows: GraphRows, records: Records, stated: bool) -> None:
-        self._rows = rows
+        self.graph = rows
         self._records = records
         self._stated = stated
-
-    @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
-        """A reader that sees one state of the graph."""
-        with self._rows.reader() as reader:
-            yield reader
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -76,7 +85,7 @@ class StatementRows:
         return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
 
     def _still_stated(self, names: Sequence[tuple[str, int]]) -> set[str]:
-        with self.reader() as reader:
+        with self.graph.reader() as reader:
             rows = reader.fetch(np.array([stated_number(name) for name, _ in names], np.int64))
         counts = np.zeros(len(names), np.int64)
         counts[np.diff(rows.indptr) > 0] = rows.records["count"]  # one a name
@@ -155,7 +164,7 @@ class StatementRows:
 
     def _change(self, gone: Sequence[Resolved], new: Sequence[Resolved]) -> None:
         less, more = statement_edges(gone, -1, stated=self._stated), statement_edges(new, 1, stated=self._stated)
-        self._rows.change(EdgeChange.together([less.change, more.change]), {**less.labels, **more.labels})
+        self.graph.change(EdgeChange.together([less.change, more.change]), {**less.labels, **more.labels})
 
 
 def part_of_rows(rows: Rows, same: Mapping[str, frozenset[tuple[str, str]]]) -> StatementGraph:
@@ -221,3 +230,39 @@ def _chunk(node_id: str, record: Record) -> ChunkStatements:
 
 def _resolved(node_id: str, record: Record) -> Resolved:
     return _chunk(node_id, record), record["short"]
+
+
+def chunk_statements(
+    node_id: str, key: str, record: Mapping[str, Any] | None, metadata: Mapping[str, Any], partition_by: str | None
+) -> ChunkStatements:
+    """What a chunk states, read from its record; a chunk without one states nothing.
+
+    Parameters
+    ----------
+    key : its canonical sort key
+    partition_by : name of the metadata value whose entities are kept apart; None for none
+    """
+    text_hash, rest = key.split("|", 1)
+    document, _, place = rest.removesuffix(f"|{node_id}").rpartition("|")
+    scope = "" if partition_by is None else json.dumps(metadata.get(partition_by), sort_keys=True, default=str)
+    plain = record or {"entities": [], "relations": []}
+    return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
+
+
+def added_statements(change: Change, partition_by: str | None) -> list[ChunkStatements]:
+    """What the new chunks of a change state; see :func:`chunk_statements`."""
+    return [
+        chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, partition_by)
+        for node in change.added
+    ]
+
+
+def store_rewritten(storage: IndexStorage, chunks: Sequence[ChunkStatements]) -> Steps[None]:
+    """Store the records of chunks that lost a description which was merged from a removed chunk too."""
+    entries = yield from storage.manifest.entries_of(chunk.chunk_id for chunk in chunks)
+    records = {chunk.chunk_id: chunk.record() for chunk in chunks}
+    new = {
+        node_id: replace(entry, record={**(entry.record or {}), **records[node_id]})
+        for node_id, entry in entries.items()
+    }
+    yield from storage.manifest.add(new, {node_id: {} for node_id in new})
