@@ -294,6 +294,24 @@ def test_a_report_goes_with_the_first_of_its_chunks_and_others_stay(tmp_path: Pa
     twins.same(QUESTIONS[0], mode="global", token_budget=700)
 
 
+def test_a_chunk_that_is_read_again_takes_reports_on_its_old_statements_with_it(tmp_path: Path) -> None:
+    said = "Ada and Bede quarrelled over a zither, a sextant and the price of tallow in Velsin."
+    records: dict[str, Any] = {
+        f"s0-{i:03d}": {"entities": [], "relations": [["Ada", "Bede", f"{said} {i}", 1]]} for i in range(4)
+    }
+    extractor = RecordedExtractor(records)
+    options = {"extractor": extractor, "summarizer": None, "llm": ScriptedLLM(answer)}
+    twins = GraphTwins(tmp_path, many(4), **options, reports="deferred")
+    extractor.add({"s0-002": {"entities": [["Carl", "person", ""]], "relations": []}})
+    for index in twins:
+        assert index.write_reports() == 0
+        assert index.storage.struct.counters["reports"] > 0
+        run_steps(index.writer.write(many(4)[2:3], again={"s0-002"}))
+        assert index.storage.struct.counters["reports"] == 0
+    twins.check()
+    assert f"{said} 2" not in everything_in(make_engine(twins.url))
+
+
 def test_follow_up_questions_are_asked_as_in_memory(tmp_path: Path) -> None:
     twins = small(tmp_path)
     twins.same(QUESTIONS[0], mode="drift", max_calls=6)
