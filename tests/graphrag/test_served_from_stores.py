@@ -1,14 +1,18 @@
 """Statements that are served from stores: rows that are exact after any writes, and answers as those in memory."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core import load_index_from_storage
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.graphrag.scripted import answer
+from tests.graphrag.strategies import chunks, ids
 from tests.graphrag.test_merging import RECORDS, Angles, corpus, scripted
 from tests.serving.places import everything_in
 from tests.serving.twins import Twins, random_writes
@@ -22,6 +26,7 @@ from llama_index.graphrag import (
     LLMResolver,
     RecordedExtractor,
 )
+from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.rows.statement_edges import statement_edges
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.graphrag.statement_rows import StatementRows
@@ -128,6 +133,28 @@ def test_any_sequence_of_writes_leaves_the_statements_of_memory(tmp_path: Path, 
     twins.check()
     left = [row for row in everything_in(make_engine(twins.url)).splitlines() if row.startswith("ragkit_graph")]
     assert left == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(ids).flatmap(chunks) | st.sampled_from(ids), min_size=2, max_size=7))
+def test_states_and_rows_after_writes_are_those_of_what_is_left(writes: list[ChunkStatements | str]) -> None:
+    """A chunk is inserted, or takes the place of another; an id is deleted."""
+    extractor = RecordedExtractor({})
+    with TemporaryDirectory() as folder:
+        twins = GraphTwins(Path(folder), [], extractor=extractor, entity_vectors=True)
+        for step, write in enumerate(writes):
+            if isinstance(write, str):
+                for index in twins:
+                    index.delete_nodes([write])
+            else:
+                extractor.add({write.chunk_id: write.record()})
+                node = TextNode(id_=write.chunk_id, text=f"Step {step}", start_char_idx=write.position)
+                if write.document_id:
+                    node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=write.document_id)
+                for index in twins:
+                    index.insert_nodes([node])
+            if len(twins.memory.state.chunks):
+                twins.check()
 
 
 TYPED = {
@@ -415,6 +442,12 @@ def test_eager_reports_are_written_with_each_write(tmp_path: Path) -> None:
         for index in twins:
             write(index)
         same_reports()
+    stored, memory = twins
+    memory.insert_nodes(many(5, seed=4))
+    stored.writer.more_follows = True
+    stored.insert_nodes(many(5, seed=4))
+    run_steps(stored.writer.revise(builder.derive_waiting))
+    same_reports()
 
 
 def test_written_reports_are_read_under_a_filter(tmp_path: Path) -> None:

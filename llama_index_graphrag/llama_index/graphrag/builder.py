@@ -105,6 +105,7 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", ENTITIES)
+    waits_for_all: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -378,6 +379,10 @@ class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
             if self.resources.on_error == "raise":
                 raise ExtractionError(f"The report {key} failed: {reason}")
         return replace(state, failed=failed)
+
+    def derive_waiting(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Write the reports that were left to the last of several writes, with `reports="eager"`."""
+        return (yield from self.write_reports(state)) if self.summarizes else state
 
     def keep_reports(
         self, view: GraphView, written: Mapping[str, WrittenReport], state: GraphRAGState
