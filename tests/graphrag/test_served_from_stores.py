@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from llama_index.core import load_index_from_storage
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
@@ -26,7 +26,7 @@ from llama_index.graphrag import (
     LLMResolver,
     RecordedExtractor,
 )
-from llama_index.graphrag.graph.statement import ChunkStatements
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement
 from llama_index.graphrag.rows.statement_edges import statement_edges
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.graphrag.statement_rows import StatementRows
@@ -135,7 +135,11 @@ def test_any_sequence_of_writes_leaves_the_statements_of_memory(tmp_path: Path, 
     assert left == []
 
 
+NO_ENTITY = ChunkStatements("c0", "h1", claims=(ClaimStatement("Ada"), ClaimStatement("Charles", "!")))
+
+
 @settings(max_examples=15, deadline=None)
+@example([NO_ENTITY])
 @given(st.lists(st.sampled_from(ids).flatmap(chunks) | st.sampled_from(ids), min_size=2, max_size=7))
 def test_states_and_rows_after_writes_are_those_of_what_is_left(writes: list[ChunkStatements | str]) -> None:
     """A chunk is inserted, or takes the place of another; an id is deleted."""
@@ -459,6 +463,22 @@ def test_written_reports_are_read_under_a_filter(tmp_path: Path) -> None:
     twins.same(QUESTIONS[0], **options)
     forms = {each.node.metadata["graphrag_report"] for each in twins.stored.as_retriever(**options).retrieve("letters")}
     assert "written" in forms
+
+
+def test_reports_are_written_under_a_filter_for_all_of_a_partition(tmp_path: Path) -> None:
+    twins = small(tmp_path, partition_by="family", report_tokens=20)
+    families = [node.metadata["family"] for node in many(30)]
+    for family, kept in ((families[0], True), (families[1], True), (families[0], False)):
+        where = MetadataFilters(filters=[MetadataFilter(key="family", value=family)])
+        ids = None if kept else [node.node_id for node in many(30) if node.metadata["family"] == family][1:]
+        options: dict[str, Any] = {"mode": "global", "token_budget": 700, "filters": where, "node_ids": ids}
+        before = twins.stored.storage.struct.counters["reports"]
+        ours, theirs = (each.as_retriever(**options).explain(QUESTIONS[0])[0].calls for each in twins)
+        assert ours == theirs
+        assert bool(ours) == kept
+        assert twins.stored.storage.struct.counters["reports"] == before + ours
+        twins.same(QUESTIONS[0], **options)
+    assert len(twins.memory.state.reports) == twins.stored.storage.struct.counters["reports"]
 
 
 def test_communities_and_reports_are_those_of_memory(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ class GraphParts:
         entities = Snapshot.empty()
         if state.everything.config.entity_vectors:
             entities = yield from self._storage.space(ENTITIES).fetch(map(name_id, sorted(names_of(graph))))
-        views = GraphViews(replace(state.everything, graph=graph))
+        whole = yield from self._rows.are_all(chunks)
+        views = GraphViews(replace(state.everything, graph=graph, whole=whole))
         has_reports = self._storage.struct.counters.get("reports", 0) > 0
         reports = (yield from self._communities.reports_on(ids)) if has_reports else {}
         return GraphRAGState(state.chunks, entities, views, reports)

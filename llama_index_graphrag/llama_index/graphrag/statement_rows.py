@@ -1,6 +1,7 @@
 """`StatementRows`: what the chunks of an index state, as rows; each write changes what it touches."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,14 +34,15 @@ Rows = dict[str, Record]
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
 _COPIES = "statement_hashes"
+_SCOPES = "statement_scopes"
 
 
 class StatementRows:
     """Reads and writes the statements of one index.
 
     A record for each chunk holds what it states and for which longer names its names stand; one for each document, its
-    chunks; one for each hash of a node, the chunks that have it. The graph has what follows from these, as sums
-    (:mod:`llama_index.graphrag.rows.statement_edges`).
+    chunks; one for each hash of a node, the chunks that have it; one for each scope, how many chunks it has. The graph
+    has what follows from these, as sums (:mod:`llama_index.graphrag.rows.statement_edges`).
 
     Parameters
     ----------
@@ -69,6 +71,12 @@ class StatementRows:
         """The ids of the chunks whose text and metadata have one of some hashes."""
         found = yield from self._records.get_many(_COPIES, sorted(set(hashes)))
         return [node_id for record in found.values() for node_id in record["chunks"]]
+
+    def are_all(self, chunks: Iterable[ChunkStatements]) -> Steps[bool]:
+        """Whether some chunks are as many as their scopes have; an earlier version did not count these."""
+        seen = Counter(map(_scope_key, chunks))
+        sizes = yield from self._records.get_many(_SCOPES, sorted(seen))
+        return all(sizes.get(scope) == {"chunks": number} for scope, number in seen.items())
 
     def everything(self) -> Steps[StatementGraph]:
         """The statements of all chunks, in memory."""
@@ -143,7 +151,9 @@ class StatementRows:
         counts = {**was, **tokens}
         yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
         yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
-        yield from self._put_hashes([chunk for chunk, _ in gone], [chunk for chunk, _ in put])
+        out, into = ([chunk for chunk, _ in rows] for rows in (gone, put))
+        yield from self._put_hashes(out, into)
+        yield from self._count_scopes(out, into)
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
@@ -161,6 +171,14 @@ class StatementRows:
         yield from self._records.delete(_COPIES, [text_hash for text_hash in touched if not chunks[text_hash]])
         kept = [(text_hash, {"chunks": sorted(ids)}) for text_hash, ids in chunks.items() if ids]
         yield from self._records.put(_COPIES, kept)
+
+    def _count_scopes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
+        more = Counter(map(_scope_key, new))
+        more.subtract(map(_scope_key, gone))
+        known = yield from self._records.get_many(_SCOPES, sorted(more))
+        sizes = {scope: known.get(scope, {"chunks": 0})["chunks"] + number for scope, number in more.items()}
+        yield from self._records.delete(_SCOPES, [scope for scope, size in sizes.items() if size <= 0])
+        yield from self._records.put(_SCOPES, [(scope, {"chunks": size}) for scope, size in sizes.items() if size > 0])
 
     def _change(self, gone: Sequence[Resolved], new: Sequence[Resolved]) -> None:
         less, more = statement_edges(gone, -1, stated=self._stated), statement_edges(new, 1, stated=self._stated)
@@ -195,6 +213,10 @@ def graph_of(chunks: Iterable[Resolved]) -> StatementGraph:
         if names:
             short.setdefault(chunk.document, {}).update(names)
     return resolved_graph([chunk for chunk, _ in given], short)
+
+
+def _scope_key(chunk: ChunkStatements) -> str:
+    return f"scope {chunk.scope}"
 
 
 def _relevant(graph: StatementGraph, node_id: str) -> Resolved:
