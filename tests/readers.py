@@ -13,7 +13,7 @@ from llama_index.core.schema import TextNode
 
 from llama_index.gemrag import KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor
-from llama_index.graphrag.stored_graph.question_graph import phrases_of
+from llama_index.graphrag.rows.question_graph import phrases_of
 from llama_index.hipporag import NounPhraseExtractor
 from llama_index.pgrag import OutlineExtractor
 from llama_index.pgrag.key_points import KeyPoints

@@ -1,30 +1,38 @@
 """Statements that are served from stores: rows that are exact after any writes, and answers as those in memory."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from llama_index.core import load_index_from_storage
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.graphrag.scripted import answer
+from tests.graphrag.strategies import chunks, ids
+from tests.graphrag.test_merging import RECORDS, Angles, corpus, scripted
 from tests.serving.places import everything_in
 from tests.serving.twins import Twins, random_writes
 
 from llama_index.graphrag import (
     CooccurrenceExtractor,
     CosineResolver,
-    EntityExtractor,
     GraphRAGIndex,
     GraphRAGPostprocessor,
     GraphRAGQueryEngine,
+    LLMResolver,
     RecordedExtractor,
 )
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement
+from llama_index.graphrag.rows.statement_edges import statement_edges
+from llama_index.graphrag.state import GraphRAGState
 from llama_index.graphrag.statement_rows import StatementRows
-from llama_index.graphrag.stored_graph.statement_edges import statement_edges
-from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
+from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.sql import make_engine, storage_context
+from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
@@ -83,7 +91,7 @@ class GraphTwins(Twins):
         resolved = [(chunk, graph.short.get(chunk.document, {})) for chunk in graph.chunks.values()]
         change, labels = statement_edges(resolved, stated=self.memory.config.entity_vectors)
         nodes = np.unique(change.nodes)
-        with self.rows.reader() as reader:
+        with self.rows.graph.reader() as reader:
             first = reader.fetch(nodes)
             whole = reader.fetch(nodes[:0], first.nodes[first.further > 0])
         assert {n: label for n, label in zip(nodes.tolist(), first.labels, strict=True) if label} == dict(labels)
@@ -92,6 +100,13 @@ class GraphTwins(Twins):
         assert self.stored.storage.struct.counters["tokens"] == run_steps(self.memory._corpus_tokens())
         names = self.stored.storage.stored["entities"]
         assert sorted(run_steps(names.described()).ids) == sorted(state.entities.ids)
+        self.check_state(state)
+
+    def check_state(self, state: GraphRAGState) -> None:
+        """The state in memory is that of all that is stored."""
+        again: GraphRAGState = run_steps(self.memory.builder.load())
+        assert (again.graph, again.reports, again.judgements) == (state.graph, state.reports, state.judgements)
+        assert (again.chunks.ids, again.entities.ids) == (state.chunks.ids, state.entities.ids)
 
     def same(self, question: str, **options: Any) -> None:
         ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)
@@ -118,6 +133,32 @@ def test_any_sequence_of_writes_leaves_the_statements_of_memory(tmp_path: Path, 
     twins.check()
     left = [row for row in everything_in(make_engine(twins.url)).splitlines() if row.startswith("ragkit_graph")]
     assert left == []
+
+
+NO_ENTITY = ChunkStatements("c0", "h1", claims=(ClaimStatement("Ada"), ClaimStatement("Charles", "!")))
+
+
+@settings(max_examples=15, deadline=None)
+@example([NO_ENTITY])
+@given(st.lists(st.sampled_from(ids).flatmap(chunks) | st.sampled_from(ids), min_size=2, max_size=7))
+def test_states_and_rows_after_writes_are_those_of_what_is_left(writes: list[ChunkStatements | str]) -> None:
+    """A chunk is inserted, or takes the place of another; an id is deleted."""
+    extractor = RecordedExtractor({})
+    with TemporaryDirectory() as folder:
+        twins = GraphTwins(Path(folder), [], extractor=extractor, entity_vectors=True)
+        for step, write in enumerate(writes):
+            if isinstance(write, str):
+                for index in twins:
+                    index.delete_nodes([write])
+            else:
+                extractor.add({write.chunk_id: write.record()})
+                node = TextNode(id_=write.chunk_id, text=f"Step {step}", start_char_idx=write.position)
+                if write.document_id:
+                    node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=write.document_id)
+                for index in twins:
+                    index.insert_nodes([node])
+            if len(twins.memory.state.chunks):
+                twins.check()
 
 
 TYPED = {
@@ -186,7 +227,7 @@ def test_the_communities_are_those_of_memory_in_every_process(large: GraphTwins)
     for name in ("order", "first", "last", "parent"):
         np.testing.assert_array_equal(getattr(table.hierarchy, name), getattr(memory.hierarchy, name))
     assert list(table.keys) == [plan.key for plan in memory.plans()]
-    assert run_steps(builder.need_communities()) is False
+    assert run_steps(builder.need_communities(again.writer.state)) is False
 
 
 def test_filters_restrict_the_graph_as_in_memory(large: GraphTwins) -> None:
@@ -284,6 +325,24 @@ def test_a_report_goes_with_the_first_of_its_chunks_and_others_stay(tmp_path: Pa
     twins.same(QUESTIONS[0], mode="global", token_budget=700)
 
 
+def test_a_chunk_that_is_read_again_takes_reports_on_its_old_statements_with_it(tmp_path: Path) -> None:
+    said = "Ada and Bede quarrelled over a zither, a sextant and the price of tallow in Velsin."
+    records: dict[str, Any] = {
+        f"s0-{i:03d}": {"entities": [], "relations": [["Ada", "Bede", f"{said} {i}", 1]]} for i in range(4)
+    }
+    extractor = RecordedExtractor(records)
+    options = {"extractor": extractor, "summarizer": None, "llm": ScriptedLLM(answer)}
+    twins = GraphTwins(tmp_path, many(4), **options, reports="deferred")
+    extractor.add({"s0-002": {"entities": [["Carl", "person", ""]], "relations": []}})
+    for index in twins:
+        assert index.write_reports() == 0
+        assert index.storage.struct.counters["reports"] > 0
+        run_steps(index.writer.write(many(4)[2:3], again={"s0-002"}))
+        assert index.storage.struct.counters["reports"] == 0
+    twins.check()
+    assert f"{said} 2" not in everything_in(make_engine(twins.url))
+
+
 def test_follow_up_questions_are_asked_as_in_memory(tmp_path: Path) -> None:
     twins = small(tmp_path)
     twins.same(QUESTIONS[0], mode="drift", max_calls=6)
@@ -321,17 +380,137 @@ def test_a_postprocessor_ranks_by_the_graph_in_stores(large: GraphTwins) -> None
     assert [each.score for each in ours] == pytest.approx([each.score for each in theirs])
 
 
-def test_what_is_not_served_from_stores_is_refused_by_name(tmp_path: Path) -> None:
-    def build(**options: Any) -> GraphRAGIndex:
-        context = storage_context(f"sqlite:///{tmp_path / 'x.db'}", lambda space, _: MatrixVectorStore())
-        given: dict[str, Any] = {**OFFLINE, "embed_model": HashEmbedding(), **options}
-        return GraphRAGIndex(many(3), storage_context=context, serve_from="stores", **given)
+def test_copies_of_chunks_are_found_by_their_hashes(tmp_path: Path) -> None:
+    twins = GraphTwins(tmp_path, many(40))
+    found = twins.memory.as_retriever(mode="basic", similarity_top_k=8).retrieve(QUESTIONS[0])
+    copies = [
+        NodeWithScore(node=TextNode(text=each.node.get_content(), metadata=each.node.metadata), score=each.score)
+        for each in found
+    ]
 
-    with pytest.raises(ConfigurationError, match="resolver"):
-        build(resolver=CosineResolver(), entity_vectors=True)
-    with pytest.raises(ConfigurationError, match="eager"):
-        build(reports="eager", extractor=EntityExtractor(), summarizer=None)
-    index = build()
-    for refused in (lambda: index.communities, lambda: index.report(0), lambda: index.import_reports("nowhere")):
+    def reranked(index: GraphRAGIndex) -> list[tuple[str, float]]:
+        nodes = GraphRAGPostprocessor(index=index, max_added=0).postprocess_nodes(copies, query_str=QUESTIONS[0])
+        return [(each.node.node_id, each.get_score()) for each in nodes]
+
+    before = [reranked(index) for index in twins]
+    assert before[0] == before[1]
+    for index in twins:
+        index.delete_nodes([each.node.node_id for each in found[:4]])
+        index.insert_nodes([found[4].node.model_copy(update={"text": "Ada Orr slept."})])
+    after = [reranked(index) for index in twins]
+    assert after[0] == after[1]
+    assert after != before
+
+
+@pytest.mark.parametrize("with_llm", [False, True])
+def test_names_are_merged_in_stores_as_in_memory(tmp_path: Path, with_llm: bool) -> None:
+    def resolver() -> Any:
+        return LLMResolver(0.95, ScriptedLLM(scripted)) if with_llm else CosineResolver(0.95)
+
+    options = {"extractor": RecordedExtractor(RECORDS), "embed_model": Angles(), "entity_vectors": True}
+    given = corpus()
+    twins = GraphTwins(tmp_path, given[:1], **options, resolver=resolver())
+
+    def same_everywhere() -> None:
+        twins.check()
+        assert twins.stored.failures() == twins.memory.failures()
+        for options in ({}, {"node_ids": [given[0].node_id, given[-1].node_id]}):
+            twins.same("Timothy Cratchit", seed_chunks=0, **options)
+
+    for node in given[1:]:
+        for index in twins:
+            index.insert_nodes([node])
+        same_everywhere()
+    for index in twins:
+        index.delete_nodes(["carol-1"], delete_from_docstore=True)
+    same_everywhere()
+    assert twins.stored.retry_failed() == twins.memory.retry_failed() == 0
+    same_everywhere()
+    for index in twins:
+        index.delete_ref_doc("carol", delete_from_docstore=True)
+    twins.check()
+    assert "timothy" not in everything_in(make_engine(twins.url)).lower()
+
+
+def test_eager_reports_are_written_with_each_write(tmp_path: Path) -> None:
+    twins = small(tmp_path, reports="eager")
+
+    def same_reports() -> None:
+        assert run_steps(builder.communities.sizes()).keys() == twins.memory.state.reports.keys()
+        assert len(twins.memory.state.reports) == twins.stored.storage.struct.counters["reports"] > 0
+        twins.same(QUESTIONS[0], mode="global", token_budget=700)
+
+    builder: Any = twins.stored.builder
+    same_reports()
+    for write in (lambda index: index.insert_nodes(many(5, seed=3)), lambda index: index.delete_nodes(["s0-004"])):
+        for index in twins:
+            write(index)
+        same_reports()
+    stored, memory = twins
+    memory.insert_nodes(many(5, seed=4))
+    stored.writer.more_follows = True
+    stored.insert_nodes(many(5, seed=4))
+    run_steps(stored.writer.revise(builder.derive_waiting))
+    same_reports()
+
+
+def test_written_reports_are_read_under_a_filter(tmp_path: Path) -> None:
+    twins = small(tmp_path, reports="deferred", partition_by="family", report_tokens=20)
+    for index in twins:
+        assert index.write_reports() == 0
+    where = MetadataFilters(filters=[MetadataFilter(key="family", value=many(30)[0].metadata["family"])])
+    options: dict[str, Any] = {"mode": "global", "token_budget": 700, "filters": where}
+    twins.same(QUESTIONS[0], **options)
+    forms = {each.node.metadata["graphrag_report"] for each in twins.stored.as_retriever(**options).retrieve("letters")}
+    assert "written" in forms
+
+
+def test_reports_are_written_under_a_filter_for_all_of_a_partition(tmp_path: Path) -> None:
+    twins = small(tmp_path, partition_by="family", report_tokens=20)
+    families = [node.metadata["family"] for node in many(30)]
+    for family, kept in ((families[0], True), (families[1], True), (families[0], False)):
+        where = MetadataFilters(filters=[MetadataFilter(key="family", value=family)])
+        ids = None if kept else [node.node_id for node in many(30) if node.metadata["family"] == family][1:]
+        options: dict[str, Any] = {"mode": "global", "token_budget": 700, "filters": where, "node_ids": ids}
+        before = twins.stored.storage.struct.counters["reports"]
+        ours, theirs = (each.as_retriever(**options).explain(QUESTIONS[0])[0].calls for each in twins)
+        assert ours == theirs
+        assert bool(ours) == kept
+        assert twins.stored.storage.struct.counters["reports"] == before + ours
+        twins.same(QUESTIONS[0], **options)
+    assert len(twins.memory.state.reports) == twins.stored.storage.struct.counters["reports"]
+
+
+def test_communities_and_reports_are_those_of_memory(tmp_path: Path) -> None:
+    twins = small(tmp_path)
+    ours, theirs = (index.communities for index in twins)
+    np.testing.assert_array_equal(ours.parent, theirs.parent)
+    for index in twins:
+        index.write_reports()
+    for community in range(len(theirs)):
+        assert twins.stored.report(community) == twins.memory.report(community)
+        assert twins.stored.community_names(community) == twins.memory.community_names(community)
+
+
+def test_reports_that_an_earlier_version_stored_go_with_their_chunks() -> None:
+    """It stored nothing beside a report."""
+    options: dict[str, Any] = {**OFFLINE, "embed_model": HashEmbedding(), "summarizer": None}
+    index = GraphRAGIndex(many(30), llm=ScriptedLLM(answer), reports="deferred", **options)
+    index.write_reports()
+    records = index.storage.records
+    for collection in ("report_tokens", "chunk_reports"):
+        run_steps(records.delete(collection, list(run_steps(records.get_all(collection)))))
+    loaded: Any = load_index_from_storage(index.storage_context, llm=ScriptedLLM(answer), **options)
+    reports = dict(loaded.state.reports)
+    gone = next(iter(reports.values())).nodes[0]
+    loaded.delete_nodes([gone], delete_from_docstore=True)
+    left = {key for key, written in reports.items() if gone not in written.nodes}
+    assert loaded.state.reports.keys() == run_steps(records.get_all("reports")).keys() == left != reports.keys()
+    assert run_steps(loaded.builder.communities.are_linked(loaded.state.reports))
+
+
+def test_what_needs_all_of_an_index_is_refused_by_name(tmp_path: Path) -> None:
+    twins = GraphTwins(tmp_path, many(3))
+    for refused in (twins.stored.to_networkx, lambda: twins.stored.state):
         with pytest.raises(ConfigurationError, match="served from stores"):
             refused()

@@ -27,9 +27,6 @@ from llama_index.sprag import SegmentConfig
 from llama_index.sprag.config import PUBLISHED
 
 SHARES: dict[str, dict[str, float]] = {
-    "graphrag": {
-        "postprocessor: copies": 0.0,
-    },
     "hipporag": {
         "defaults": 0.33,
         "filters": 0.5,

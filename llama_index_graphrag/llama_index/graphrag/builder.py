@@ -2,50 +2,87 @@
 
 The order of a write, so that the remains of one that is killed can be repaired (:meth:`GraphRAGBuilder.load`): what
 rests on removed chunks is deleted first, then new names are embedded, then pairs of names are judged where there is a
-resolver. Communities are not stored: they are a function of the graph.
+resolver. Communities are a function of the graph. They are stored where no state in memory has all of it.
 """
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
 
-from llama_index.graphrag.chunk_reading import added_statements, chunk_statements, store_rewritten
+import numpy as np
+from llama_index.core.schema import BaseNode
+from numpy.typing import NDArray
+
+from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
 from llama_index.graphrag.clustering.base import Clustering
-from llama_index.graphrag.components import check_fixed, checked_clustering, maker_of
+from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.judgement import Judgements, judged_same
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
 from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.report_maker import ReportMaker
-from llama_index.graphrag.reports.planning import affected_reports, unwritten
+from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
-from llama_index.graphrag.state import GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
+from llama_index.graphrag.statement_rows import (
+    Rows,
+    StatementRows,
+    added_statements,
+    chunk_statements,
+    documents_in,
+    part_of_rows,
+    store_rewritten,
+    tokens_in,
+)
 from llama_index.ragkit import (
-    Builder,
     Change,
+    ChunkView,
     Failure,
     IndexStorage,
     Resources,
+    Selection,
+    Snapshot,
     SpaceRows,
     Steps,
+    StoredBuilder,
+    count_tokens,
     offload,
+    plain_text,
+    run_steps,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.validation import check_component
 
-__all__ = ["ENTITIES", "GraphRAGBuilder"]
+__all__ = ["GraphRAGBuilder"]
 
 logger = logging.getLogger(__name__)
 
-ENTITIES = "entities"
-REPORTS = "reports"
+
+class _Part(NamedTuple):
+    """What a write reads: all of an index, or the documents that it touches.
+
+    Attributes
+    ----------
+    graph, judgements : as they are stored
+    tokens : of the text of each chunk, where the statements are stored as rows
+    """
+
+    graph: StatementGraph
+    judgements: Judgements
+    tokens: Mapping[str, int]
 
 
-class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
+class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
     """Updates what is derived from the records of the extractor.
+
+    Where a state in memory has all statements, they follow from these records. Elsewhere they are stored as rows too,
+    which a write changes by exact sums and differences.
 
     Parameters
     ----------
@@ -56,6 +93,9 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     Attributes
     ----------
     reports : has reports written
+    rows : the statements
+    communities : the communities and their reports
+    parts : reads of all these what questions need
 
     Raises
     ------
@@ -63,6 +103,9 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         If `partition_by` or `entity_vectors` is not that of the stored index, or for a resolver without
         `entity_vectors`, or that the stored index was built without.
     """
+
+    spaces: ClassVar[tuple[str, ...]] = ("chunks", ENTITIES)
+    waits_for_all: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -73,8 +116,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         resolver: EntityResolver | None = None,
     ) -> None:
         super().__init__(storage, resources, config)
-        self._clustering = checked_clustering(clustering)
-        check_fixed(storage.struct, config)
+        wanted = "a clustering of Graph RAG, such as AgglomerativeClustering() or LeidenClustering()"
+        chosen = AgglomerativeClustering() if clustering is None else clustering
+        self._clustering: Clustering = check_component(
+            "clustering", chosen, ("cluster", "fingerprint"), wanted, "graphrag"
+        )
+        self._check_fixed()
         self.reports = ReportMaker(storage, resources, config)
         self._resolver = resolver
         self._merging = None
@@ -85,11 +132,25 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
                 raise ConfigurationError(
                     "A resolver compares vectors of names: pass entity_vectors=True with resolver=."
                 )
-            if len(storage.snapshot()) and "resolver" not in storage.struct.components:
+            if not storage.is_empty and "resolver" not in storage.struct.components:
                 raise ConfigurationError(
                     "The index was built without a resolver. Leave resolver= out, or build a new index."
                 )
             self._merging = EntityMerging(storage, resources, resolver)
+        self.rows = StatementRows(storage.stores.graph(), storage.records, config.entity_vectors)
+        self.communities = CommunityRows(storage.records)
+        self.parts = GraphParts(storage, self.rows, self.communities, self._merging)
+        self._links_differ = False  # of the stored reports, from the state in memory
+
+    def _check_fixed(self) -> None:
+        """Check that the parameters that cannot be changed are those of the stored index."""
+        stored = self.storage.struct.parameters_of("graphrag")
+        for name in ("partition_by", "entity_vectors"):
+            if stored and stored.get(name) != getattr(self.config, name):
+                raise ConfigurationError(
+                    f"The index was built with {name}={stored.get(name)!r}, not {getattr(self.config, name)!r}. "
+                    "Leave it out, or build a new index."
+                )
 
     @property
     def summarizes(self) -> bool:
@@ -116,9 +177,11 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[GraphRAGState]:
-        """The stored state, with the remains of a killed write removed."""
+        """All of the index where it is in memory, with the remains of a killed write removed, else nothing."""
+        chunks = self.storage.space().whole()
+        if chunks is None:
+            return self._nothing()
         entries = yield from self.storage.manifest.entries()
-        chunks = self.storage.snapshot()
         graph = yield from offload(
             lambda: statement_graph(
                 chunk_statements(
@@ -137,38 +200,92 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             judgements = yield from self._merging.load(graph)
             graph = (yield from offload(changed, graph, same=judged_same(judgements))).graph
         if self.config.entity_vectors:
-            names = names_of(graph)
-            space = self.storage.spaces[ENTITIES]
-            yield from space.remove([row.id for row in space.store.snapshot().records if row.key not in names])
-        stored = yield from self.storage.records.get_all(REPORTS)
-        reports = {key: WrittenReport.from_record(stored[key]) for key in sorted(stored)}
-        gone = [key for key, report in reports.items() if not graph.chunks.keys() >= set(report.nodes)]
-        yield from self._delete_reports({key: reports.pop(key) for key in gone})
-        return self._state(graph, reports, judgements)
+            names, space = names_of(graph), self.storage.space(ENTITIES)
+            stored = yield from space.described()
+            yield from space.remove([row.id for row in stored.records if row.key not in names])
+        reports = yield from self.communities.all_reports()
+        gone = {key for key, report in reports.items() if not graph.chunks.keys() >= set(report.nodes)}
+        yield from self.reports.release((yield from self.communities.delete_reports(gone)))
+        reports = {key: report for key, report in reports.items() if key not in gone}
+        self.storage.struct.counters["reports"] = len(reports)
+        self._links_differ = not (yield from self.communities.are_linked(reports))
+        return self._changed(self._nothing(), graph, reports, judgements)
+
+    def _nothing(self) -> GraphRAGState:
+        """A part of the index without a chunk."""
+        views = GraphViews(replace(self._view(StatementGraph()), whole=False))
+        return GraphRAGState(Snapshot.empty(), Snapshot.empty(), views, is_part=True)
+
+    def _view(self, graph: StatementGraph) -> GraphView:
+        summarizer = self.resources.summarizer
+        maker = "" if summarizer is None else json.dumps(summarizer.fingerprint, sort_keys=True)
+        return GraphView(graph, self._clustering, self.config, maker)
+
+    def _changed(
+        self,
+        state: GraphRAGState,
+        graph: StatementGraph,
+        reports: Mapping[str, WrittenReport | None],
+        judgements: Judgements,
+    ) -> GraphRAGState:
+        """The state after a write, if it is all of the index."""
+        chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
+        if chunks is None or entities is None:
+            return state
+        return state.changed(chunks, entities, self._view(graph), reports, judgements)
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store what is derived from a change, and return the new state."""
-        removed = yield from offload(changed, state.graph, list(change.removed))
-        documents = {state.graph.chunks[i].document for i in change.removed if i in state.graph.chunks}
-        judgements = yield from self._judged(removed.graph, state.judgements, documents, ask=False)
-        yield from store_rewritten(self.storage, removed.rewritten)
-        gone = affected_reports({key: written.nodes for key, written in state.reports.items()}, change.removed)
-        yield from self._delete_reports({key: state.reports[key] for key in gone})
-        reports = {key: written for key, written in state.reports.items() if key not in set(gone)}
+        yield from self._begin(state)
         added = added_statements(change, self.config.partition_by)
+        part = yield from self._part(state, self.rows.around(change.removed, added))
+        again = [chunk.chunk_id for chunk in added if part.graph.chunks.get(chunk.chunk_id, chunk) != chunk]
+        gone = [part.graph.chunks[i] for i in dict.fromkeys([*change.removed, *again]) if i in part.graph.chunks]
+        removed = yield from offload(changed, part.graph, list(change.removed))
+        documents = {chunk.document for chunk in gone}
+        judgements = yield from self._judged(removed.graph, part.judgements, documents, ask=False)
+        yield from store_rewritten(self.storage, removed.rewritten)
+        reports = yield from self.communities.delete_reports_on([chunk.chunk_id for chunk in gone])
+        self._count_reports(-len(reports))
+        yield from self.reports.release(reports)
+        yield from self.communities.outdate(bool(gone))
         graph = (yield from offload(changed, removed.graph, (), added)).graph
-        yield from self._remove_names(graph, [state.graph.chunks[i] for i in change.removed if i in state.graph.chunks])
+        yield from self._remove_names(state, graph, gone, added)
         yield from self._add_names(added)
         written = {chunk.document for chunk in added}
         judgements = yield from self._judged(graph, judgements, written, ask=True)
         graph = yield from self._merged(graph, judgements, documents | written)
-        new = self._state(graph, reports, judgements)
-        if self.config.reports == "eager":
-            new = yield from self.write_reports(new)
-        self.storage.struct.counters.update(
-            entities=len(graph.entities), relations=sum(map(len, graph.links.values())) // 2, reports=len(new.reports)
-        )
-        return new
+        yield from self._store(state, part, graph, change.added)
+        new = self._changed(state, graph, dict.fromkeys(reports), judgements)
+        return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
+
+    def _begin(self, state: GraphRAGState) -> Steps[None]:
+        if self._links_differ:
+            yield from self.communities.link_again(state.reports)
+            self._links_differ = False
+
+    def _part(self, state: GraphRAGState, reading: Steps[Rows]) -> Steps[_Part]:
+        """What a write needs to know of statements: all of them, or what it reads."""
+        if not state.is_part:
+            return _Part(state.graph, state.judgements, {})
+        rows = yield from reading
+        judgements: Judgements = {} if self._merging is None else (yield from self._merging.of(documents_in(rows)))
+        graph = yield from offload(part_of_rows, rows, judged_same(judgements))
+        return _Part(graph, judgements, tokens_in(rows))
+
+    def _store(
+        self, state: GraphRAGState, part: _Part, graph: StatementGraph, added: Sequence[BaseNode] = ()
+    ) -> Steps[None]:
+        """Count statements, and store them as rows where no state has all of them."""
+        counters = self.storage.struct.counters
+        if state.is_part:
+            tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in added})
+            grown = yield from self.rows.change(part.graph, graph, part.tokens, tokens)
+            counters["tokens"] = counters.get("tokens", 0) + grown
+        else:
+            counters.update(entities=len(graph.entities), relations=sum(map(len, graph.links.values())) // 2)
+
+    # -- names --------------------------------------------------------------------------------------
 
     def _judged(
         self, graph: StatementGraph, known: Judgements, documents: Iterable[str], ask: bool
@@ -184,50 +301,78 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         )
         return (yield from offload(changed, graph, same=same)).graph
 
-    def _state(
-        self, graph: StatementGraph, reports: Mapping[str, WrittenReport], judgements: Judgements
-    ) -> GraphRAGState:
-        views = GraphViews(GraphView(graph, self._clustering, self.config, maker_of(self.resources)))
-        return GraphRAGState(
-            self.storage.snapshot(), self.storage.snapshot(ENTITIES), views, dict(reports), judgements=judgements
-        )
-
-    # -- names --------------------------------------------------------------------------------------
-
-    def _remove_names(self, graph: StatementGraph, removed: Sequence[ChunkStatements]) -> Steps[None]:
-        """Delete the rows of names that no chunk states any more."""
+    def _remove_names(
+        self,
+        state: GraphRAGState,
+        graph: StatementGraph,
+        gone: Sequence[ChunkStatements],
+        added: Iterable[ChunkStatements],
+    ) -> Steps[None]:
+        """Delete the vectors of names that no chunk states any more."""
         if not self.config.entity_vectors:
             return
-        before = {scoped(chunk.scope, name) for chunk in removed for name, _ in chunk.typed_names}
-        if before - graph.entities.keys():
-            yield from self.storage.spaces[ENTITIES].remove(map(name_id, sorted(before - names_of(graph))))
+        lost = Counter(name for chunk in gone for name in _names_in([chunk]))
+        for name in _names_in(added) | graph.entities.keys() & lost.keys():
+            lost.pop(name, None)
+        if lost:
+            stated = (yield from self.rows.still_stated(lost)) if state.is_part else names_of(graph)
+            yield from self.storage.space(ENTITIES).remove(map(name_id, sorted(lost.keys() - stated)))
 
     def _add_names(self, added: Sequence[ChunkStatements]) -> Steps[None]:
         """Embed new names."""
-        rows = self.storage.snapshot(ENTITIES)
-        named = dict.fromkeys(scoped(chunk.scope, name) for chunk in added for name, _ in chunk.typed_names)
-        new = sorted(name for name in named if name_id(name) not in rows)
-        if new and self.config.entity_vectors:
-            ids = [name_id(name) for name in new]
-            texts = list(dict.fromkeys(map(bare, new)))
-            vectors = yield from self.resources.embed(texts, "entities")
+        if not self.config.entity_vectors:
+            return
+        names, space = sorted(_names_in(added)), self.storage.space(ENTITIES)
+        known = yield from space.described(map(name_id, names))
+        new = [name for name in names if name_id(name) not in known]
+        if new:
+            ids, texts = [name_id(name) for name in new], list(dict.fromkeys(map(bare, new)))
+            vectors = yield from self.resources.embed(texts, ENTITIES)
             row_of = {text: row for row, text in enumerate(texts)}
-            yield from self.storage.spaces[ENTITIES].put(
-                SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids)
-            )
+            yield from space.put(SpaceRows(ids, vectors[[row_of[bare(name)] for name in new]], new, ids))
 
-    # -- reports ------------------------------------------------------------------------------------
+    # -- communities and reports ----------------------------------------------------------------------
+
+    def need_communities(self, state: GraphRAGState) -> Steps[bool]:
+        """Whether communities must be found before a question about the whole, since no state in memory has them."""
+        if not state.is_part:
+            return False
+        current = yield from self.communities.current()
+        return current is None or bool(current["stale"])
+
+    def find_communities(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Find the communities of all statements, which are in memory meanwhile, and store them."""
+        view = self._view((yield from self.rows.everything()))
+        gone = yield from self.communities.replace(view, self.reports.by_model)
+        yield from self.reports.release(gone)
+        self._count_reports(-len(gone))
+        self.storage.struct.counters.update(
+            entities=len(view.graph.entities),
+            relations=sum(map(len, view.graph.links.values())) // 2,
+            communities=len(view.hierarchy),
+        )
+        return state
 
     def write_reports(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """Write all reports that are missing, and delete those of communities that no longer exist."""
+        """Write all reports that are missing, and delete those of communities that no longer exist.
+
+        Communities are found if a write has changed them.
+        """
+        if (yield from self.need_communities(state)):
+            state = yield from self.find_communities(state)
         if not self.reports.by_model:
             return state
-        plans = yield from offload(state.everything.plans)
+        yield from self._begin(state)
+        view = yield from self.parts.communities(state, None)
+        yield from view.load(range(len((yield from offload(lambda: view.hierarchy)))))
+        plans = yield from offload(view.plans)
         keys = {plan.key for plan in plans}
-        yield from self._delete_reports({key: w for key, w in state.reports.items() if key not in keys})
-        state = replace(state, reports={key: w for key, w in state.reports.items() if key in keys})
-        written, failed = yield from self.reports.make(state, state.everything, unwritten(plans, state.reports))
-        state = yield from self.keep_reports(state, written)
+        gone = yield from self.communities.delete_reports((yield from self.communities.sizes()).keys() - keys)
+        yield from self.reports.release(gone)
+        self._count_reports(-len(gone))
+        state = self._with_reports(state, dict.fromkeys(gone))
+        written, failed = yield from self.reports.make(state, view, unwritten(plans, view.known(state.reports)))
+        state = yield from self._put_reports(state, written)
         if failed:
             key, reason = next(iter(failed.items()))
             logger.warning("%d of %d reports failed. The first: %s", len(failed), len(keys), reason)
@@ -235,28 +380,72 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
                 raise ExtractionError(f"The report {key} failed: {reason}")
         return replace(state, failed=failed)
 
-    def keep_reports(self, state: GraphRAGState, written: Mapping[str, WrittenReport]) -> Steps[GraphRAGState]:
-        """Store reports, save those that rest on chunks that were removed meanwhile."""
-        valid = {key: w for key, w in written.items() if state.graph.chunks.keys() >= set(w.nodes)}
-        yield from self.reports.release({key: w for key, w in written.items() if key not in valid})
-        yield from self.storage.records.put(REPORTS, [(key, w.record()) for key, w in valid.items()])
-        self.storage.struct.counters["reports"] = len({**state.reports, **valid})
-        return replace(state, reports={**state.reports, **valid})
+    def derive_waiting(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+        """Write the reports that were left to the last of several writes, with `reports="eager"`."""
+        return (yield from self.write_reports(state)) if self.summarizes else state
 
-    def _delete_reports(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        yield from self.storage.records.delete(REPORTS, reports)
-        yield from self.reports.release(reports)
+    def keep_reports(
+        self, view: GraphView, written: Mapping[str, WrittenReport], state: GraphRAGState
+    ) -> Steps[GraphRAGState]:
+        """Store reports that were written for a question, save those that rest on chunks that were removed meanwhile.
+
+        Parameters
+        ----------
+        view : the communities that they are of
+        """
+        yield from self._begin(state)
+        kept = yield from self.parts.still_there(state, view, written)
+        yield from self.reports.release({key: report for key, report in written.items() if key not in kept})
+        return (yield from self._put_reports(state, kept))
+
+    def _put_reports(self, state: GraphRAGState, written: Mapping[str, WrittenReport]) -> Steps[GraphRAGState]:
+        known = yield from self.communities.reports(sorted(written))
+        yield from self.communities.put_reports(written)
+        self._count_reports(len(written.keys() - known.keys()))
+        return self._with_reports(state, written)
+
+    def _with_reports(self, state: GraphRAGState, reports: Mapping[str, WrittenReport | None]) -> GraphRAGState:
+        return state if state.is_part else state.with_reports({**state.reports, **reports})
+
+    def _count_reports(self, more: int) -> None:
+        counters = self.storage.struct.counters
+        counters["reports"] = counters.get("reports", 0) + more
+
+    # -- failures -------------------------------------------------------------------------------------
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
         """Judge the pairs of names that wait, and write the missing reports."""
-        documents = [d for d, given in state.judgements.items() if any(j.same is None for j in given)]
-        if documents:
-            judgements = yield from self._judged(state.graph, state.judgements, documents, ask=True)
-            graph = yield from self._merged(state.graph, judgements, documents)
-            state = self._state(graph, state.reports, judgements)
+        yield from self._begin(state)
+        waiting = [d for d, given in (yield from self._judgements(state)).items() if any(j.same is None for j in given)]
+        if waiting:
+            part = yield from self._part(state, self.rows.of_documents(waiting))
+            judgements = yield from self._judged(part.graph, part.judgements, waiting, ask=True)
+            graph = yield from self._merged(part.graph, judgements, waiting)
+            yield from self._store(state, part, graph)
+            yield from self.communities.outdate(False)
+            state = self._changed(state, graph, {}, judgements)
         return (yield from self.write_reports(state))
 
     def failures(self, state: GraphRAGState) -> list[Failure]:
         """The pairs of names without a judgement, and the reports that could not be written."""
         reports = [Failure(key, "report", reason) for key, reason in state.failed.items()]
-        return [*EntityMerging.failures(state.judgements), *reports]
+        return [*EntityMerging.failures(run_steps(self._judgements(state))), *reports]
+
+    def _judgements(self, state: GraphRAGState) -> Steps[Judgements]:
+        return (yield from self._merging.all()) if state.is_part and self._merging else state.judgements
+
+    # -- questions where the index is served from stores ----------------------------------------------
+
+    def view(self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Any]:
+        """What a question is answered from, with enough chunks for the entities of the nearest to be known."""
+        return (yield from super().view(question, vector, max(NEAREST, wanted), selection))
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[GraphRAGState]:
+        """The chunks near to a question; of few given chunks, all that they state."""
+        state = replace(self._nothing(), chunks=near.rows)
+        return state if selection.only is None else (yield from self.parts.all_of(state))
+
+
+def _names_in(chunks: Iterable[ChunkStatements]) -> set[str]:
+    """The normalised names that chunks state, each within its scope."""
+    return {scoped(chunk.scope, name) for chunk in chunks for name, _ in chunk.typed_names}

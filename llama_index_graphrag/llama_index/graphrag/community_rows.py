@@ -1,4 +1,4 @@
-"""`CommunityRows`: the communities of an index that is served from stores and their reports, in its database."""
+"""`CommunityRows`: the reports of an index, and its communities where they do not follow from a state in memory."""
 
 import base64
 from collections import defaultdict
@@ -8,11 +8,12 @@ from uuid import uuid4
 
 from llama_index.graphrag.reports.lines import ReportLine
 from llama_index.graphrag.reports.planning import ReportPlan
+from llama_index.graphrag.rows.community_table import CommunityTable
 from llama_index.graphrag.state import GraphView, WrittenReport
-from llama_index.graphrag.stored_graph.community_table import CommunityTable
 from llama_index.ragkit import Record, Records, Steps, offload
+from llama_index.ragkit.errors import StorageError
 
-__all__ = ["CommunityRows", "read_lines"]
+__all__ = ["CommunitiesGoneError", "CommunityRows", "read_lines"]
 
 _COMMUNITIES = "communities"
 _CURRENT = "current"
@@ -25,6 +26,10 @@ _BLOCK = 1 << 20  # bytes of the table in one record
 _AT_ONCE = 500  # communities in one statement
 
 _Row = tuple[int, bool, bool, str]  # of a community: tokens, whether verbatim, whether it states anything, key
+
+
+class CommunitiesGoneError(StorageError):
+    """Another process deleted something between the step that finds communities and the question that reads them."""
 
 
 class CommunityRows:
@@ -132,35 +137,68 @@ class CommunityRows:
         found = yield from self._records.get_many(_REPORTS, keys)
         return {key: WrittenReport.from_record(record) for key, record in found.items()}
 
+    def all_reports(self) -> Steps[dict[str, WrittenReport]]:
+        """All written reports."""
+        found = yield from self._records.get_all(_REPORTS)
+        return {key: WrittenReport.from_record(found[key]) for key in sorted(found)}
+
+    def reports_on(self, chunks: Iterable[str]) -> Steps[dict[str, WrittenReport]]:
+        """The written reports that rest on some chunks, among others."""
+        found = yield from self._records.get_many(_OF_CHUNK, chunks)
+        return (yield from self.reports(sorted({key for record in found.values() for key in record["reports"]})))
+
     def put_reports(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
         """Store written reports."""
         yield from self._records.put(_REPORTS, [(key, report.record()) for key, report in reports.items()])
         yield from self._records.put(_TOKENS, [(key, {"tokens": report.tokens}) for key, report in reports.items()])
         yield from self._link(reports, lambda keys, new: sorted({*keys, *new}))
 
+    def are_linked(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
+        """Whether all that is stored beside the reports is that of these.
+
+        It is not after a write that ended early where there are no transactions, nor in an index in memory of a version
+        that stored nothing beside them.
+        """
+        links = yield from self._records.get_all(_OF_CHUNK)
+        expected = {node_id: {"reports": sorted(keys)} for node_id, keys in _of_chunks(reports).items()}
+        return (yield from self.sizes()).keys() == reports.keys() and links == expected
+
+    def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
+        """Store anew what is stored beside all reports."""
+        for collection in (_TOKENS, _OF_CHUNK):
+            yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
+        yield from self.put_reports(reports)
+
     def delete_reports(self, keys: Collection[str]) -> Steps[dict[str, WrittenReport]]:
         """Delete written reports, and return them."""
-        reports = yield from self.reports(sorted(keys))
+        return (yield from self._delete((yield from self.reports(sorted(keys)))))
+
+    def delete_reports_on(self, chunks: Collection[str]) -> Steps[dict[str, WrittenReport]]:
+        """Delete the written reports that rest on some chunks, and return them."""
+        return (yield from self._delete((yield from self.reports_on(chunks))))
+
+    def _delete(self, reports: dict[str, WrittenReport]) -> Steps[dict[str, WrittenReport]]:
         yield from self._records.delete(_REPORTS, reports)
         yield from self._records.delete(_TOKENS, reports)
         yield from self._link(reports, lambda keys, gone: [key for key in keys if key not in gone])
         return reports
 
-    def delete_reports_on(self, chunks: Collection[str]) -> Steps[dict[str, WrittenReport]]:
-        """Delete the written reports that rest on some chunks, and return them."""
-        found = yield from self._records.get_many(_OF_CHUNK, chunks)
-        return (yield from self.delete_reports({key for record in found.values() for key in record["reports"]}))
-
     def _link(self, reports: Mapping[str, WrittenReport], changed: Any) -> Steps[None]:
         """Change which reports rest on the chunks of some."""
-        of_chunk: dict[str, set[str]] = defaultdict(set)
-        for key, report in reports.items():
-            for node_id in report.nodes:
-                of_chunk[node_id].add(key)
+        of_chunk = _of_chunks(reports)
         known = yield from self._records.get_many(_OF_CHUNK, sorted(of_chunk))
         after = {i: changed(known.get(i, {"reports": []})["reports"], keys) for i, keys in of_chunk.items()}
         yield from self._records.put(_OF_CHUNK, [(i, {"reports": keys}) for i, keys in after.items() if keys])
         yield from self._records.delete(_OF_CHUNK, [i for i, keys in after.items() if not keys])
+
+
+def _of_chunks(reports: Mapping[str, WrittenReport]) -> dict[str, set[str]]:
+    """Chunk -> the keys of the reports that rest on it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, report in reports.items():
+        for node_id in report.nodes:
+            found[node_id].add(key)
+    return found
 
 
 def _texts(view: GraphView, communities: Iterable[int], by_model: bool) -> tuple[list[tuple[str, Record]], list[_Row]]:

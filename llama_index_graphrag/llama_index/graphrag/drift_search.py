@@ -10,6 +10,7 @@ from pydantic import Field
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, similarities
 from llama_index.graphrag.global_search import EMPTY, Ask, Reports, WriteReports, nearest_communities
+from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.local_search import linked_chunks
 from llama_index.graphrag.reports.report import Report, check_findings
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
@@ -50,7 +51,12 @@ class _Answer(Reply):
 
 
 def drift_chunks(
-    query: Query[GraphRAGState], options: SearchConfig, ask: Ask, write: WriteReports | None, fetch: NodeFetch
+    query: Query[GraphRAGState],
+    parts: GraphParts,
+    options: SearchConfig,
+    ask: Ask,
+    write: WriteReports | None,
+    fetch: NodeFetch,
 ) -> Steps[GraphRAGFound]:
     """The chunks that the answers to a question and to its follow-up questions rest on.
 
@@ -61,8 +67,8 @@ def drift_chunks(
     Where the model fails, chunks follow by the local search, and the reason is given.
     """
     vector = yield from query.vector()
-    found = yield from linked_chunks(query, query.text, vector, options)
-    view = yield from query.state.community_view(query.allowed)
+    found = yield from linked_chunks(query, parts, query.text, vector, options)
+    view = yield from parts.communities(query.state, query.allowed)
     if not (yield from offload(lambda: len(view.hierarchy))):
         return GraphRAGFound(found.view, found.ranking, EMPTY, near=found.near)
     reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
@@ -82,7 +88,8 @@ def drift_chunks(
             question=fence([query.text], "question"),
         )
         vector = yield from query.resources.embed_query(hypothesis, query.state.chunks.dim)
-        nearness = yield from offload(nearest_communities, view, (yield from similarities(query, 0.0, vector)))
+        near = yield from similarities((yield from parts.near_to(query, vector)), 0.0, vector)
+        nearness = yield from offload(nearest_communities, view, near)
         nearest = sorted(range(len(nearness)), key=lambda community: (-nearness[community], community))
         read = yield from reports.read(nearest[: options.primer_reports])
         drift = Drift(options, calls=calls)
@@ -95,7 +102,7 @@ def drift_chunks(
             raise ExtractionError(reason)
         drift = drift.answered(answers, len(jobs))
         while questions := drift.next_questions():
-            jobs = [partial(_followed, query, options, ask, fetch, question) for question in questions]
+            jobs = [partial(_followed, query, parts, options, ask, fetch, question) for question in questions]
             outcomes = yield from gather(jobs, options.num_workers)
             calls += len(jobs)
             answers, failed = _answers(outcomes, "follow-up questions")
@@ -133,11 +140,11 @@ def _primed(ask: Ask, question: str, reports: Sequence[Report]) -> Steps[DriftAn
 
 
 def _followed(
-    query: Query[GraphRAGState], options: SearchConfig, ask: Ask, fetch: NodeFetch, follow_up: str
+    query: Query[GraphRAGState], parts: GraphParts, options: SearchConfig, ask: Ask, fetch: NodeFetch, follow_up: str
 ) -> Steps[DriftAnswer]:
     """The answer to a follow-up question, from the chunks of a local search."""
     vector = yield from query.resources.embed_query(follow_up, query.state.chunks.dim)
-    found = yield from linked_chunks(query, follow_up, vector, options)
+    found = yield from linked_chunks(query, parts, follow_up, vector, options)
     passages = []
     for node_id, _ in islice(iter(found.ranking), _CHUNKS):
         node = yield from fetch(node_id)

@@ -17,7 +17,7 @@ from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_nodes", "similarities"]
+__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
 
 REPORT_KEY = "graphrag_report"
 FINDINGS_KEY = "graphrag_findings"
@@ -80,11 +80,7 @@ class Similarities:
 
 
 def similarities(
-    query: Query[GraphRAGState],
-    lexical_weight: float,
-    vector: NDArray[np.float32] | None = None,
-    *,
-    read: bool = True,
+    query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
 ) -> Steps[Similarities]:
     """How near every chunk that a query may see is to the question.
 
@@ -92,11 +88,7 @@ def similarities(
     ----------
     lexical_weight : of BM25, in [0, 1]
     vector : to compare chunks with instead of the vector of the question
-    read : whether the chunks near to that vector are read, where the index is served from stores; if not, the question
-        has them
     """
-    if vector is not None and read:
-        query = yield from query.state.near_to(query, vector)
     nearness = yield from query.nearness(lexical_weight, vector)
     return Similarities(query.state, nearness)
 
@@ -144,22 +136,19 @@ class GraphRAGFound:
         return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
-def report_nodes(state: GraphRAGState, view: GraphView, reports: Mapping[int, Report]) -> Steps[dict[int, TextNode]]:
-    """The reports of communities that say something, as nodes."""
-    saying = {community: report for community, report in reports.items() if report.findings}
-    metadata = yield from state.metadata(dict.fromkeys(node for report in saying.values() for node in report.nodes))
-    return {
-        community: _report_node(view, community, report, _shared([metadata[node] for node in report.nodes]))
-        for community, report in saying.items()
-    }
+def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any]]) -> TextNode:
+    """A report as a node: derived, marked, with its sources and what these have in common as metadata.
 
-
-def _report_node(view: GraphView, community: int, report: Report, shared: Mapping[str, Any]) -> TextNode:
-    """A report as a node: derived, marked, with its sources and what these have in common as metadata."""
+    Parameters
+    ----------
+    level : of its community
+    metadatas : of the sources
+    """
+    shared = _shared(metadatas)
     metadata = {
         **{name: value for name, value in shared.items() if name not in ("doc_id", "ref_doc_id")},
         REPORT_KEY: report.form,
-        "graphrag_level": int(view.hierarchy.level[community]),
+        "graphrag_level": level,
         FINDINGS_KEY: [[finding.text, list(finding.nodes)] for finding in report.findings],
     }
     return derived_node(content_id("graphrag report", report.key), report.text, metadata, report.nodes)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.config import SearchConfig
-from llama_index.graphrag.found import GraphRAGFound, Similarities, report_nodes, similarities
+from llama_index.graphrag.found import GraphRAGFound, Similarities, similarities
+from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut
@@ -116,6 +117,7 @@ def nearest_communities(view: GraphView, near: Similarities) -> Floats:
 
 def global_reports(
     query: Query[GraphRAGState],
+    parts: GraphParts,
     options: SearchConfig,
     budget: int,
     ask: Ask,
@@ -128,7 +130,7 @@ def global_reports(
     budget : tokens of the reports, where neither a level nor a threshold of ratings is given
     """
     near = yield from similarities(query, options.lexical_weight)
-    view = yield from query.state.community_view(query.allowed)
+    view = yield from parts.communities(query.state, query.allowed)
     if not (yield from offload(lambda: len(view.hierarchy))):
         return GraphRAGFound(view, near.ranking(near.scores, query.wanted), EMPTY, near=near)
     nearness = yield from offload(nearest_communities, view, near)
@@ -143,7 +145,7 @@ def global_reports(
     else:
         cut = yield from offload(_cut, query.state, view, nearness, options.level, budget)
     read = yield from reports.read(cut.communities)
-    nodes = yield from report_nodes(query.state, view, read)
+    nodes = yield from parts.report_nodes(query.state, view, read)
     return GraphRAGFound(
         view=view,
         ranking=[(node.node_id, float(squashed(nearness[community]))) for community, node in nodes.items()],

@@ -29,8 +29,6 @@ from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.search.estimate import QuestionCost, global_cost
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
-from llama_index.graphrag.stored_page import drawn
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
@@ -115,7 +113,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
-    stored_builder_cls = StoredGraphRAGBuilder
+    stored_builder_cls = GraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
@@ -177,25 +175,38 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             "clustering": LeidenClustering.paper(),
         }
 
+    @property
+    def _graph_builder(self) -> GraphRAGBuilder:
+        return cast(GraphRAGBuilder, self.builder)
+
     def _get_prompt_modules(self) -> PromptMixinType:
-        resolver = cast(GraphRAGBuilder, self.builder).resolver
+        resolver = self._graph_builder.resolver
         return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
+
+    @property
+    def _everything(self) -> GraphRAGState:
+        """All of the index."""
+        return run_steps(self.writer.in_one_generation(self._read_everything))
+
+    def _read_everything(self) -> Steps[GraphRAGState]:
+        return (yield from self._graph_builder.parts.everything((yield from self.writer.recovered()).state))
 
     # -- communities and reports --------------------------------------------------------------------
 
     @property
     def communities(self) -> Hierarchy:
         """The communities of all entities, computed when they are first needed after a write."""
-        return self.state.everything.hierarchy
+        return self._everything.everything.hierarchy
 
     def community_names(self, community: int) -> list[str]:
         """The names of the entities of a community, as most chunks spell them, sorted."""
-        view = self.state.everything
+        view = self._everything.everything
         return sorted(view.graph.name_of(key) for key in view.planner.names(community))
 
     def report(self, community: int) -> Report:
         """The report of a community: as written, or its statements."""
-        return self.state.report(self.state.everything, community)
+        state = self._everything
+        return state.report(state.everything, community)
 
     def to_networkx(self) -> Any:
         """Entities, their relations and communities as a `networkx.Graph`.
@@ -228,9 +239,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._write_reports())
 
     def _write_reports(self) -> Steps[int]:
-        builder = self.builder
-        if isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)):
-            yield from self.writer.revise(builder.write_reports)
+        yield from self.writer.revise(self._graph_builder.write_reports)
         return len(self.writer.state.failed)
 
     def rebuild(self) -> None:
@@ -245,10 +254,10 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         await arun_steps(self._rebuild())
 
     def _rebuild(self) -> Steps[None]:
-        if isinstance(self.builder, StoredGraphRAGBuilder):
-            yield from self.writer.revise(self.builder.find_communities)
+        state = (yield from self.writer.recovered()).state
+        if state.is_part:
+            yield from self.writer.revise(self._graph_builder.find_communities)
         else:
-            state = (yield from self.writer.recovered()).state
             yield from offload(state.everything.plans)
 
     def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
@@ -276,17 +285,17 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._import_reports(run))
 
     def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
-        self.storage.check_in_memory()
         run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
         counts: list[ImportedReports] = []
 
         def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
-            units = [unit for unit in run.texts if unit in state.graph.chunks]
+            whole = yield from self._graph_builder.parts.everything(state)
+            units = [unit for unit in run.texts if unit in whole.graph.chunks]
             texts = yield from texts_of(units, self.storage.get_node)
             present = {unit for unit, text in texts.items() if text == run.texts[unit]}
-            found, count = yield from offload(published_reports, run, state.everything, present, state.reports.keys())
+            found, count = yield from offload(published_reports, run, whole.everything, present, whole.reports.keys())
             counts.append(count)
-            return (yield from cast(GraphRAGBuilder, self.builder).keep_reports(state, found))
+            return (yield from self._graph_builder.keep_reports(whole.everything, found, state))
 
         yield from self.writer.revise(imported)
         return counts[-1]
@@ -361,8 +370,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        builder = self.builder
-        writes = isinstance(builder, (GraphRAGBuilder, StoredGraphRAGBuilder)) and builder.reports.by_model
+        writes = self._graph_builder.reports.by_model
         known = found.view.known(self.writer.state.reports)
         missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
@@ -379,17 +387,15 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     def _corpus_tokens(self) -> Steps[int]:
         """Tokens of the texts of all chunks."""
-        if self.storage.stored:
+        if (yield from self.writer.recovered()).state.is_part:
             return self.storage.struct.counters.get("tokens", 0)
         texts = yield from texts_of(self.state.chunks.ids, self.storage.get_node)
         return sum(map(count_tokens, texts.values()))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
-        builder = self.builder
-        if query is not None and isinstance(builder, StoredGraphRAGBuilder):
-            state, query = run_steps(drawn(query, builder.rows, builder.chunks))
-        else:
-            state = self.state
+        state = self.state if query is None else self.writer.state
+        if query is not None:
+            state, query = run_steps(self._graph_builder.parts.drawn(state, query))
         view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
         shown = rows_to_show(view, query)
         return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)

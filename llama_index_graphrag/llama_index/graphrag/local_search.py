@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.entity_links import links_of, nearest_chunks, nearest_names
-from llama_index.graphrag.found import GraphRAGFound, Similarities, report_nodes, similarities
+from llama_index.graphrag.found import GraphRAGFound, Similarities, similarities
+from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.graphrag.stored_local import read_around
-from llama_index.graphrag.stored_state import StoredGraphRAGState
 from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
 from llama_index.ragkit.vectors.walk_trust import combine, trust
 
@@ -32,7 +31,7 @@ STATEMENTS_KEY = "graphrag_statements"
 
 
 def linked_chunks(
-    query: Query[GraphRAGState], text: str, vector: NDArray[np.float32], options: SearchConfig
+    query: Query[GraphRAGState], parts: GraphParts, text: str, vector: NDArray[np.float32], options: SearchConfig
 ) -> Steps[GraphRAGFound]:
     """Chunks by their similarity to a text and by the entities that it leads to.
 
@@ -40,12 +39,9 @@ def linked_chunks(
     ----------
     text, vector : the question, or a follow-up question
     """
+    query = yield from parts.near_to(query, vector)
     near = yield from similarities(query, options.lexical_weight, vector)
-    view: GraphView
-    if isinstance(near.state, StoredGraphRAGState):
-        near, view = yield from read_around(query, near.state, near, text, vector, options)
-    else:
-        view = yield from offload(query.state.view, query.allowed)
+    near, view = yield from parts.around(query, near, text, vector, options)
     return (yield from offload(_linked_chunks, query, view, text, vector, near, options))
 
 
@@ -82,7 +78,12 @@ def _linked_chunks(
 
 
 def mixed_context(
-    query: Query[GraphRAGState], found: GraphRAGFound, fetch: NodeFetch, budget: int, options: SearchConfig
+    query: Query[GraphRAGState],
+    parts: GraphParts,
+    found: GraphRAGFound,
+    fetch: NodeFetch,
+    budget: int,
+    options: SearchConfig,
 ) -> Steps[GraphRAGFound]:
     """Reports, statements and chunks around the linked entities, each within its share of a budget.
 
@@ -92,9 +93,9 @@ def mixed_context(
     """
     state = query.state
     links = [link for link in found.links if link.entity in found.view.entities.position][:_CONTEXT_ENTITIES]
-    view = yield from state.context_view(found.view, [link.entity for link in links])
+    view = yield from parts.context(state, found.view, [link.entity for link in links])
     rows = [view.entities.position[link.entity] for link in links]
-    reports = yield from _reports(state, view, links)
+    reports = yield from _reports(state, parts, view, links)
     lines = yield from offload(_lines, view, links, rows, options)
     ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
     if options.chunk_order == "entities":
@@ -141,13 +142,13 @@ def _by_entities(view: GraphView, links: Sequence[Link]) -> list[tuple[str, floa
     return [(chunk, 1 / rank) for rank, chunk in enumerate(chunks, start=1)]
 
 
-def _reports(state: GraphRAGState, view: GraphView, links: Sequence[Link]) -> Steps[list[TextNode]]:
+def _reports(state: GraphRAGState, parts: GraphParts, view: GraphView, links: Sequence[Link]) -> Steps[list[TextNode]]:
     """Reports of the communities with linked entities, the most linked first."""
     places = view.places(link.entity for link in links)
     communities = (yield from offload(ranked_communities, view.hierarchy, places))[:_MOST_REPORTS] if places else []
     yield from view.load(communities)
     made = yield from offload(lambda: {community: state.report(view, community) for community in communities})
-    nodes = yield from report_nodes(state, view, made)
+    nodes = yield from parts.report_nodes(state, view, made)
     return list({node.node_id: node for node in nodes.values()}.values())
 
 

@@ -15,7 +15,18 @@ from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.graphrag.state import name_id
-from llama_index.ragkit import Failure, FailureWatch, IndexStorage, Resources, Steps, content_id, gather, offload
+from llama_index.ragkit import (
+    Failure,
+    FailureWatch,
+    IndexStorage,
+    Record,
+    Resources,
+    Snapshot,
+    Steps,
+    content_id,
+    gather,
+    offload,
+)
 from llama_index.ragkit.steps import Outcome
 
 __all__ = ["EntityMerging"]
@@ -40,13 +51,10 @@ class EntityMerging:
 
     def load(self, graph: StatementGraph) -> Steps[dict[str, tuple[Judgement, ...]]]:
         """What is stored, without what no longer holds after a write that was killed."""
-        stored = yield from self._storage.records.get_all(JUDGEMENTS)
         found: dict[str, tuple[Judgement, ...]] = {}
         gone: dict[str, tuple[Judgement, ...]] = {}
-        for record in stored.values():
-            document = record["document"]
-            given = tuple(Judgement(**{**row, "cache_keys": tuple(row["cache_keys"])}) for row in record["judgements"])
-            names = DocumentNames.of(graph.chunks[chunk] for chunk in graph.documents.get(document, ()))
+        for document, given in (yield from self.all()).items():
+            names = _names(graph, document)
             pairs = {judgement: names.pair(judgement.one, judgement.other) for judgement in given}
             kept = tuple(j for j, pair in pairs.items() if pair is not None and pair.key == j.key)
             if kept:
@@ -56,6 +64,15 @@ class EntityMerging:
         yield from self._store(gone, {document: found.get(document, ()) for document in gone})
         return found
 
+    def of(self, documents: Iterable[str]) -> Steps[dict[str, tuple[Judgement, ...]]]:
+        """What is stored of some documents."""
+        keys = [content_id("judgements", document) for document in sorted(set(documents))]
+        return dict(map(_read, (yield from self._storage.records.get_many(JUDGEMENTS, keys)).values()))
+
+    def all(self) -> Steps[dict[str, tuple[Judgement, ...]]]:
+        """What is stored of all documents."""
+        return dict(map(_read, (yield from self._storage.records.get_all(JUDGEMENTS)).values()))
+
     def judge(
         self, graph: StatementGraph, known: Judgements, documents: Iterable[str], ask: bool
     ) -> Steps[dict[str, tuple[Judgement, ...]]]:
@@ -64,16 +81,21 @@ class EntityMerging:
         Parameters
         ----------
         graph : with the statements after the change
-        known : before it
+        known : of these documents before it, or of all
         documents : those that changed
         ask : whether a model may be asked; without, pairs that are not judged wait
 
         Returns
         -------
-        Judgements of all documents.
+        Judgements of these documents, or of all.
         """
         touched = sorted(set(documents))
-        candidates = yield from offload(lambda: {document: self._candidates(graph, document) for document in touched})
+        names = yield from offload(lambda: {document: _names(graph, document) for document in touched})
+        ids = {name_id(name) for document, given in names.items() for name in _scoped(document, given).values()}
+        rows = yield from self._storage.space("entities").fetch(sorted(ids))
+        candidates = yield from offload(
+            lambda: {document: self._candidates(rows, document, given) for document, given in names.items()}
+        )
         before = {j.key: j for document in touched for j in known.get(document, ())}
         judged = {key for key, judgement in before.items() if judgement.same is not None}
         asks = ask or not self._resolver.needs_llm
@@ -87,14 +109,12 @@ class EntityMerging:
         yield from self._store(known, after)
         return {document: given for document, given in {**known, **after}.items() if given}
 
-    def _candidates(self, graph: StatementGraph, document: str) -> list[CandidatePair]:
-        scope = scope_of(document)
-        names = DocumentNames.of(graph.chunks[chunk] for chunk in graph.documents.get(document, ()))
-        rows = self._storage.snapshot("entities")
-        listed = sorted(name for name in names.types if name_id(scoped(scope, name)) in rows)
+    def _candidates(self, rows: Snapshot, document: str, names: DocumentNames) -> list[CandidatePair]:
+        ids = {name: name_id(key) for name, key in _scoped(document, names).items()}
+        listed = sorted(name for name in names.types if ids[name] in rows)
         if len(listed) < 2:
             return []
-        vectors = rows.vectors_of([name_id(scoped(scope, name)) for name in listed])
+        vectors = rows.vectors_of([ids[name] for name in listed])
         return names.candidates(listed, vectors, self._resolver.threshold)
 
     def _asked(self, todo: Mapping[str, tuple[str, CandidatePair]]) -> Steps[dict[str, Judgement]]:
@@ -154,3 +174,16 @@ class EntityMerging:
             for j in given
             if j.same is None
         ]
+
+
+def _read(record: Record) -> tuple[str, tuple[Judgement, ...]]:
+    given = tuple(Judgement(**{**row, "cache_keys": tuple(row["cache_keys"])}) for row in record["judgements"])
+    return record["document"], given
+
+
+def _names(graph: StatementGraph, document: str) -> DocumentNames:
+    return DocumentNames.of(graph.chunks[chunk] for chunk in graph.documents.get(document, ()))
+
+
+def _scoped(document: str, names: DocumentNames) -> dict[str, str]:
+    return {name: scoped(scope_of(document), name) for name in names.types}

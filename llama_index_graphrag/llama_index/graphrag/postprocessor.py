@@ -1,23 +1,17 @@
 """`GraphRAGPostprocessor`: reranks the nodes of any retriever by the statements that connect them, and adds others."""
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from llama_index.graphrag.config import GraphRAGConfig, SearchConfig
+from llama_index.graphrag.builder import GraphRAGBuilder
+from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.keywords import GraphRAGPostprocessorKeywords
-from llama_index.graphrag.search.chunk_scores import activations
-from llama_index.graphrag.search.linking import Link, linked_entities
-from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
-from llama_index.graphrag.stored_local import part_around
-from llama_index.graphrag.stored_state import StoredGraphRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh, match_nodes, offload
+from llama_index.graphrag.state import GraphRAGState
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh
 from llama_index.ragkit.validation import count
 
 if TYPE_CHECKING:
@@ -25,11 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphRAGPostprocessor"]
 
-Matched = list[str | None]
-Scored = tuple[Sequence[str], Collection[str]]  # chunks by their shares; those of the nodes that may be used
-Names = Mapping[str, Sequence[str]]
-
-_RANKED = 1000  # chunks of an index in stores among which the nodes are ranked; a later rank has next to no weight
 _RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)
 
 
@@ -72,12 +61,8 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[GraphRAGConfig, GraphRAGState] = self._index
         question = "" if query_bundle is None else query_bundle.query_str
-        if index.storage.stored:
-            given = partial(self._scored_in_stores, nodes, question)
-            matched, scored = yield from index.writer.in_one_generation(given)
-        else:
-            matched, scored = yield from self._scored(nodes, question)
-        ranked, known = scored
+        given = partial(self._ranked, index, nodes, question)
+        matched, ranked, known = yield from index.writer.in_one_generation(given)
         place = {node_id: rank for rank, node_id in enumerate(ranked, start=1)}
 
         results = []
@@ -92,60 +77,12 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
                 results.append(fresh(node, _fused(len(nodes) + 1, place[node_id])))
         return sorted(results, key=lambda result: -result.get_score())
 
-    def _scored(self, nodes: Sequence[NodeWithScore], question: str) -> Steps[tuple[Matched, Scored]]:
-        state: GraphRAGState = self._index.state
-        matched = match_nodes(nodes, state.chunks)
-        view = yield from offload(state.view, self._allowed(state.chunks))
-        among = [m for m in matched if m is not None and m in view.graph.chunks]
-        shares = yield from offload(_shares, view, among, question)
-        ranked = sorted(shares, key=lambda node_id: (-shares[node_id], state.chunks.record_of(node_id).key, node_id))
-        return matched, (ranked, view.graph.chunks.keys())
-
-    def _scored_in_stores(self, nodes: Sequence[NodeWithScore], question: str) -> Steps[tuple[Matched, Scored]]:
-        """As :meth:`_scored`; of the chunks that are not among the nodes, those with the largest shares."""
-        index = self._index
-        yield from index.writer.recovered()
-        builder: StoredGraphRAGBuilder = index.builder
-        selection = Selection(self.filters)
-        state = builder.whole(selection)
-        space = state.stored.space
-        rows = yield from space.described(node.node.node_id for node in nodes)
-        passing = {rows.ids[row] for row in np.flatnonzero(selection.mask(rows))} if len(rows) else set()
-        matched = [node.node.node_id if node.node.node_id in rows else None for node in nodes]
-        among = [name for name in matched if name in passing]
-        shares = yield from offload(_stored_shares, state, among, question)
-        found = yield from space.described(shares)
-        ranked = sorted(found.ids, key=lambda node_id: (-shares[node_id], found.record_of(node_id).key, node_id))
-        return matched, (ranked, passing)
-
-
-def _links(ids: Sequence[str], names: Names, entities_of: Mapping[str, Sequence[str]], question: str) -> list[Link]:
-    """The entities of ranked chunks, and those of a question."""
-    weights: dict[str, float] = defaultdict(float)
-    for rank, node_id in enumerate(dict.fromkeys(ids), start=1):
-        keys = entities_of.get(node_id, ())
-        for key in keys:
-            weights[key] += 1 / (rank * len(keys))
-    for link in linked_entities(question, names):
-        weights[link.entity] += link.weight
-    return [Link(key, "chunk", "", weights[key]) for key in sorted(weights)]
-
-
-def _shares(view: GraphView, ids: Sequence[str], question: str) -> dict[str, float]:
-    """The share of each chunk in the activations that a question and ranked chunks give."""
-    links = _links(ids, view.names, view.entities_of, question)
-    return view.shares(activations(view.entities, links, SearchConfig().spread))
-
-
-def _stored_shares(state: StoredGraphRAGState, ids: Sequence[str], question: str) -> dict[str, float]:
-    """As :func:`_shares`: those of the given chunks, and of the best others."""
-    spread = SearchConfig().spread
-    with state.rows.reader() as reader:
-        graph = state.question_graph(reader)
-        names = graph.read_names(question, ids)
-        links = _links(ids, names, graph.read_entities_of(ids), question)
-        part = part_around(graph, names, links, ids, spread, _RANKED)
-    return part.shares(activations(part.entities, links, spread))
+    def _ranked(
+        self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], nodes: Sequence[NodeWithScore], question: str
+    ) -> Steps[tuple[list[str | None], list[str], set[str]]]:
+        state = (yield from index.writer.recovered()).state
+        builder = cast(GraphRAGBuilder, index.builder)
+        return (yield from builder.parts.ranked(state, nodes, question, Selection(self.filters)))
 
 
 def _fused(*ranks: int) -> float:

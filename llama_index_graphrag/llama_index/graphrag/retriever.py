@@ -11,6 +11,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryT
 from numpy.typing import NDArray
 
 from llama_index.graphrag.builder import GraphRAGBuilder
+from llama_index.graphrag.community_rows import CommunitiesGoneError
 from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig, SearchMode
 from llama_index.graphrag.drift_search import drift_chunks
 from llama_index.graphrag.explanation import GraphRAGExplanation, explain
@@ -27,9 +28,6 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.graphrag.stored_builder import StoredGraphRAGBuilder
-from llama_index.graphrag.stored_communities import StoredCommunityView
-from llama_index.graphrag.stored_state import CommunitiesGoneError, StoredView
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
@@ -115,7 +113,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     ) -> None:
         super().__init__(index, **kwargs)
         self._most_of_reports = kwargs.get("similarity_top_k")
-        self._to_store: dict[str, tuple[str, WrittenReport]] = {}  # reports, with what communities they are of
+        self._to_store: dict[str, tuple[GraphView, WrittenReport]] = {}  # with the communities that they are of
         if self.options.entities_top_k and not index.config.entity_vectors:
             raise ConfigurationError(
                 f"entities_top_k={self.options.entities_top_k} links entities by their vectors, and this index was "
@@ -141,20 +139,20 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return {"mode": mode, **PUBLISHED_SEARCH}
 
     def _search(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
-        options, fetch = self.options, self._index.storage.get_node
-        write = partial(self._write_reports, query) if self._writes_reports else None
+        options, parts, fetch = self.options, self._builder.parts, self._index.storage.get_node
+        write = self._write_reports if self._writes_reports else None
         if options.mode == "basic":
             return (yield from self._basic(query))
         if options.mode == "drift":
-            return (yield from drift_chunks(query, options, self._complete, write, fetch))
+            return (yield from drift_chunks(query, parts, options, self._complete, write, fetch))
         budget = _BUDGET if self.token_budget is None else self.token_budget
         if options.mode == "global":
             if options.relevance_budget is not None:
                 return (yield from relevant_chunks(query, options, options.relevance_budget, self._complete, fetch))
-            return (yield from global_reports(query, options, budget, self._complete, write))
-        found = yield from linked_chunks(query, query.text, (yield from query.vector()), options)
+            return (yield from global_reports(query, parts, options, budget, self._complete, write))
+        found = yield from linked_chunks(query, parts, query.text, (yield from query.vector()), options)
         if options.context == "mixed":
-            found = yield from mixed_context(query, found, fetch, budget, options)
+            found = yield from mixed_context(query, parts, found, fetch, budget, options)
         return found
 
     def search(self, question: str) -> Steps[GraphRAGFound | None]:
@@ -177,8 +175,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     # -- reports ------------------------------------------------------------------------------------
 
     @property
-    def _builder(self) -> GraphRAGBuilder | StoredGraphRAGBuilder:
-        return cast(GraphRAGBuilder | StoredGraphRAGBuilder, self._index.builder)
+    def _builder(self) -> GraphRAGBuilder:
+        return cast(GraphRAGBuilder, self._index.builder)
 
     @property
     def _writes_reports(self) -> bool:
@@ -186,30 +184,29 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return self._index.config.reports == "lazy" and self._builder.reports.by_model
 
     def _write_reports(
-        self, query: Query[GraphRAGState], state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
+        self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
     ) -> Steps[tuple[Mapping[str, WrittenReport], str]]:
-        """Write reports, and store them if what they rest on is still there."""
-        builder = self._builder
-        written, failed = yield from builder.reports.make(state, view, todo)
-        if isinstance(view, StoredCommunityView):
-            self._to_store.update({key: (view.identity, report) for key, report in written.items()})
-        elif isinstance(builder, GraphRAGBuilder) and written:
-            yield from self._keep(partial(builder.keep_reports, written=written), len(written))
-            latest = yield from self._index.writer.recovered()
-            if latest.state.views is query.state.views:
-                query.contents = latest  # nothing but reports has changed
+        """Write reports, to be stored after the question."""
+        written, failed = yield from self._builder.reports.make(state, view, todo)
+        self._to_store.update({key: (view, report) for key, report in written.items()})
         reason = ""
         if failed:
             reason = f"{len(failed)} of {len(todo)} reports could not be written: {next(iter(failed.values()))}"
         return written, reason
 
-    def _keep(self, keep: Callable[[GraphRAGState], Steps[GraphRAGState]], number: int) -> Steps[None]:
-        try:
-            yield from self._index.writer.revise(keep)
-        except (ConcurrentWriteError, ReadOnlyError) as error:  # the question is answered all the same
-            logger.warning("%d reports were written and not stored. %s", number, error)
+    def _keep_reports(self) -> Steps[None]:
+        """Store the reports that questions had written, if what they rest on is still there."""
+        while self._to_store:
+            key, (view, report) = self._to_store.popitem()
+            written = {key: report}
+            for other in [i for i, (of, _) in list(self._to_store.items()) if of is view]:
+                written[other] = self._to_store.pop(other)[1]
+            try:
+                yield from self._index.writer.revise(partial(self._builder.keep_reports, view, written))
+            except (ConcurrentWriteError, ReadOnlyError) as error:  # the question is answered all the same
+                logger.warning("%d reports were written and not stored. %s", len(written), error)
 
-    # -- an index that is served from stores ----------------------------------------------------------
+    # -- what a question reads ------------------------------------------------------------------------
 
     @property
     def _reads_whole(self) -> bool:
@@ -227,7 +224,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)
         if selection.filters is None or not each:
             return selection
-        rows = yield from self._index.storage.stored["chunks"].described()
+        rows = yield from self._index.storage.space().described()
         only = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
         if len(only) > _MOST_FILTERED:
             raise ConfigurationError(
@@ -246,37 +243,29 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _with_communities(self, ask: Callable[[], Steps[T]]) -> Steps[T]:
         """Ask, after communities were found if the question reads them, and store the reports that it had written.
 
-        Both are writes, which an index in stores cannot make while a question reads one state of its database.
+        Both are writes, which are not made while a question reads one state of the index.
         """
-        builder = self._index.builder
-        needs = self._reads_whole and self.options.relevance_budget is None and self.selection.is_whole
-        if not isinstance(builder, StoredGraphRAGBuilder) or not needs:
-            return (yield from ask())
-        tries = _TRIES
-        while True:
-            tries -= 1
-            yield from self._find_communities(builder)
+        for tries_left in reversed(range(_TRIES)):
+            yield from self._find_communities()
             try:
                 found = yield from ask()
                 break
             except CommunitiesGoneError:
-                if not tries:
+                if not tries_left:
                     raise
-        while self._to_store:
-            key, (identity, report) = self._to_store.popitem()
-            written = {key: report}
-            for other in [i for i, (of, _) in list(self._to_store.items()) if of == identity]:
-                written[other] = self._to_store.pop(other)[1]
-            yield from self._keep(partial(builder.keep_reports, identity, written), len(written))
+        yield from self._keep_reports()
         return found
 
-    def _find_communities(self, builder: StoredGraphRAGBuilder) -> Steps[None]:
+    def _find_communities(self) -> Steps[None]:
+        builder, writer = self._builder, self._index.writer
+        if not self._reads_whole or self.options.relevance_budget is not None or not self.selection.is_whole:
+            return
         for tries_left in reversed(range(_TRIES)):
-            yield from self._index.writer.recovered()
-            if self._index.storage.is_empty or not (yield from builder.need_communities()):
+            state = (yield from writer.recovered()).state
+            if self._index.storage.is_empty or not (yield from builder.need_communities(state)):
                 return
             try:
-                yield from self._index.writer.revise(builder.find_communities)
+                yield from writer.revise(builder.find_communities)
             except ConcurrentWriteError:
                 if not tries_left:
                     raise
@@ -298,17 +287,11 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return (yield from self._index.storage.get_node(node_id))
 
     def _explanations(self, found: GraphRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[GraphRAGExplanation]]:
-        found = yield from self._stating(found, [node.node.node_id for node in nodes])
+        if found.cut is not None:
+            yield from found.view.load([*found.cut.opened, *found.cut.refused])
+        found = yield from self._builder.parts.stating(found, [node.node.node_id for node in nodes])
         return (
             yield from offload(
                 lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
             )
         )
-
-    def _stating(self, found: GraphRAGFound, chunks: Sequence[str]) -> Steps[GraphRAGFound]:
-        """What was found, with what chunks state, where the index is served from stores."""
-        if found.cut is not None:
-            yield from found.view.load([*found.cut.opened, *found.cut.refused])
-        if not isinstance(found.view, StoredView):
-            return found
-        return replace(found, view=(yield from found.view.stating(chunks)))

@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks, names, statements, reports, and the graph that a query may see."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,14 +15,15 @@ from llama_index.graphrag.clustering.scoped import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
-from llama_index.graphrag.graph.judgement import Judgement
+from llama_index.graphrag.graph.judgement import Judgement, visible_pairs
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.rows.known_part import KnownPart
 from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import known_names
-from llama_index.ragkit import Query, Snapshot, Steps, content_id, count_tokens, offload
+from llama_index.ragkit import Snapshot, Steps, content_id, count_tokens
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
@@ -96,6 +97,7 @@ class GraphView:
     config : budgets of reports
     maker : what decides how reports are written
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
+    part : entities and chunks that were read for a question, without what is stated; None for those of the graph
     """
 
     graph: StatementGraph
@@ -103,11 +105,12 @@ class GraphView:
     config: GraphRAGConfig
     maker: str
     whole: bool = True
+    part: KnownPart | None = None
 
     @cached_property
     def entities(self) -> EntityGraph:
         """The entities and pairs as arrays."""
-        return entity_graph(self.graph)
+        return entity_graph(self.graph) if self.part is None else self.part.entities
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -122,11 +125,13 @@ class GraphView:
     @cached_property
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """Normalised name -> the entities that it may stand for."""
-        return known_names(self.graph)
+        return known_names(self.graph) if self.part is None else self.part.names
 
     @cached_property
     def entities_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Chunk -> the entities that it names, sorted."""
+        """Chunk -> the entities that it names, sorted; of a part, those that are known."""
+        if self.part is not None:
+            return self.part.entities_of
         found: dict[str, list[str]] = {}
         for key in self.entities.names:
             for chunk in self.graph.entities[key]:
@@ -135,7 +140,7 @@ class GraphView:
 
     def shares(self, active: Mapping[str, float]) -> dict[str, float]:
         """The share of each chunk in the activations of entities."""
-        return chunk_shares(self.graph, active)
+        return chunk_shares(self.graph, active) if self.part is None else self.part.shares(active)
 
     def places(self, keys: Iterable[str]) -> list[int]:
         """The places of entities in the order that the communities are runs of."""
@@ -203,25 +208,18 @@ class GraphViews:
         chunks = self.everything.graph.chunks
         kept = sorted(chunks.keys() & allowed)
         gone = chunks.keys() - allowed
-        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), self._same(gone))
+        same, documents = self.everything.graph.same, self.everything.graph.documents
+        pairs = visible_pairs(same, (chunks[chunk] for document in same for chunk in documents[document] & gone))
+        graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), pairs)
         sizes = Counter(chunk.scope for chunk in chunks.values())
         seen = Counter(chunk.scope for chunk in graph.chunks.values())
         whole = all(sizes[scope] == number for scope, number in seen.items())
         return replace(self.everything, graph=graph, whole=whole)
 
-    def _same(self, gone: Set[str]) -> dict[str, frozenset[tuple[str, str]]]:
-        """The pairs that were judged to be one entity by chunks alone that do not go."""
-        graph = self.everything.graph
-        found = {}
-        for document, pairs in graph.same.items():
-            hidden = {n for c in graph.documents[document] & gone for n, _ in graph.chunks[c].typed_names}
-            found[document] = frozenset(pair for pair in pairs if hidden.isdisjoint(pair))
-        return found
-
 
 @dataclass(frozen=True, eq=False)
 class GraphRAGState:
-    """Chunks, the names in them, and what they state.
+    """Chunks, the names in them, and what they state: all of an index, or the part that a question needs.
 
     Attributes
     ----------
@@ -231,6 +229,8 @@ class GraphRAGState:
     reports : key -> the report, for reports that a summarizer wrote
     failed : key -> why writing failed, since the index was opened
     judgements : document -> what a resolver said of the names in it
+    is_part : whether the graph, the names and the reports of these chunks lie where the index is stored, with further
+        chunks: a question reads of them what it needs (:class:`~llama_index.graphrag.graph_parts.GraphParts`)
     """
 
     chunks: Snapshot
@@ -239,6 +239,30 @@ class GraphRAGState:
     reports: Mapping[str, WrittenReport] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     judgements: Mapping[str, tuple[Judgement, ...]] = field(default_factory=dict)
+    is_part: bool = False
+
+    def changed(
+        self,
+        chunks: Snapshot,
+        entities: Snapshot,
+        view: GraphView,
+        reports: Mapping[str, WrittenReport | None],
+        judgements: Mapping[str, tuple[Judgement, ...]],
+    ) -> "GraphRAGState":
+        """All of an index after a write.
+
+        Parameters
+        ----------
+        chunks, entities, view, judgements : of all chunks
+        reports : those that were written, and None for those that were deleted
+        """
+        return GraphRAGState(chunks, entities, GraphViews(view), judgements=judgements).with_reports(
+            {**self.reports, **reports}
+        )
+
+    def with_reports(self, reports: Mapping[str, WrittenReport | None]) -> "GraphRAGState":
+        """The same statements with other reports, without those that are None."""
+        return replace(self, reports={key: report for key, report in reports.items() if report is not None})
 
     @property
     def everything(self) -> GraphView:
@@ -257,16 +281,6 @@ class GraphRAGState:
         ids = self.chunks.ids
         return self.views.restricted(frozenset(ids[row] for row in np.flatnonzero(allowed)))
 
-    def context_view(self, view: GraphView, keys: Sequence[str]) -> Steps[GraphView]:
-        """Everything that is stated about some entities of a view, and the communities."""
-        return view
-        yield
-
-    def near_to(self, query: Query[Any], vector: NDArray[np.float32]) -> Steps[Query[Any]]:
-        """A question whose state has the chunks near to another vector than its own; one in memory has all chunks."""
-        return query
-        yield
-
     @property
     def graph(self) -> StatementGraph:
         """The statements of all chunks."""
@@ -274,7 +288,7 @@ class GraphRAGState:
 
     def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
         """Which rows of `entities` are names of a view, shape (number of names,); None for all."""
-        if view is self.everything:
+        if view is self.everything or self.is_part:
             return None
         mask = np.zeros(len(self.entities), np.bool_)
         rows = self.entities.rows_of([name_id(name) for name in names_of(view.graph)])
@@ -285,15 +299,6 @@ class GraphRAGState:
         """The report of a community: as written, if it is, and else its statements."""
         written = view.written(self.reports, view.planner.plan(community))
         return view.planner.report(community) if written is None else written.report
-
-    def metadata(self, node_ids: Iterable[str]) -> Steps[Mapping[str, Mapping[str, Any]]]:
-        """The metadata of chunks, by id."""
-        return {node_id: self.chunks.metadata_of(node_id) for node_id in node_ids}
-        yield
-
-    def community_view(self, allowed: Mask | None) -> Steps[GraphView]:
-        """The graph of the allowed chunks, with its communities."""
-        return (yield from offload(self.view, allowed))
 
     def ordered(self, ids: Iterable[str]) -> list[str]:
         """Chunks in canonical order."""

@@ -1,49 +1,64 @@
-"""`StatementRows`: what the chunks of an index state, as rows in a database; each write changes what it touches."""
+"""`StatementRows`: what the chunks of an index state, as rows; each write changes what it touches."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from llama_index.graphrag.graph.changes import changed, resolved_graph, statement_graph
+from llama_index.graphrag.graph.changes import resolved_graph, statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.graphrag.stored_graph.statement_edges import Resolved, stated_number, statement_edges
-from llama_index.ragkit import Record, Records, Steps, offload
+from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
+from llama_index.ragkit import Change, IndexStorage, Record, Records, Steps, offload, sort_key
 from llama_index.ragkit.storage.graph.edges import EdgeChange
-from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
+from llama_index.ragkit.storage.graph.interface import GraphRows
 
-__all__ = ["StatementRows", "graph_of"]
+__all__ = [
+    "Rows",
+    "StatementRows",
+    "added_statements",
+    "chunk_statements",
+    "documents_in",
+    "graph_of",
+    "part_of_rows",
+    "store_rewritten",
+    "tokens_in",
+]
+
+Rows = dict[str, Record]
+"""By chunk."""
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
+_COPIES = "statement_hashes"
+_SCOPES = "statement_scopes"
 
 
 class StatementRows:
     """Reads and writes the statements of one index.
 
     A record for each chunk holds what it states and for which longer names its names stand; one for each document, its
-    chunks. The graph has what follows from these, as sums
-    (:mod:`llama_index.graphrag.stored_graph.statement_edges`).
+    chunks; one for each hash of a node, the chunks that have it; one for each scope, how many chunks it has. The graph
+    has what follows from these, as sums (:mod:`llama_index.graphrag.rows.statement_edges`).
 
     Parameters
     ----------
     rows : the graph
     records : of the index, in the same database
     stated : whether the graph keeps track of names that are embedded
+
+    Attributes
+    ----------
+    graph : the graph
     """
 
     def __init__(self, rows: GraphRows, records: Records, stated: bool) -> None:
-        self._rows = rows
+        self.graph = rows
         self._records = records
         self._stated = stated
-
-    @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
-        """A reader that sees one state of the graph."""
-        with self._rows.reader() as reader:
-            yield reader
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -52,78 +67,142 @@ class StatementRows:
         stored = yield from self._records.get_many(_STATEMENTS, node_ids)
         return {node_id: _resolved(node_id, record) for node_id, record in stored.items()}
 
+    def copies(self, hashes: Iterable[str]) -> Steps[list[str]]:
+        """The ids of the chunks whose text and metadata have one of some hashes."""
+        found = yield from self._records.get_many(_COPIES, sorted(set(hashes)))
+        return [node_id for record in found.values() for node_id in record["chunks"]]
+
+    def are_all(self, chunks: Iterable[ChunkStatements]) -> Steps[bool]:
+        """Whether some chunks are as many as their scopes have; an earlier version did not count these."""
+        seen = Counter(map(_scope_key, chunks))
+        sizes = yield from self._records.get_many(_SCOPES, sorted(seen))
+        return all(sizes.get(scope) == {"chunks": number} for scope, number in seen.items())
+
     def everything(self) -> Steps[StatementGraph]:
         """The statements of all chunks, in memory."""
         stored = yield from self._records.get_all(_STATEMENTS)
         return (yield from offload(lambda: graph_of(_resolved(i, record) for i, record in stored.items())))
 
-    def still_stated(self, names: Collection[str]) -> Steps[set[str]]:
-        """Those of some names within their scopes that a chunk states."""
-        return (yield from offload(self._still_stated, sorted(names)))
+    def still_stated(self, names: Mapping[str, int]) -> Steps[set[str]]:
+        """Those of some names within their scopes that more chunks state than are about to be removed.
 
-    def _still_stated(self, names: Sequence[str]) -> set[str]:
-        with self.reader() as reader:
-            rows = reader.fetch(np.array([stated_number(name) for name in names], np.int64))
-        return {name for name, records in zip(names, np.diff(rows.indptr).tolist(), strict=True) if records}
+        Parameters
+        ----------
+        names : each with the number of the chunks that state it and are about to be removed
+        """
+        return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
 
-    # -- writing ------------------------------------------------------------------------------------
+    def _still_stated(self, names: Sequence[tuple[str, int]]) -> set[str]:
+        with self.graph.reader() as reader:
+            rows = reader.fetch(np.array([stated_number(name) for name, _ in names], np.int64))
+        counts = np.zeros(len(names), np.int64)
+        counts[np.diff(rows.indptr) > 0] = rows.records["count"]  # one a name
+        return {name for (name, gone), count in zip(names, counts.tolist(), strict=True) if count > gone}
 
-    def replace(
-        self, removed: Collection[str], added: Sequence[ChunkStatements], tokens: Mapping[str, int]
-    ) -> Steps[tuple[dict[str, ChunkStatements], tuple[ChunkStatements, ...], int]]:
-        """Take the statements of chunks away and store those of others; to be called within a transaction.
+    # -- a write ------------------------------------------------------------------------------------
 
-        The documents that the write touches are read, since a name in one chunk may stand for a longer one in another.
+    def around(self, removed: Iterable[str], added: Iterable[ChunkStatements]) -> Steps[Rows]:
+        """What a write reads: the rows of chunks that it removes or replaces, of those that their descriptions were
+        merged from too, and of all chunks of the documents of these and of new ones, where a name in one may stand for
+        a longer one in another.
+        """
+        given = list(added)
+        known = yield from self._rows_of([*removed, *(chunk.chunk_id for chunk in given)])
+        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
+        merged = {i for chunk in chunks for statement in chunk.all_statements for i in statement.merged_from}
+        known |= yield from self._rows_of(merged - known.keys())
+        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
+        members = yield from self.members({chunk.document for chunk in (*chunks, *given)})
+        return known | (yield from self._rows_of({i for ids in members.values() for i in ids} - known.keys()))
+
+    def of_documents(self, documents: Iterable[str]) -> Steps[Rows]:
+        """The rows of all chunks of documents."""
+        return (yield from self._rows_of(i for ids in (yield from self.members(documents)).values() for i in ids))
+
+    def members(self, documents: Iterable[str]) -> Steps[dict[str, list[str]]]:
+        """The ids of the chunks of documents."""
+        found = yield from self._records.get_many(_DOCUMENTS, sorted(set(documents)))
+        return {document: record["chunks"] for document, record in found.items()}
+
+    def _rows_of(self, chunks: Iterable[str]) -> Steps[Rows]:
+        return (yield from self._records.get_many(_STATEMENTS, sorted(set(chunks))))
+
+    def change(
+        self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
+    ) -> Steps[int]:
+        """Store what has changed; to be called within a transaction.
+
         What a chunk that was stored before had added is subtracted.
 
         Parameters
         ----------
-        removed : ids; unknown ones are ignored
-        tokens : of the text of each added chunk
+        before, after : what :meth:`around` has read, and what has become of it
+        was : tokens of the text of each chunk before
+        tokens : of the text of each new chunk
 
         Returns
         -------
-        What the chunks that are no more as they were had stated; chunks that were not given and lost a description that
-        was merged from a removed one; by how many tokens the corpus has grown.
+        By how many tokens the corpus has grown.
         """
-        stored = yield from self._around([*removed, *(chunk.chunk_id for chunk in added)], added)
-        before = yield from offload(lambda: statement_graph(_chunk(i, record) for i, record in stored.items()))
-        change = yield from offload(changed, before, list(removed), added)
-        after = change.graph
-        was, now = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
-        differing = [i for i in was.keys() | now.keys() if was.get(i) != now.get(i)]
-        gone = [was[i] for i in sorted(differing) if i in was]
-        new = [now[i] for i in sorted(differing) if i in now]
-        yield from offload(self._change, gone, new)
-        counts = {i: int(record["tokens"]) for i, record in stored.items()} | dict(tokens)
-        yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in now])
-        yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in new])
+        old, new = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
+        differing = sorted(i for i in old.keys() | new.keys() if old.get(i) != new.get(i))
+        gone, put = ([rows[i] for i in differing if i in rows] for rows in (old, new))
+        yield from offload(self._change, gone, put)
+        counts = {**was, **tokens}
+        yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
+        yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
+        out, into = ([chunk for chunk, _ in rows] for rows in (gone, put))
+        yield from self._put_hashes(out, into)
+        yield from self._count_scopes(out, into)
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
-        grown = sum(counts[i] for i in now) - sum(int(record["tokens"]) for record in stored.values())
-        out = set(removed) | {chunk.chunk_id for chunk in added}
-        return {i: before.chunks[i] for i in out & before.chunks.keys()}, change.rewritten, grown
+        return sum(counts[i] for i in new) - sum(was.values())
 
-    def _around(self, touched: Sequence[str], added: Iterable[ChunkStatements]) -> Steps[dict[str, Record]]:
-        """The records of chunks that a write replaces or removes, of those that descriptions were merged from
-        together with theirs, and of all chunks of the documents of these and of new ones.
-        """
-        known = yield from self._records.get_many(_STATEMENTS, touched)
-        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
-        merged = {i for chunk in chunks for statement in chunk.all_statements for i in statement.merged_from}
-        partners = yield from self._records.get_many(_STATEMENTS, sorted(merged - known.keys()))
-        chunks += [_chunk(node_id, record) for node_id, record in partners.items()]
-        documents = yield from self._records.get_many(
-            _DOCUMENTS, sorted({chunk.document for chunk in (*chunks, *added)})
-        )
-        members = {node_id for record in documents.values() for node_id in record["chunks"]}
-        known |= partners
-        return known | (yield from self._records.get_many(_STATEMENTS, sorted(members - known.keys())))
+    def _put_hashes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
+        out, into = ({(chunk.text_hash, chunk.chunk_id) for chunk in chunks} for chunks in (gone, new))
+        touched = sorted({text_hash for text_hash, _ in out ^ into})
+        known = yield from self._records.get_many(_COPIES, touched)
+        chunks = {text_hash: set(known.get(text_hash, {"chunks": ()})["chunks"]) for text_hash in touched}
+        for text_hash, node_id in out - into:
+            chunks[text_hash].discard(node_id)
+        for text_hash, node_id in into - out:
+            chunks[text_hash].add(node_id)
+        yield from self._records.delete(_COPIES, [text_hash for text_hash in touched if not chunks[text_hash]])
+        kept = [(text_hash, {"chunks": sorted(ids)}) for text_hash, ids in chunks.items() if ids]
+        yield from self._records.put(_COPIES, kept)
+
+    def _count_scopes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
+        more = Counter(map(_scope_key, new))
+        more.subtract(map(_scope_key, gone))
+        known = yield from self._records.get_many(_SCOPES, sorted(more))
+        sizes = {scope: known.get(scope, {"chunks": 0})["chunks"] + number for scope, number in more.items()}
+        yield from self._records.delete(_SCOPES, [scope for scope, size in sizes.items() if size <= 0])
+        yield from self._records.put(_SCOPES, [(scope, {"chunks": size}) for scope, size in sizes.items() if size > 0])
 
     def _change(self, gone: Sequence[Resolved], new: Sequence[Resolved]) -> None:
         less, more = statement_edges(gone, -1, stated=self._stated), statement_edges(new, 1, stated=self._stated)
-        self._rows.change(EdgeChange.together([less.change, more.change]), {**less.labels, **more.labels})
+        self.graph.change(EdgeChange.together([less.change, more.change]), {**less.labels, **more.labels})
+
+
+def part_of_rows(rows: Rows, same: Mapping[str, frozenset[tuple[str, str]]]) -> StatementGraph:
+    """The graph of rows, which have all chunks of their documents.
+
+    Parameters
+    ----------
+    same : see :func:`~llama_index.graphrag.graph.changes.changed`
+    """
+    return statement_graph((_chunk(node_id, record) for node_id, record in rows.items()), same)
+
+
+def documents_in(rows: Rows) -> set[str]:
+    """The documents of the chunks."""
+    return {_chunk(node_id, record).document for node_id, record in rows.items()}
+
+
+def tokens_in(rows: Rows) -> dict[str, int]:
+    """The tokens of the text of each chunk."""
+    return {node_id: int(record["tokens"]) for node_id, record in rows.items()}
 
 
 def graph_of(chunks: Iterable[Resolved]) -> StatementGraph:
@@ -134,6 +213,10 @@ def graph_of(chunks: Iterable[Resolved]) -> StatementGraph:
         if names:
             short.setdefault(chunk.document, {}).update(names)
     return resolved_graph([chunk for chunk, _ in given], short)
+
+
+def _scope_key(chunk: ChunkStatements) -> str:
+    return f"scope {chunk.scope}"
 
 
 def _relevant(graph: StatementGraph, node_id: str) -> Resolved:
@@ -169,3 +252,39 @@ def _chunk(node_id: str, record: Record) -> ChunkStatements:
 
 def _resolved(node_id: str, record: Record) -> Resolved:
     return _chunk(node_id, record), record["short"]
+
+
+def chunk_statements(
+    node_id: str, key: str, record: Mapping[str, Any] | None, metadata: Mapping[str, Any], partition_by: str | None
+) -> ChunkStatements:
+    """What a chunk states, read from its record; a chunk without one states nothing.
+
+    Parameters
+    ----------
+    key : its canonical sort key
+    partition_by : name of the metadata value whose entities are kept apart; None for none
+    """
+    text_hash, rest = key.split("|", 1)
+    document, _, place = rest.removesuffix(f"|{node_id}").rpartition("|")
+    scope = "" if partition_by is None else json.dumps(metadata.get(partition_by), sort_keys=True, default=str)
+    plain = record or {"entities": [], "relations": []}
+    return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
+
+
+def added_statements(change: Change, partition_by: str | None) -> list[ChunkStatements]:
+    """What the new chunks of a change state; see :func:`chunk_statements`."""
+    return [
+        chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, partition_by)
+        for node in change.added
+    ]
+
+
+def store_rewritten(storage: IndexStorage, chunks: Sequence[ChunkStatements]) -> Steps[None]:
+    """Store the records of chunks that lost a description which was merged from a removed chunk too."""
+    entries = yield from storage.manifest.entries_of(chunk.chunk_id for chunk in chunks)
+    records = {chunk.chunk_id: chunk.record() for chunk in chunks}
+    new = {
+        node_id: replace(entry, record={**(entry.record or {}), **records[node_id]})
+        for node_id, entry in entries.items()
+    }
+    yield from storage.manifest.add(new, {node_id: {} for node_id in new})

@@ -31,6 +31,8 @@ class EntityGraph:
     weights : int64, shape (m,), at least 1: chunks that state the pair
     tokens : int64, shape (m,): tokens of the statements about the pair
     node_tokens : int64, shape (n,): tokens of the statements about the entity alone
+    sums, ends : int64, shape (n,), of a part of a graph, in which rows lack entries whose entities are not known: the
+        sum of the weights of all edges of each entity, and its number of neighbours as far as it is known
     """
 
     names: tuple[str, ...]
@@ -39,6 +41,8 @@ class EntityGraph:
     weights: Integers
     tokens: Integers
     node_tokens: Integers
+    sums: Integers | None = None
+    ends: Integers | None = None
 
     def __len__(self) -> int:
         """Number of entities."""
@@ -105,12 +109,12 @@ class EntityGraph:
     @cached_property
     def degrees(self) -> Integers:
         """Number of neighbours of each entity, shape (n,)."""
-        return np.diff(self.indptr)
+        return np.diff(self.indptr) if self.ends is None else self.ends
 
     @cached_property
     def strengths(self) -> Integers:
         """Sum of the weights of each entity's edges, shape (n,)."""
-        return _summed(self.rows, self.weights, len(self))
+        return _summed(self.rows, self.weights, len(self)) if self.sums is None else self.sums
 
     @cached_property
     def position(self) -> Mapping[str, int]:

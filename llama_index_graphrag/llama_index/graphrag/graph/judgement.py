@@ -1,9 +1,14 @@
 """`Judgement`: what a resolver said of two names in a document."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Judgement", "Judgements", "judged_same"]
+from llama_index.graphrag.graph.statement import ChunkStatements
+
+__all__ = ["Judgement", "Judgements", "judged_same", "visible_pairs"]
+
+Pairs = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,17 @@ class Judgement:
 Judgements = Mapping[str, tuple[Judgement, ...]]
 
 
-def judged_same(judgements: Judgements) -> dict[str, frozenset[tuple[str, str]]]:
+def judged_same(judgements: Judgements) -> dict[str, Pairs]:
     """The pairs of each document that are one entity."""
     return {document: frozenset((j.one, j.other) for j in given if j.same) for document, given in judgements.items()}
+
+
+def visible_pairs(same: Mapping[str, Pairs], hidden: Iterable[ChunkStatements]) -> dict[str, Pairs]:
+    """The pairs of each document that were judged to be one entity without a name of some chunks."""
+    names: dict[str, set[str]] = defaultdict(set)
+    for chunk in hidden:
+        names[chunk.document].update(name for name, _ in chunk.typed_names)
+    return {
+        document: frozenset(pair for pair in pairs if names[document].isdisjoint(pair))
+        for document, pairs in same.items()
+    }

@@ -235,9 +235,11 @@ class ChunkStatements:
 
     @property
     def typed_names(self) -> Iterator[tuple[str, str]]:
-        """Normalised name and type of each entity, as often as they are given; relations and claims give no type."""
+        """Normalised name and type of each entity, as often as they are given; relations and claims give no type, and
+        statements with a name without letters and digits no entity.
+        """
         for names, statement in zip(self.normal_names, self.all_statements, strict=True):
-            for name in filter(None, names):
+            for name in names if all(names) else ():
                 yield name, statement.type if isinstance(statement, EntityStatement) else ""
 
     def without_merged(self, removed: Iterable[str]) -> "ChunkStatements":

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.search.linking import Link
-from llama_index.graphrag.stored_graph.statement_edges import (
+from llama_index.graphrag.rows.statement_edges import (
     MEANT,
     NAMED,
     PAIR,
@@ -16,6 +15,7 @@ from llama_index.graphrag.stored_graph.statement_edges import (
     entity_number,
     name_number,
 )
+from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
 from llama_index.ragkit.text.mentions import mentions, names_part

@@ -2,44 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.rows.question_graph import QuestionGraph
+from llama_index.graphrag.rows.statement_edges import chunk_number, entity_number
 from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
-from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
-from llama_index.graphrag.stored_graph.statement_edges import chunk_number, entity_number
 
-__all__ = ["KnownPart", "PartialEntityGraph", "part_of", "read_around_entities"]
+__all__ = ["KnownPart", "part_of", "read_around_entities"]
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class PartialEntityGraph(EntityGraph):
-    """A graph of which some rows are there, and of these the entries whose entities are known.
-
-    Attributes
-    ----------
-    sums : int64, shape (n,): of the weights of all edges of each entity
-    ends : int64, shape (n,): number of neighbours of each entity, as far as it is known
-    """
-
-    sums: Integers
-    ends: Integers
-
-    @cached_property
-    def degrees(self) -> Integers:
-        """Number of neighbours of each entity, shape (n,)."""
-        return self.ends
-
-    @cached_property
-    def strengths(self) -> Integers:
-        """Sum of the weights of each entity's edges, shape (n,)."""
-        return self.sums
 
 
 @dataclass(frozen=True)
@@ -102,7 +77,7 @@ def part_of(
     entries = [entry for row in range(len(ordered)) for entry in rows.get(row, ())]
     indptr = np.cumsum([0, *(len(rows.get(row, ())) for row in range(len(ordered)))])
     none = np.zeros(len(entries), np.int64)
-    entities = PartialEntityGraph(
+    entities = EntityGraph(
         tuple(ordered),
         indptr.astype(np.int64),
         np.array([other for other, _ in entries], np.int64),

@@ -1,4 +1,4 @@
-"""`StoredCommunityView`: the communities of an index that is served from stores, as a question reads them."""
+"""`CommunityView`: the communities of an index that is served from stores, as a question reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.rows.community_table import CommunityTable
+from llama_index.graphrag.rows.question_graph import QuestionGraph
+from llama_index.graphrag.rows.statement_edges import chunk_number, entity_number
 from llama_index.graphrag.state import GraphView, WrittenReport
 from llama_index.graphrag.statement_rows import StatementRows
-from llama_index.graphrag.stored_graph.community_table import CommunityTable
-from llama_index.graphrag.stored_graph.question_graph import QuestionGraph
-from llama_index.graphrag.stored_graph.statement_edges import chunk_number, entity_number
 from llama_index.ragkit import Record, Steps, count_tokens
 
-__all__ = ["StoredCommunityView", "StoredPlanner"]
+__all__ = ["CommunityView", "ReadPlanner"]
 
 _NO_PLAN: Record = {"children": ()}
 
 
-class StoredPlanner(Planner):
+class ReadPlanner(Planner):
     """The plans of communities in stores: of one that was not read, what the table says of it.
 
     Parameters
@@ -79,7 +79,7 @@ class StoredPlanner(Planner):
 
 
 @dataclass(frozen=True, eq=False)
-class StoredCommunityView(GraphView):
+class CommunityView(GraphView):
     """Communities in stores.
 
     Attributes
@@ -110,9 +110,9 @@ class StoredCommunityView(GraphView):
         return self.table.hierarchy
 
     @cached_property
-    def planner(self) -> StoredPlanner:
+    def planner(self) -> ReadPlanner:
         """What each report is made of."""
-        return StoredPlanner(self.table, self.config, self.maker)
+        return ReadPlanner(self.table, self.config, self.maker)
 
     def load(self, communities: Iterable[int]) -> Steps[None]:
         """Read what the reports of communities are made of, or the written ones."""
@@ -134,7 +134,7 @@ class StoredCommunityView(GraphView):
 
     def places_of(self, chunks: Sequence[str]) -> dict[str, list[int]]:
         """The places of the entities of chunks."""
-        with self.rows.reader() as reader:
+        with self.rows.graph.reader() as reader:
             graph = QuestionGraph(reader)
             graph.read(map(chunk_number, chunks))
             return {chunk: self.table.places(graph.entities(chunk_number(chunk))) for chunk in chunks}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
-from llama_index.graphrag.stored_graph.statement_edges import entity_number
+from llama_index.graphrag.rows.statement_edges import entity_number
 
 __all__ = ["CommunityTable"]
 

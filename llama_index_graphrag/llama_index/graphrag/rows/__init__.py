@@ -1,0 +1,3 @@
+"""Statements and communities as rows: what is stored of them, and what one question reads."""
+
+__all__: list[str] = []
