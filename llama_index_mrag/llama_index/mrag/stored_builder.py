@@ -1,4 +1,4 @@
-"""`StoredMRAGBuilder`: the sums over the heads of all nodes, and the nodes near to one question."""
+"""`MRAGBuilder`: keeps the sums over the heads and the head stores up to date, and reads what questions need."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +7,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from numpy.typing import NDArray
 
 from llama_index.mrag.config import MRAGConfig
+from llama_index.mrag.head_stores import head_row_id
 from llama_index.mrag.heads.importance import HeadSums
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.index_heads import IndexHeads
@@ -24,26 +25,27 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["StoredMRAGBuilder"]
+__all__ = ["MRAGBuilder"]
 
 _SUMS = "head_sums"
 
 
-class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
-    """Keeps the sums over the heads of all nodes as a record, which a write changes with everything else or not at all.
+class MRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
+    """Keeps the sums over the heads of all nodes, and the head stores, up to date.
 
-    Heads vote among the nodes near to the question, those with words of one of its aspects, and those that the head
-    stores find for it; without such stores those near to it by the whole vector.
+    A state of the whole index has the sums. Where there is none they are a record, which a write changes with
+    everything else or not at all; heads then vote among the nodes near to the question, those with words of one of its
+    aspects, and those that the head stores find for it; without such stores those near to it by the whole vector.
 
     Parameters
     ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.index.stored_builder.StoredBuilder`
+    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     head_stores : see :class:`~llama_index.mrag.index_heads.IndexHeads`
 
     Raises
     ------
     ConfigurationError
-        If vectors are to be stored as float16, which is for the vector stores to decide.
+        If vectors are to be stored as float16 in vector stores, which is for these to decide.
     """
 
     def __init__(
@@ -54,14 +56,16 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
         head_stores: Sequence[BasePydanticVectorStore] | None = None,
     ) -> None:
         super().__init__(storage, resources, config)
-        if config.dtype != "float32":
+        in_stores = storage.space().whole() is None
+        if in_stores and config.dtype != "float32":
             raise ConfigurationError(
                 f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
                 f"dtype={config.dtype!r}."
             )
         for store in head_stores or ():
             storage.stores.connect(store)
-        self._heads = IndexHeads(storage, resources, head_stores, self.chunks.space.key)
+        row_id = self.chunks.space.key if in_stores else head_row_id
+        self._heads = IndexHeads(storage, resources, head_stores, row_id)
 
     def check_embed_model(self) -> None:
         """Reject a model with another number of heads, or with other layers or pooling."""
@@ -74,26 +78,38 @@ class StoredMRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
     # -- writing ------------------------------------------------------------------------------------
 
     def load(self) -> Steps[MRAGState]:
-        """Nothing: the nodes stay in their stores."""
-        return MRAGState()
-        yield
+        """All of the index where it is in memory, else nothing."""
+        chunks = self.storage.space().whole()
+        if chunks is None:
+            return MRAGState()
+        return (yield from offload(MRAGState.of, chunks, self._heads.number(chunks.dim), self._heads.stores))
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
         """Bring the sums up to date, and the head stores."""
-        dimension = self.storage.struct.embedding.get("dimension")
+        chunks, dimension = self.storage.space().whole(), self.storage.struct.embedding.get("dimension")
         if not dimension or not (change.added or change.removed):
             return state
-        heads = self._heads.determine(dimension)
-        sums = yield from offload(_changed, (yield from self._stored_sums(heads, dimension)), change, heads)
-        yield from self.storage.records.put(_SUMS, [(_SUMS, sums.to_record())])
-        self.storage.struct.counters["heads"] = heads
+        heads = self.storage.struct.counters["heads"] = self._heads.determine(dimension)
+        if chunks is None:
+            sums = yield from offload(_changed, (yield from self._stored_sums(heads, dimension)), change, heads)
+            yield from self.storage.records.put(_SUMS, [(_SUMS, sums.to_record())])
         yield from self._heads.write(change)
-        return state
+        if chunks is None:
+            return state
+        touched = [*change.removed, *(node.node_id for node in change.added)]
+        return (yield from offload(state.changed, chunks, touched, heads))
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def sums(self) -> Steps[HeadSums]:
-        """The sums over all nodes, as last committed by any process."""
+    def sums(self, state: MRAGState) -> Steps[HeadSums]:
+        """The sums over all nodes, as last committed by any process.
+
+        Parameters
+        ----------
+        state : that of the last write
+        """
+        if self.storage.space().whole() is not None:
+            return state.sums
         yield from self.storage.commits.refresh()
         dimension = self.storage.struct.embedding.get("dimension", 0)
         return (yield from self._stored_sums(self._heads.number(dimension), dimension))
