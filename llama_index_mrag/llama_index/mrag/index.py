@@ -7,6 +7,7 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
+from llama_index.mrag.builder import MRAGBuilder
 from llama_index.mrag.config import MRAGConfig
 from llama_index.mrag.embedding import HeadEmbedding, with_heads
 from llama_index.mrag.heads.importance import importance
@@ -14,7 +15,6 @@ from llama_index.mrag.keywords import MRAGKeywords, MRAGRetrieverKeywords
 from llama_index.mrag.page import nodes_to_show, page_of
 from llama_index.mrag.retriever import MRAGRetriever
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.stored_builder import MRAGBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
