@@ -54,7 +54,6 @@ SHARES: dict[str, dict[str, float]] = {
     },
     "mrag": {
         "postprocessor: copies": 0.0,
-        "postprocessor: filters": 0.83,
     },
     "pgrag": {
         "key_points": 0.91,
