@@ -85,7 +85,7 @@ class IndexStorage:
         stores: Stores,
     ) -> "IndexStorage":
         """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
-        manifest = Manifest(records)
+        manifest = Manifest(records, keeps_hashes=True)
         commits = Commits(context, records, manifest, struct, notes_left=True)
         return cls(context, struct, records, manifest, commits, {}, None, stored, stores)
 
@@ -144,6 +144,21 @@ class IndexStorage:
     def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
         """A snapshot that has the rows of those chunks that exist, and perhaps others."""
         return (yield from self.stored[CHUNKS].fetch(node_ids)) if self.stored else self.snapshot()
+
+    def rows_matching(self, nodes: Sequence[BaseNode]) -> Steps[Snapshot]:
+        """The rows of nodes, and of the chunks that others of them are copies of; all rows where they are in memory.
+
+        What the result has for vectors may mean nothing.
+        """
+        whole = self.space().whole()
+        if whole is not None:
+            return whole
+        found = yield from self.space().described(node.node_id for node in nodes)
+        unknown = [node.hash for node in nodes if node.node_id not in found]
+        if not unknown:
+            return found
+        copied = yield from self.manifest.nodes_with(unknown)
+        return found.joined((yield from self.space().described(node_id for node_id in copied if node_id not in found)))
 
     def cache_user(self, name: str) -> str:
         """The user name of a node or summary of this index in an extraction cache."""
