@@ -52,15 +52,9 @@ SHARES: dict[str, dict[str, float]] = {
         "postprocessor: token_budget": 0.75,
         "postprocessor: node_weight": 0.25,
     },
-    "mrag": {
-        "postprocessor: copies": 0.0,
-    },
     "pgrag": {
         "key_points": 0.91,
         "lexical_weight": 0.83,
-        "postprocessor: copies": 0.0,
-    },
-    "sprag": {
         "postprocessor: copies": 0.0,
     },
 }

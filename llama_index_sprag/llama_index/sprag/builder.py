@@ -368,16 +368,14 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         """The chunks near to a question."""
         return (yield from self._state(near.rows))
 
-    def state_around(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
-        """A state that has those of some chunks that there are; their vectors may mean nothing.
+    def state_around(self, state: SpRAGState, nodes: Sequence[BaseNode]) -> Steps[SpRAGState]:
+        """A state that has the chunks that some nodes are, or are copies of; their vectors may mean nothing.
 
         Parameters
         ----------
         state : that of the last write
         """
-        return (
-            state if state.is_whole else (yield from self._state((yield from self.storage.space().described(chunks))))
-        )
+        return state if state.is_whole else (yield from self._state((yield from self.storage.rows_matching(nodes))))
 
     def _state(self, chunks: Snapshot) -> Steps[SpRAGState]:
         rows = yield from self._rows.chunks(chunks.ids)
