@@ -59,6 +59,11 @@ class DocumentTwins(Twins):
         vectors = run_steps(self.stored.storage.space().fetch(chunks))
         assert sorted(vectors.ids) == sorted(state.chunks.ids)
         np.testing.assert_allclose(vectors.matrix, state.chunks.vectors_of(vectors.ids).reshape(vectors.matrix.shape))
+        hashes: dict[str, list[str]] = {}
+        for record in sorted(state.chunks.records, key=lambda record: record.id):
+            hashes.setdefault(record.key.split("|")[0], []).append(record.id)
+        kept = run_steps(self.stored.storage.records.get_all("hashes"))
+        assert {node_hash: row["nodes"] for node_hash, row in kept.items()} == hashes
         again = run_steps(self.memory.builder.load())
         assert shown(again.documents) == shown(state.documents)
         assert (again.document_of, again.headers) == (state.document_of, state.headers)

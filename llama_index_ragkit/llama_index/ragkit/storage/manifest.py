@@ -19,7 +19,6 @@ __all__ = ["Manifest", "NodeEntry"]
 
 _DOCUMENTS = "documents"
 _NODES = "nodes"
-_HASHES = "hashes"
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,10 @@ class NodeEntry:
 
 
 class Manifest:
-    """Documents -> nodes, node -> :class:`NodeEntry`.
+    """Documents -> nodes, node -> :class:`NodeEntry`."""
 
-    Parameters
-    ----------
-    keeps_hashes : whether nodes can be found by the hash of their text and metadata
-    """
-
-    def __init__(self, records: Records, keeps_hashes: bool = False) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
-        self._keeps_hashes = keeps_hashes
 
     def entries(self) -> Steps[dict[str, NodeEntry]]:
         """All nodes."""
@@ -66,11 +59,6 @@ class Manifest:
         """The nodes among `node_ids` that are known."""
         found = yield from self._records.get_many(_NODES, node_ids)
         return {node_id: NodeEntry(**record) for node_id, record in found.items()}
-
-    def nodes_with(self, hashes: Iterable[str]) -> Steps[list[str]]:
-        """The nodes whose text and metadata have one of some hashes; none of those that an earlier version stored."""
-        found = yield from self._records.get_many(_HASHES, dict.fromkeys(hashes))
-        return [node_id for record in found.values() for node_id in record["nodes"]]
 
     def nodes_of(self, ref_doc_id: str) -> Steps[list[str] | None]:
         """The nodes of a document in its order, or None for an unknown document."""
@@ -117,8 +105,6 @@ class Manifest:
             old = stored.get(ref_doc_id) or {"hash": None, "node_ids": [], "metadata": metadata[node_ids[0]]}
             documents.append((ref_doc_id, {**old, "node_ids": list(dict.fromkeys([*old["node_ids"], *node_ids]))}))
         yield from self._records.put(_DOCUMENTS, documents)
-        if self._keeps_hashes:
-            yield from self._change_hashes((yield from self.entries_of(entries)), entries)
         yield from self._records.put(_NODES, [(node_id, dict(vars(entry))) for node_id, entry in entries.items()])
 
     def complete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
@@ -132,8 +118,6 @@ class Manifest:
         for node_id, entry in entries.items():
             if entry.ref_doc_id is not None:
                 by_document[entry.ref_doc_id].add(node_id)
-        if self._keeps_hashes:
-            yield from self._change_hashes(entries, {})
         yield from self._records.delete(_NODES, entries)
         touched = list(dict.fromkeys([*by_document, *whole]))
         stored = yield from self._records.get_many(_DOCUMENTS, touched)
@@ -144,20 +128,6 @@ class Manifest:
                 kept[ref_doc_id] = {**record, "node_ids": left}
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
         yield from self._records.delete(_DOCUMENTS, [ref_doc_id for ref_doc_id in touched if ref_doc_id not in kept])
-
-    def _change_hashes(self, old: Mapping[str, NodeEntry], new: Mapping[str, NodeEntry]) -> Steps[None]:
-        """Store under the hashes of nodes which have them now."""
-        out, into = ({(entry.key.split("|", 1)[0], i) for i, entry in entries.items()} for entries in (old, new))
-        touched = sorted({node_hash for node_hash, _ in out ^ into})
-        stored = yield from self._records.get_many(_HASHES, touched)
-        nodes = {node_hash: set(stored[node_hash]["nodes"]) if node_hash in stored else set() for node_hash in touched}
-        for node_hash, node_id in out - into:
-            nodes[node_hash].discard(node_id)
-        for node_hash, node_id in into - out:
-            nodes[node_hash].add(node_id)
-        kept = [(node_hash, {"nodes": sorted(ids)}) for node_hash, ids in nodes.items() if ids]
-        yield from self._records.put(_HASHES, kept)
-        yield from self._records.delete(_HASHES, [node_hash for node_hash, ids in nodes.items() if not ids])
 
     def begin(self, documents: Sequence[Document]) -> Steps[None]:
         """Remove the hashes of documents that are about to be written: until `finish` they count as incomplete."""
