@@ -42,16 +42,19 @@ def test_it_ranks_as_the_index_in_memory_does(twins: Twins, question: str, optio
     assert [(each.node_id, each.score) for each in found] == [(each.node_id, each.score) for each in ours]
 
 
-def test_nodes_that_a_filter_hides_and_copies_under_other_ids_keep_their_places(twins: Twins):
+def test_nodes_that_a_filter_hides_keep_their_places_and_copies_under_other_ids_are_ranked(twins: Twins):
     ids = ["d-3", "d-0", "d-2"]
     nodes = given({node.node_id: node for node in chunks("d", 12)}[i] for i in ids)
     only = MetadataFilters(filters=[MetadataFilter(key="ref_doc_id", value="e")])
     hidden = MRAGPostprocessor(index=twins.stored, filters=only).postprocess_nodes(nodes, query_str=MANY)
     assert [each.node_id for each in hidden] == ids
     copies = given(TextNode(text=each.node.get_content(), id_=f"copy {each.node_id}") for each in nodes)
-    assert [
-        each.node_id for each in MRAGPostprocessor(index=twins.stored).postprocess_nodes(copies, query_str=MANY)
-    ] == [each.node_id for each in copies]
+    ours, theirs = (
+        MRAGPostprocessor(index=index).postprocess_nodes(copies, query_str=MANY)
+        for index in (twins.stored, twins.memory)
+    )
+    assert [each.node_id for each in ours] == [each.node_id for each in theirs] != [each.node_id for each in copies]
+    assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-9)
     twins.stored.delete_nodes(["d-3"])
     left = MRAGPostprocessor(index=twins.again()).postprocess_nodes(nodes, query_str=MANY)
     assert left[0].node_id == "d-3"

@@ -49,16 +49,9 @@ SHARES: dict[str, dict[str, float]] = {
         "postprocessor: token_budget": 0.75,
         "postprocessor: node_weight": 0.25,
     },
-    "mrag": {
-        "postprocessor: copies": 0.0,
-        "postprocessor: filters": 0.83,
-    },
     "pgrag": {
         "key_points": 0.91,
         "lexical_weight": 0.83,
-        "postprocessor: copies": 0.0,
-    },
-    "sprag": {
         "postprocessor: copies": 0.0,
     },
 }

@@ -59,6 +59,11 @@ class DocumentTwins(Twins):
         vectors = run_steps(self.stored.storage.space().fetch(chunks))
         assert sorted(vectors.ids) == sorted(state.chunks.ids)
         np.testing.assert_allclose(vectors.matrix, state.chunks.vectors_of(vectors.ids).reshape(vectors.matrix.shape))
+        hashes: dict[str, list[str]] = {}
+        for record in sorted(state.chunks.records, key=lambda record: record.id):
+            hashes.setdefault(record.key.split("|")[0], []).append(record.id)
+        kept = run_steps(self.stored.storage.records.get_all("hashes"))
+        assert {node_hash: row["nodes"] for node_hash, row in kept.items()} == hashes
         again = run_steps(self.memory.builder.load())
         assert shown(again.documents) == shown(state.documents)
         assert (again.document_of, again.headers) == (state.document_of, state.headers)
@@ -223,14 +228,18 @@ def test_segments_of_the_chunks_of_another_retriever_are_those_in_memory(tmp_pat
     twins = DocumentTwins(tmp_path, [*report(), *(page(i, said(random)) for i in range(12))])
     found = twins.memory.as_retriever(mode="chunks", similarity_top_k=12).retrieve(QUESTION)
     tenant = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")])
+    nodes = [each.node for each in found]
+    copies = [node.model_copy(update={"id_": f"copy of {node.node_id}"}) for node in nodes]
     for options in ({}, {"filters": tenant}, {"segment_headers": True, "order": "document"}):
-        ours, theirs = (
-            RelevantSegmentPostprocessor(index=index, overall_max_length=80, **options).postprocess_nodes(
-                [NodeWithScore(node=each.node, score=each.score) for each in found], query_str=QUESTION
+        for given in (nodes, copies):
+            ours, theirs = (
+                RelevantSegmentPostprocessor(index=index, overall_max_length=80, **options).postprocess_nodes(
+                    [NodeWithScore(node=n, score=each.score) for n, each in zip(given, found, strict=True)],
+                    query_str=QUESTION,
+                )
+                for index in twins
             )
-            for index in twins
-        )
-        assert [each.node for each in ours] == [each.node for each in theirs]
+            assert [each.node for each in ours] == [each.node for each in theirs]
 
 
 def test_a_question_reads_many_rows_at_once_and_the_documents_of_the_best_alone(

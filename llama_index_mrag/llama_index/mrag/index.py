@@ -15,7 +15,6 @@ from llama_index.mrag.keywords import MRAGKeywords, MRAGRetrieverKeywords
 from llama_index.mrag.page import nodes_to_show, page_of
 from llama_index.mrag.retriever import MRAGRetriever
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.stored_builder import StoredMRAGBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
@@ -66,7 +65,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     config_cls = MRAGConfig
     config_is_fixed = True
     builder_cls = MRAGBuilder
-    stored_builder_cls = StoredMRAGBuilder
+    stored_builder_cls = MRAGBuilder
     retriever_cls = MRAGRetriever
     keywords = MRAGKeywords
 
@@ -140,15 +139,14 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     @property
     def importance(self) -> NDArray[np.float64]:
         """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
-        builder = self.builder
-        sums = run_steps(builder.sums()) if isinstance(builder, StoredMRAGBuilder) else self.state.sums
-        return importance(sums)
+        builder: MRAGBuilder = self.builder  # type: ignore[assignment]
+        return importance(run_steps(builder.sums(run_steps(self.writer.recovered()).state)))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         nodes: int | None = state.sums.count if allowed is None else int(np.count_nonzero(allowed))
-        if self.storage.stored and selection.filters is not None:  # those that are near to the question alone are here
+        if selection.filters is not None and self.storage.space().whole() is None:  # a part of them is here
             nodes = None
         state = state.only(allowed) if query is None else state
         texts = run_steps(texts_of(nodes_to_show(state, query), self.storage.get_node))

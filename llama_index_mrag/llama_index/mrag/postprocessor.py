@@ -36,8 +36,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
 
     Nodes that are not in the index keep their positions, and the others are ranked around them; the score of such a
     node is that of the preceding node (at the top, of the following one). Scores lie in [0, 1]. Without a question, or
-    if no node is in the index, the nodes are returned unchanged. An index that is served from stores knows nodes by
-    their ids alone.
+    if no node is in the index, the nodes are returned unchanged.
 
     Parameters
     ----------

@@ -31,11 +31,11 @@ class ExternalHeadSearch(Protocol):
 
 @dataclass(frozen=True)
 class MRAGState:
-    """The immutable state of the index; each write creates a new one.
+    """The vectors of all nodes of an index, or of those near to a question.
 
     Attributes
     ----------
-    chunks : flat vectors of the nodes; of an index that is served from stores, of those near to one question
+    chunks : flat vectors of the nodes
     heads : number of heads in a flat vector; 0 while there are no vectors
     sums : the sums over all nodes that importance is computed from
     inverse : shape (heads, n), 1 / length of each head of each vector, 0 for a head of zeros

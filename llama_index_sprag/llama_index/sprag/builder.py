@@ -1,7 +1,7 @@
 """`ContextBuilder`: describes the documents that a write changes, and embeds their chunks with headers."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
@@ -31,7 +31,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.text.salient_terms import telling_terms
+from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.corpus_rows import CorpusRows
@@ -202,11 +202,7 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         read = yield from self._read(after, new)
         placed = yield from self._rows.chunks([*gone, *records])
         counted = {i for i in records if i in placed and i not in removed}
-        corpus, terms = None, Counter[str]()
-        if self._descriptions.extractor.needs_corpus:
-            terms.update(_telling({i: record for i, record in records.items() if i not in counted}))
-            terms.subtract(_telling({i: record for i, record in gone.items() if i in placed}))
-            corpus = yield from self._corpus.of(_telling(records), terms)
+        corpus, terms = yield from self._corpus_after(records, gone, placed, counted)
         ready = self._ready
         described = yield from self._descriptions.describe(read, corpus, may_call=False, ready=ready.described)
         unknown = {key: read[key] for key, found in described.items() if found.description is None}
@@ -219,19 +215,7 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         stale = [i for i in other if i in counted]
         nodes = {node.node_id: node for document in read.values() for node in document.nodes}
         texts = {i: contextualised(headers[i], shown_text(nodes[i])) for i in other}
-        given = {
-            node.node_id: vector
-            for node, vector in zip(change.added, change.vectors, strict=True)
-            if node.node_id not in change.repeated and vector.any()
-        }
-        plain = given | (yield from self._stored_plain(stale, placed, headers))
-        vectors = {text: ready.vectors[text] for text in texts.values() if text in ready.vectors}
-        vectors |= {texts[i]: plain[i] for i in other if not headers[i] and i in plain}
-        bare = list(dict.fromkeys(text for text in texts.values() if text not in vectors))
-        if bare:
-            if not new:  # a write has checked the model for its nodes
-                yield from check_model(self.resources.embed_model, self.storage.struct.embedding)
-            vectors.update(zip(bare, (yield from self.resources.embed(bare, "chunks with headers")), strict=True))
+        vectors, plain = yield from self._vectors(change, texts, headers, placed, stale)
         return _Plan(
             removed=list(removed),
             before=before,
@@ -241,9 +225,51 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
             lost=sum(bool(placed[i]["header"]) for i in [*gone, *stale] if i in placed),
             chunks={i: _Chunk(nodes[i], headers[i], texts[i], records[i].get("terms", {})) for i in other},
             vectors=vectors,
-            plain={i: plain[i] for i in other if headers[i] and i in plain},
+            plain=plain,
             terms=terms,
         )
+
+    def _corpus_after(
+        self,
+        records: Mapping[str, Record],
+        gone: Mapping[str, Record],
+        placed: Collection[str],
+        counted: Collection[str],
+    ) -> Steps[tuple[CorpusTerms | None, Counter[str]]]:
+        """The terms of all documents after a change, where descriptions depend on them, and what it adds to them."""
+        terms = Counter[str]()
+        if not self._descriptions.extractor.needs_corpus:
+            return None, terms
+        terms.update(_telling({i: record for i, record in records.items() if i not in counted}))
+        terms.subtract(_telling({i: record for i, record in gone.items() if i in placed}))
+        return (yield from self._corpus.of(_telling(records), terms)), terms
+
+    def _vectors(
+        self,
+        change: Change,
+        texts: Mapping[str, str],
+        headers: Mapping[str, str],
+        placed: Mapping[str, Record],
+        stale: Sequence[str],
+    ) -> Steps[tuple[dict[str, NDArray[np.float32]], dict[str, NDArray[np.float32]]]]:
+        """The vectors of chunks by the texts that are embedded, and those of chunks with a header as they are.
+
+        Parameters
+        ----------
+        texts : by the id of the chunk
+        """
+        pairs = zip(change.added, change.vectors, strict=True)
+        given = {n.node_id: row for n, row in pairs if n.node_id not in change.repeated and row.any()}
+        plain = given | (yield from self._stored_plain(stale, placed, headers))
+        ready = self._ready.vectors
+        vectors = {text: ready[text] for text in texts.values() if text in ready}
+        vectors |= {text: plain[i] for i, text in texts.items() if not headers[i] and i in plain}
+        bare = list(dict.fromkeys(text for text in texts.values() if text not in vectors))
+        if bare:
+            if not change.added:  # a write has checked the model for its nodes
+                yield from check_model(self.resources.embed_model, self.storage.struct.embedding)
+            vectors.update(zip(bare, (yield from self.resources.embed(bare, "chunks with headers")), strict=True))
+        return vectors, {i: plain[i] for i in texts if headers[i] and i in plain}
 
     def _stored_plain(
         self, chunks: Sequence[str], placed: Mapping[str, Record], headers: Mapping[str, str]
@@ -343,7 +369,7 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
                 "vectors an index that is served from stores does not have: leave it at 1, or build the index with "
                 'serve_from="memory".'
             )
-        return [i for i in state.chunks.ids if i in state.headers and i not in state.plain]
+        return state.without_plain
 
     def embed_plain(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
         """Embed chunks as they are, without those that another index has deleted from the docstore."""
@@ -368,16 +394,14 @@ class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
         """The chunks near to a question."""
         return (yield from self._state(near.rows))
 
-    def state_around(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
-        """A state that has those of some chunks that there are; their vectors may mean nothing.
+    def state_around(self, state: SpRAGState, nodes: Sequence[BaseNode]) -> Steps[SpRAGState]:
+        """A state that has the chunks that some nodes are, or are copies of; their vectors may mean nothing.
 
         Parameters
         ----------
         state : that of the last write
         """
-        return (
-            state if state.is_whole else (yield from self._state((yield from self.storage.space().described(chunks))))
-        )
+        return state if state.is_whole else (yield from self._state((yield from self.storage.rows_matching(nodes))))
 
     def _state(self, chunks: Snapshot) -> Steps[SpRAGState]:
         rows = yield from self._rows.chunks(chunks.ids)

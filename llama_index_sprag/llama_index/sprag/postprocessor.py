@@ -147,7 +147,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         if self._index is None:
             return None
         state = (yield from self._index.writer.recovered()).state
-        return (yield from self._builder.state_around(state, list(dict.fromkeys(each.node.node_id for each in nodes))))
+        return (yield from self._builder.state_around(state, [each.node for each in nodes]))
 
     @property
     def _builder(self) -> ContextBuilder:

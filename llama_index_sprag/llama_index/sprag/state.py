@@ -98,11 +98,21 @@ class SpRAGState:
         """
         cosines = question_cosines(self.chunks, vector)
         if context_weight < 1 and len(self.plain):
-            rows = self.chunks.rows_of(self.plain.ids)
+            rows = self._plain_rows
             known = rows >= 0
             plain = question_cosines(self.plain, vector)[known]
             cosines[rows[known]] += (1 - context_weight) * (plain - cosines[rows[known]])
         return cosines
+
+    @cached_property
+    def _plain_rows(self) -> NDArray[np.intp]:
+        """For each row of `plain` that of its chunk, -1 where there is none."""
+        return self.chunks.rows_of(self.plain.ids)
+
+    @cached_property
+    def without_plain(self) -> list[str]:
+        """The chunks with a header that have no vector as they are."""
+        return [i for i in self.chunks.ids if i in self.headers and i not in self.plain]
 
     @cached_property
     def _words(self) -> AlignedWords:

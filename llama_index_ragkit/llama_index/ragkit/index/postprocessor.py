@@ -38,8 +38,8 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     Nodes are matched with those of the index by id, then by hash (text and metadata). Nodes that the index does not
     contain are kept. The input nodes are not changed: results are new objects.
 
-    An index that is served from stores is asked for the given nodes alone, by their ids: finding a copy by its hash
-    would take all of the index. A postprocessor that needs all of it refuses such an index.
+    An index that is served from stores is asked for the given nodes alone. A postprocessor that needs all of it refuses
+    such an index.
 
     Attributes
     ----------
@@ -158,14 +158,15 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         bundle: QueryBundle,
         vector: NDArray[np.float32] | None,
     ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
-        given = [each.node.node_id for each in nodes]
         if vector is None:
-            return None, [None] * len(given)
-        selection = yield from builder.select(Selection(self.filters, given))
-        contents = yield from builder.view(bundle.query_str, vector, len(given), selection)
+            return None, [None] * len(nodes)
+        matched = match_nodes(nodes, (yield from self._index.storage.rows_matching([each.node for each in nodes])))
+        known = list(dict.fromkeys(name for name in matched if name is not None))
+        selection = yield from builder.select(Selection(self.filters, known))
+        contents = yield from builder.view(bundle.query_str, vector, max(1, len(known)), selection)
         chunks = contents.state.chunks
         query = Query(bundle, contents, None, len(chunks), self._index.resources, vector) if len(chunks) else None
-        return query, [name if name in chunks else None for name in given]
+        return query, [name if name in chunks else None for name in matched]
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]

@@ -19,6 +19,7 @@ from llama_index.ragkit.storage.interface import Space, Stores
 from llama_index.ragkit.storage.local_stores import LocalStores
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.many_keys import get_keys
+from llama_index.ragkit.storage.node_hashes import NodeHashes
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
 from llama_index.ragkit.storage.persisted_states import remember
@@ -145,6 +146,21 @@ class IndexStorage:
         """A snapshot that has the rows of those chunks that exist, and perhaps others."""
         return (yield from self.stored[CHUNKS].fetch(node_ids)) if self.stored else self.snapshot()
 
+    def rows_matching(self, nodes: Sequence[BaseNode]) -> Steps[Snapshot]:
+        """The rows of nodes, and of the chunks that others of them are copies of; all rows where they are in memory.
+
+        What the result has for vectors may mean nothing.
+        """
+        whole = self.space().whole()
+        if whole is not None:
+            return whole
+        found = yield from self.space().described(node.node_id for node in nodes)
+        unknown = [node.hash for node in nodes if node.node_id not in found]
+        if not unknown:
+            return found
+        copied = yield from NodeHashes(self.records).nodes_with(unknown)
+        return found.joined((yield from self.space().described(node_id for node_id in copied if node_id not in found)))
+
     def cache_user(self, name: str) -> str:
         """The user name of a node or summary of this index in an extraction cache."""
         return f"{self.struct.uid}:{name}"
@@ -250,6 +266,7 @@ class IndexStorage:
         )
         if self.stored:
             yield from self.stored[CHUNKS].put(rows)
+            yield from NodeHashes(self.records).add(dict(zip(rows.ids, rows.keys, strict=True)))
         else:
             yield from self.chunks.put(rows, nodes if mirrored else ())
 
@@ -257,6 +274,7 @@ class IndexStorage:
         """Delete rows of the space of the chunks."""
         if self.stored:
             yield from self.stored[CHUNKS].remove(entries)
+            yield from NodeHashes(self.records).remove({i: entry.key for i, entry in entries.items()})
             return
         documents = sorted({entry.ref_doc_id or "None" for entry in entries.values()})
         stay: list[BaseNode] = []
