@@ -17,8 +17,8 @@ from llama_index.graphrag.stored_graph.question_graph import phrases_of
 from llama_index.hipporag import NounPhraseExtractor
 from llama_index.pgrag import OutlineExtractor
 from llama_index.pgrag.key_points import KeyPoints
+from llama_index.pgrag.maps.name_edges import names_of_node
 from llama_index.pgrag.maps.names import CellNames
-from llama_index.pgrag.stored_graph.node_names import names_of_node
 from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps, run_steps
 from llama_index.ragkit.extraction.extractive_summarizer import _split
 from llama_index.ragkit.text.held import TextWords

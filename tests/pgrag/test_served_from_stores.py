@@ -15,13 +15,13 @@ from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
-from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, stored_state
+from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, map_view
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.maps.mind_map import read_mind_map
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.records import to_record
-from llama_index.pgrag.stored_graph import stored_walk
+from llama_index.pgrag.search import frontier_walk
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine, reading
@@ -335,7 +335,7 @@ def _prepared_alone(prepare: Any, builder: Any) -> Any:
 
 def test_rows_beyond_what_a_step_reads_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = MapTwins(tmp_path, corpus())
-    monkeypatch.setattr(stored_walk, "ROWS_A_STEP", 1)
+    monkeypatch.setattr(frontier_walk, "ROWS_A_STEP", 1)
     found = twins.stored.as_retriever(return_source=True).explain(QUESTIONS[0])
     assert found[0].names == ["lewis range"]
     assert found[0].share > 0
@@ -378,7 +378,7 @@ def test_outlines_of_a_postprocessor_are_those_in_memory(tmp_path: Path, scope: 
 
 
 def test_large_super_nodes_are_walked_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stored_state, "_TOGETHER", 1)
+    monkeypatch.setattr(map_view, "_TOGETHER", 1)
     twins = MapTwins(tmp_path, corpus(), topic_threshold=0.5)
     search: dict[str, Any] = {"seed_topics": 1, "max_topics": 30, "seed_facts": 0, "fact_walk": False}
     walked = []

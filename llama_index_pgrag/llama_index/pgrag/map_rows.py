@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.names import cell_name
-from llama_index.pgrag.state import FactPath, fact_paths
-from llama_index.pgrag.stored_graph.node_names import (
+from llama_index.pgrag.maps.name_edges import (
     NodeNames,
     chunk_number,
     name_change,
@@ -18,6 +16,8 @@ from llama_index.pgrag.stored_graph.node_names import (
     pair_numbers,
     phrases_in,
 )
+from llama_index.pgrag.maps.names import cell_name
+from llama_index.pgrag.state import FactPath, fact_paths
 from llama_index.ragkit import Record, Records, Steps, offload
 from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
 
@@ -50,7 +50,7 @@ class NodeRow:
         return names_of_node([fact.path for fact in self.facts], self.present)
 
     def phrases(self) -> set[str]:
-        """See :func:`~llama_index.pgrag.stored_graph.node_names.phrases_in`."""
+        """See :func:`~llama_index.pgrag.maps.name_edges.phrases_in`."""
         return phrases_in([fact.path for fact in self.facts])
 
     def record(self) -> Record:
@@ -73,7 +73,7 @@ class MapRows:
     """Reads and writes the maps of one index.
 
     A record for each node holds its facts, one for each map its nodes, one for each name of a topic how many maps have
-    it. The graph links nodes and names (:mod:`llama_index.pgrag.stored_graph.node_names`).
+    it. The graph links nodes and names (:mod:`llama_index.pgrag.maps.name_edges`).
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
+from llama_index.pgrag.map_view import StoredPseudoGraph
 from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
@@ -24,7 +25,6 @@ from llama_index.pgrag.search.name_walk import walk_names
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.pgrag.stored_answer import Gathered, gather
-from llama_index.pgrag.stored_state import StoredPseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,

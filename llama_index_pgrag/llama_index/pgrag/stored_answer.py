@@ -9,14 +9,14 @@ import numpy as np
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.map_rows import NodeRow
+from llama_index.pgrag.map_view import MapReader
+from llama_index.pgrag.maps.name_edges import chunk_number
 from llama_index.pgrag.maps.name_links import NameLinks
 from llama_index.pgrag.maps.names import cell_name
 from llama_index.pgrag.search.candidates import Candidate, Vector
+from llama_index.pgrag.search.frontier_walk import Mass
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.pgrag.stored_graph.node_names import chunk_number
-from llama_index.pgrag.stored_graph.stored_walk import Mass
-from llama_index.pgrag.stored_state import MapReader
 from llama_index.ragkit import Query, Snapshot, Steps, offload
 from llama_index.ragkit.steps import gather as beside_each_other
 from llama_index.ragkit.vectors.nearness import NEAREST, Nearness

@@ -13,9 +13,9 @@ from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
+from llama_index.pgrag.map_view import MapReader, StoredPseudoGraph
 from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of, with_facts
-from llama_index.pgrag.stored_state import MapReader, StoredPseudoGraph
 from llama_index.ragkit import (
     Change,
     ChunkView,

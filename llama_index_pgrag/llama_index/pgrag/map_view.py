@@ -13,8 +13,8 @@ from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
+from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
-from llama_index.pgrag.stored_graph.stored_walk import Mass, StoredWalk
 from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps, offload, run_steps
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -66,7 +66,7 @@ class MapReader:
     def _walk(self, texts: Sequence[str], nodes: Mass) -> tuple[list[str], Mass]:
         allowed = None if self.selection.is_whole else self._passing_numbers
         with self.rows.reader() as reader:
-            walk = StoredWalk(reader, allowed)
+            walk = FrontierWalk(reader, allowed)
             named, names = walk.seeds(texts)
             return named, walk.spread(names, nodes) if named else Mass.of([], [])
 
