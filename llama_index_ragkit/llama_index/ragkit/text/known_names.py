@@ -92,6 +92,10 @@ class KnownNames:
     phrases : normalised, distinct; the number of a phrase is its position
     normal : the normalisation
 
+    Attributes
+    ----------
+    phrases : the phrase of each number
+
     >>> known = KnownNames(["physiker max planck", "москва", "서울"])
     >>> [name.rows for name in known.find("Wo wurde Max Planck geboren?")]
     [(0,)]
@@ -100,7 +104,7 @@ class KnownNames:
     """
 
     def __init__(self, phrases: Sequence[str], normal: Callable[[str], str] = normalise) -> None:
-        self._phrases = phrases
+        self.phrases = phrases
         self._normal = normal
         self._tables: dict[str, _Table] = {}
         self._lock = ProcessLock()
@@ -116,7 +120,7 @@ class KnownNames:
         unspecific : parts of phrases that count as having too many phrases, for phrases that are a selection
         """
         language = written_language(text)
-        return self.find_by(text, _Finder(language, self._numbers, seen, self._table(language), unspecific))
+        return self.find_by(text, _Finder(language, self.numbers, seen, self._table(language), unspecific))
 
     def find_by(self, text: str, finder: "_Finder") -> list[KnownName]:
         """As :meth:`find`, by other means of looking up."""
@@ -149,7 +153,7 @@ class KnownNames:
 
     def number(self, phrase: str, seen: Callable[[int], bool] = _all) -> int | None:
         """The number of a phrase; None if it is unknown or may not be found."""
-        row = self._numbers.get(phrase)
+        row = self.numbers.get(phrase)
         return row if row is not None and seen(row) else None
 
     def changed(self, removed: Collection[str], added: Collection[str]) -> "KnownNames":
@@ -162,7 +166,7 @@ class KnownNames:
         ----------
         removed, added : distinct; known phrases, and unknown ones
         """
-        phrases, numbers = list(self._phrases), dict(self._numbers)
+        phrases, numbers = list(self.phrases), dict(self.numbers)
         gone = [numbers.pop(phrase) for phrase in removed]
         for row in gone:
             phrases[row] = ""
@@ -172,7 +176,7 @@ class KnownNames:
             phrases[row : row + 1] = [phrase]
             numbers[phrase] = row
         found = KnownNames(phrases, self._normal)
-        found._numbers, found._free = numbers, free
+        found.numbers, found._free = numbers, free
         new = {numbers[phrase]: phrase for phrase in added}
         with self._lock:
             tables = dict(self._tables)
@@ -180,18 +184,19 @@ class KnownNames:
         return found
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {phrase: row for row, phrase in enumerate(self._phrases) if phrase}
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each phrase."""
+        return {phrase: row for row, phrase in enumerate(self.phrases) if phrase}
 
     @cached_property
     def _free(self) -> list[int]:
         """Numbers without a phrase."""
-        return [row for row, phrase in enumerate(self._phrases) if not phrase]
+        return [row for row, phrase in enumerate(self.phrases) if not phrase]
 
     def _table(self, language: str) -> "_Table":
         with self._lock:
             if language not in self._tables:
-                self._tables[language] = _table_of(self._phrases, language)
+                self._tables[language] = _table_of(self.phrases, language)
             return self._tables[language]
 
 
@@ -293,7 +298,7 @@ class _Finder:
     """Phrases, looked up by the words of a text in one language; a container of those that may be found."""
 
     language: str
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
     seen: Callable[[int], bool] = _all
     table: _Table = field(default_factory=lambda: _table_of([], ""))
     unspecific: Container[str] = frozenset()
