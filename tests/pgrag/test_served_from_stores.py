@@ -19,7 +19,6 @@ from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, ma
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.maps.mind_map import read_mind_map
-from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.records import to_record
 from llama_index.pgrag.search import frontier_walk
 from llama_index.ragkit import NodeExtractor
@@ -92,6 +91,10 @@ class MapTwins(Twins):
     def check(self) -> None:
         """The rows are the state in memory: maps, facts, cells, super nodes, links of names and counts."""
         state, storage = self.memory.state, self.stored.storage
+        loaded = run_steps(self.memory.builder.load())  # type: ignore[attr-defined]
+        assert loaded.names.now.nodes == state.names.now.nodes
+        for part in ("maps", "map_of", "of_node", "super_topics", "super_facts"):
+            assert getattr(loaded, part) == getattr(state, part)
         found = run_steps(storage.records.get_all("pg_maps"))
         assert {i: record["nodes"] for i, record in found.items()} == {
             i: sorted({fact.node_id for fact in mind_map.facts}) for i, mind_map in state.maps.items()
@@ -99,12 +102,7 @@ class MapTwins(Twins):
         assert set(run_steps(storage.records.get_all("pg_nodes"))) == set(state.of_node)
         nodes = run_steps(self.rows.nodes(state.of_node))
         assert {node_id: row.facts for node_id, row in nodes.items()} == dict(state.of_node)
-        links = state.name_links
-        for node_id, row in nodes.items():
-            weights = links.weights[state.chunks.row_of(node_id)]
-            assert row.names.weights(TOPIC_WEIGHT) == {
-                links.names[i]: weight for i, weight in zip(weights.indices, weights.data, strict=True) if weight
-            }
+        assert {node_id: row.names for node_id, row in nodes.items()} == dict(state.names.now.nodes)
         for kind, mine in (("topics", state.maps), ("facts", state.map_of)):
             fusion: FusionRows = self.stored.builder._fusions[kind]  # type: ignore[attr-defined]
             super_nodes = getattr(state, f"super_{kind}")

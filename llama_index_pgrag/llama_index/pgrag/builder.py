@@ -1,26 +1,25 @@
-"""`StoredMapBuilder`: keeps the mind maps of an index that is served from stores, and reads what a question needs."""
+"""The builder of PG-RAG: keeps the cells of mind maps, their super nodes and their names."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.changed_facts import MapCell, cells_of, facts_after, report_unverified
+from llama_index.pgrag.changed_facts import MapCell, cells_of, facts_after, facts_of, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
-from llama_index.pgrag.map_view import MapReader, StoredPseudoGraph
+from llama_index.pgrag.map_view import MapView
 from llama_index.pgrag.records import from_record
-from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of, with_facts
+from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of
 from llama_index.ragkit import (
     Change,
     ChunkView,
     IndexStorage,
-    Record,
     Resources,
     Selection,
     Snapshot,
@@ -31,16 +30,27 @@ from llama_index.ragkit import (
     sort_key,
 )
 from llama_index.ragkit.errors import HalfWrittenError
-from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
+from llama_index.ragkit.vectors.row_buffer import Record
 
-__all__ = ["StoredMapBuilder"]
+__all__ = ["MapBuilder"]
+
+Cells = Mapping[str, Mapping[str, MapCell]]
+"""Cells by kind, then by id."""
 
 
-class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
-    """Keeps the cells of mind maps in vector stores, and maps, super nodes and names as rows.
+class MapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
+    """Keeps the vectors of the cells, the super nodes over them, and the rows by which parts of the maps are found.
 
     What a write reads and changes are the maps of its nodes, the super nodes that it touches, and the nodes that
     mention a topic which comes or goes.
+
+    Parameters
+    ----------
+    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
+
+    Attributes
+    ----------
+    maps : reads of the maps what questions need
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
@@ -48,22 +58,55 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: PGRAGConfig) -> None:
         super().__init__(storage, resources, config)
-        self._rows = MapRows(storage.stores.graph(), storage.records)
+        self._rows = MapRows(storage)
         thresholds = {"topics": config.topic_threshold, "facts": config.fact_threshold}
         self._fusions = {
             kind: FusionRows(kind, storage, SuperNodes(least, config.fusion)) for kind, least in thresholds.items()
         }
+        self.maps = MapView(storage, self._rows, self._fusions)
         self._ready: dict[str, NDArray[np.float32]] = {}  # vectors by text
-        self._linked: dict[
-            str, dict[str, set[str]]
-        ] = {}  # kind -> text -> stored rows that it may share a super node with
+        # kind -> text -> stored rows that it may share a super node with
+        self._linked: dict[str, dict[str, set[str]]] = {}
 
-    # -- writing ------------------------------------------------------------------------------------
+    # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[PseudoGraph]:
-        """Nothing: the maps stay in their stores."""
-        return PseudoGraph()
-        yield
+        """All of the index where it is in memory, else nothing; rows that a write has left which ended early are
+        deleted.
+        """
+        rows = self._vectors()
+        if rows is None:
+            return PseudoGraph()
+        entries = yield from self.storage.manifest.entries()
+        read = {i: entry for i, entry in entries.items() if entry.record is not None and i in rows["chunks"]}
+        stored = facts_of(read, read)
+        graph = PseudoGraph.of(stored)
+        complete = {
+            fact.id
+            for found in graph.maps.values()
+            for fact in found.facts
+            if all(cell in rows[kind] for kind, cell in found.cells(fact))
+        }
+        if len(complete) < len(graph.map_of):
+            graph = PseudoGraph.of({i: tuple(f for f in facts if f.id in complete) for i, facts in stored.items()})
+        routes = {route_id for found in graph.maps.values() for route_id in found.routes}
+        wanted: dict[str, Collection[str]] = {"topics": graph.maps, "routes": routes, "facts": graph.map_of}
+        for kind in KINDS:
+            yield from self.storage.space(kind).remove([i for i in rows[kind].ids if i not in wanted[kind]])
+        rows = self._vectors() or rows
+        topics = yield from self._fusions["topics"].restored(rows["topics"])
+        facts = yield from self._fusions["facts"].restored(rows["facts"])
+        whole = graph.over(rows, topics, facts)
+        self.storage.struct.counters.update(whole.counts)
+        return whole
+
+    def _vectors(self) -> dict[str, Snapshot] | None:
+        """Those of all chunks and cells by the names of their spaces, where they are in memory."""
+        rows = {name: self.storage.space(name).whole() for name in self.spaces}
+        found = {name: snapshot for name, snapshot in rows.items() if snapshot is not None}
+        return found if len(found) == len(rows) else None
+
+    # -- writing ------------------------------------------------------------------------------------
 
     def prepare(self, change: Change) -> Steps[None]:
         """Embed the cells of new nodes that are not stored, and look for rows that they may share a super node with."""
@@ -84,34 +127,33 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
             return
 
     def apply(self, state: PseudoGraph, change: Change) -> Steps[PseudoGraph]:
-        """Bring the maps up to date, as :class:`~llama_index.pgrag.builder.PseudoGraphBuilder` does."""
+        """Bring cells, super nodes and rows up to date."""
         facts = yield from facts_after(change, self.storage, self.resources)
-        touched = [*change.removed, *facts]
-        replaced = yield from self._rows.nodes(touched)
-        topic_ids = {row.topic_id for row in replaced.values()}
-        topic_ids |= {fact.topic_id for own in facts.values() for fact in own}
-        nodes = yield from self._rows.nodes_of_maps(sorted(topic_ids))
-        around = yield from self._rows.nodes(sorted({i for ids in nodes.values() for i in ids} - replaced.keys()))
-        known = {i: row.facts for i, row in {**around, **replaced}.items()}
-        before, _ = with_facts(PseudoGraph(), known, ())
-        after, dropped = with_facts(before, facts, change.removed)
-        yield from self._change_cells(after, dropped, {fact.topic_id for own in facts.values() for fact in own})
-        maps = {i: sorted({f.node_id for f in after.maps[i].facts}) if i in after.maps else [] for i in topic_ids}
-        topics: Counter[str] = Counter()
-        for graph, count in ((before, -1), (after, 1)):
-            for found in graph.maps.values():
-                topics[found.topic] += count
-        yield from self._rows.replace(replaced, facts, maps, topics)
+        before, replaced = yield from self._rows.around(state, facts, change.removed)
+        after, dropped = before.changed(facts, change.removed)
+        topic_ids = {fact.topic_id for own in facts.values() for fact in own}
+        super_nodes = yield from self._change_cells(after, dropped, topic_ids)
+        yield from self._rows.replace(replaced, facts, before, after)
         self._ready, self._linked = {}, {}
         report_unverified(change)
-        return state
+        rows = self._vectors()
+        if rows is None:
+            return state
+        super_topics = state.super_topics.changed(*super_nodes["topics"])
+        super_facts = state.super_facts.changed(*super_nodes["facts"])
+        return after.over(rows, super_topics, super_facts)
 
     def _change_cells(
         self, graph: PseudoGraph, dropped: Mapping[str, Sequence[str]], topic_ids: Iterable[str]
-    ) -> Steps[None]:
-        """Delete the cells that are gone, store those that are new, and bring the super nodes up to date."""
+    ) -> Steps[dict[str, tuple[SuperNodes, SuperNodes]]]:
+        """Delete the cells that are gone, store those that are new, and bring the super nodes up to date.
+
+        Returns
+        -------
+        For each kind with super nodes, those of the components that may have changed, before and after.
+        """
         for kind in KINDS:
-            yield from self.storage.stored[kind].remove(dropped[kind])
+            yield from self.storage.space(kind).remove(dropped[kind])
         if any(dropped.values()):
             self.storage.note_removal()  # a question that has begun may miss the vectors
         cells = cells_of(graph.maps, topic_ids)
@@ -119,43 +161,42 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         new, stale = yield from self._unstored(cells)
         yield from self._embed(new)
         counters = self.storage.struct.counters
+        super_nodes = {}
         for kind in KINDS:
-            rows = self._rows_of(new[kind])
+            rows, space = self._rows_of(new[kind]), self.storage.space(kind)
             if kind in self._fusions:
-                fusion, count = self._fusions[kind], counters.get(kind, 0) - len(dropped[kind])
                 linked = yield from self._find_linked(kind, new[kind])
-                super_nodes = yield from fusion.replace(_snapshot(rows), linked, dropped[kind])
-                counters[kind] = count + len(rows.ids)
-                counters[f"super_{kind}"] = counters.get(f"super_{kind}", 0) + super_nodes
-            yield from self.storage.stored[kind].put(rows)
+                before, after = yield from self._fusions[kind].replace(_snapshot(rows), linked, dropped[kind])
+                super_nodes[kind] = before, after
+                counters[kind] = counters.get(kind, 0) - len(dropped[kind]) + len(rows.ids)
+                counters[f"super_{kind}"] = counters.get(f"super_{kind}", 0) + after.count - before.count
+            yield from space.put(rows)
             if stale[kind]:
-                old = yield from self.storage.stored[kind].fetch(stale[kind])
-                again = {i: stale[kind][i] for i in old.ids}
-                yield from self.storage.stored[kind].put(_rows(again, old.matrix))
+                old = yield from space.fetch(stale[kind])
+                yield from space.put(_rows({i: stale[kind][i] for i in old.ids}, old.matrix))
+        return super_nodes
 
     def _describe(self, facts: dict[str, MapCell], graph: PseudoGraph) -> Steps[None]:
         """Give facts the metadata of their nodes, so that filters hold for them."""
-        node_of = {fact.id: fact.node_id for found in graph.maps.values() for fact in found.facts}
-        chunks = yield from self.storage.stored["chunks"].described({node_of[i]: None for i in facts})
+        node_of = {fact.id: fact.node_id for found in graph.maps.values() for fact in found.facts if fact.id in facts}
+        chunks = yield from self.storage.space().described(dict.fromkeys(node_of.values()))
+        shared = {node_id: chunks.metadata_of(node_id) for node_id in chunks.ids}
         for fact_id, cell in facts.items():
             own = {"pgrag_node": node_of[fact_id], "pgrag_topic": cell.metadata["topic"]}
-            shared = chunks.metadata_of(node_of[fact_id]) if node_of[fact_id] in chunks else {}
-            facts[fact_id] = replace(cell, metadata={**shared, **own})
+            facts[fact_id] = replace(cell, metadata={**shared.get(node_of[fact_id], {}), **own})
 
-    def _unstored(
-        self, cells: Mapping[str, Mapping[str, MapCell]]
-    ) -> Steps[tuple[dict[str, dict[str, MapCell]], dict[str, dict[str, MapCell]]]]:
+    def _unstored(self, cells: Cells) -> Steps[tuple[dict[str, dict[str, MapCell]], dict[str, dict[str, MapCell]]]]:
         """The cells without a row, and those whose row has another key or other metadata; by kind."""
         new: dict[str, dict[str, MapCell]] = {}
         stale: dict[str, dict[str, MapCell]] = {}
         for kind in KINDS:
-            records = yield from self.storage.stored[kind].records_of(cells[kind])
-            known = {record["id"]: record for record in records.values()}
-            new[kind] = {i: cell for i, cell in cells[kind].items() if i not in known}
-            stale[kind] = {i: c for i, c in cells[kind].items() if i in known and not _is_same(c, known[i])}
+            rows = yield from self.storage.space(kind).described(cells[kind])
+            new[kind] = {i: cell for i, cell in cells[kind].items() if i not in rows}
+            changed = [record.id for record in rows.records if not _is_same(cells[kind][record.id], record)]
+            stale[kind] = {i: cells[kind][i] for i in changed}
         return new, stale
 
-    def _embed(self, cells: Mapping[str, Mapping[str, MapCell]]) -> Steps[None]:
+    def _embed(self, cells: Cells) -> Steps[None]:
         texts = sorted({cell.text for kind in KINDS for cell in cells[kind].values()} - self._ready.keys())
         if texts:
             vectors = yield from self.resources.embed(texts, "topics and facts")
@@ -175,20 +216,16 @@ class StoredMapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         vectors = [self._ready[cell.text] for cell in cells.values()]
         return _rows(cells, np.stack(vectors) if vectors else np.zeros((0, 0), np.float32))
 
-    # -- reading ------------------------------------------------------------------------------------
+    # -- questions where the index is served from stores --------------------------------------------
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[PseudoGraph]:
-        """Some chunks, and where their maps are."""
-        return StoredPseudoGraph(chunks=near.rows, reader=self.map_reader(selection))
+        """Some chunks; their maps are read by :class:`~llama_index.pgrag.map_view.MapView`."""
+        return PseudoGraph(chunks=near.rows)
         yield
-
-    def map_reader(self, selection: Selection) -> MapReader:
-        """Reads the maps of chunks that count."""
-        return MapReader(self.storage, self._rows, self._fusions, selection)
 
 
 def _is_same(cell: MapCell, record: Record) -> bool:
-    return bool(record["meta"] == cell.metadata and record["key"] == cell.key)
+    return bool(record.key == cell.key and json.loads(record.metadata) == cell.metadata)
 
 
 def _rows(cells: Mapping[str, MapCell], vectors: NDArray[np.float32]) -> SpaceRows:
@@ -200,5 +237,5 @@ def _rows(cells: Mapping[str, MapCell], vectors: NDArray[np.float32]) -> SpaceRo
 def _snapshot(rows: SpaceRows) -> Snapshot:
     if not len(rows.ids):
         return Snapshot.empty()
-    records = [RowRecord(i, None, key, "{}") for i, key in zip(rows.ids, rows.keys, strict=True)]
+    records = [Record(i, None, key, "{}") for i, key in zip(rows.ids, rows.keys, strict=True)]
     return Snapshot.of(rows.vectors, records)
