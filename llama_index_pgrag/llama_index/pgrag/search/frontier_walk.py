@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
 """Numbers of nodes, distinct -> whether they may be returned."""
 
-ROWS_A_STEP = 300
+ROWS_A_STEP = 1_000
 
 
 class Mass(NamedTuple):
