@@ -16,6 +16,7 @@ from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
 from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, map_view
+from llama_index.pgrag.fusion.super_nodes import SuperNodes, update
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.maps.mind_map import read_mind_map
@@ -105,7 +106,9 @@ class MapTwins(Twins):
         assert {node_id: row.names for node_id, row in nodes.items()} == dict(state.names.now.nodes)
         for kind, mine in (("topics", state.maps), ("facts", state.map_of)):
             fusion: FusionRows = self.stored.builder._fusions[kind]  # type: ignore[attr-defined]
-            super_nodes = getattr(state, f"super_{kind}")
+            super_nodes, rows = getattr(state, f"super_{kind}"), getattr(state, kind)
+            empty = SuperNodes(super_nodes.threshold, super_nodes.fusion)
+            assert update(empty, rows, rows.ids, ()).groups == super_nodes.groups
             assert run_steps(fusion.read(mine)).nodes() == super_nodes.nodes()
             counters = storage.struct.counters
             for name in (kind, f"super_{kind}"):

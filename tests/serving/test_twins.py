@@ -57,8 +57,6 @@ SHARES: dict[str, dict[str, float]] = {
         "postprocessor: filters": 0.83,
     },
     "pgrag": {
-        "key_points": 0.91,
-        "lexical_weight": 0.83,
         "postprocessor: copies": 0.0,
     },
     "sprag": {

@@ -177,15 +177,18 @@ class PseudoGraph:
         return NameLinks.of(self.names.now, self.chunks.ids)
 
     @cached_property
+    def _fact_of(self) -> dict[str, FactPath]:
+        return {fact.id: fact for facts in self.of_node.values() for fact in facts}
+
+    @cached_property
     def node_rows(self) -> NDArray[np.int64]:
         """The row of each fact's node, shape (facts,)."""
-        node_of = {fact.id: node_id for node_id, facts in self.of_node.items() for fact in facts}
-        return np.asarray(self.chunks.rows_of([node_of[fact_id] for fact_id in self.facts.ids]), np.int64)
+        return np.asarray(self.chunks.rows_of([self.fact(i).node_id for i in self.facts.ids]), np.int64)
 
     @cached_property
     def topic_rows(self) -> NDArray[np.int64]:
         """The row of each fact's topic, shape (facts,)."""
-        return np.asarray(self.topics.rows_of([self.map_of[fact_id] for fact_id in self.facts.ids]), np.int64)
+        return np.asarray(self.topics.rows_of([self.fact(i).topic_id for i in self.facts.ids]), np.int64)
 
     @cached_property
     def with_others(self) -> list[FactPath]:
@@ -252,7 +255,7 @@ class PseudoGraph:
 
     def fact(self, fact_id: str) -> FactPath:
         """A fact by its id."""
-        return next(fact for fact in self.maps[self.map_of[fact_id]].facts if fact.id == fact_id)
+        return self._fact_of[fact_id]
 
 
 def fact_paths(
