@@ -151,7 +151,7 @@ def _counted(counts: Mapping[str, int], out: Iterable[str], into: Iterable[str])
     return found
 
 
-class Mention(NamedTuple):
+class TopicMention(NamedTuple):
     """A long fact that mentions topics of other maps: the row of its node, and the columns that it mentions."""
 
     row: int
@@ -175,7 +175,7 @@ class NameLinks:
     known: KnownNames
     said: csr_matrix
     topics: csr_matrix
-    mentions: Sequence[Mention]
+    mentions: Sequence[TopicMention]
 
     @classmethod
     def of(cls, names: MapNames, node_ids: Sequence[str]) -> "NameLinks":
@@ -191,7 +191,7 @@ class NameLinks:
         said = _marked(((row, column[name]) for row, found in own for name in found.said), shape)
         topics = _marked(((row, column[found.topic]) for row, found in own if found.topic), shape)
         mentions = [
-            Mention(row, text, found.title, tuple(column[name] for name in mentioned))
+            TopicMention(row, text, found.title, tuple(column[name] for name in mentioned))
             for row, found in own
             for text, mentioned in found.found.items()
         ]
