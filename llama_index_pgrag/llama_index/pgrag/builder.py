@@ -157,7 +157,7 @@ class MapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
         if any(dropped.values()):
             self.storage.note_removal()  # a question that has begun may miss the vectors
         cells = cells_of(graph.maps, topic_ids)
-        yield from self._describe(cells["facts"], graph)
+        yield from self._describe(cells["facts"])
         new, stale = yield from self._unstored(cells)
         yield from self._embed(new)
         counters = self.storage.struct.counters
@@ -176,14 +176,13 @@ class MapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
                 yield from space.put(_rows({i: stale[kind][i] for i in old.ids}, old.matrix))
         return super_nodes
 
-    def _describe(self, facts: dict[str, MapCell], graph: PseudoGraph) -> Steps[None]:
+    def _describe(self, facts: dict[str, MapCell]) -> Steps[None]:
         """Give facts the metadata of their nodes, so that filters hold for them."""
-        node_of = {fact.id: fact.node_id for found in graph.maps.values() for fact in found.facts if fact.id in facts}
-        chunks = yield from self.storage.space().described(dict.fromkeys(node_of.values()))
+        chunks = yield from self.storage.space().described({cell.metadata["node"]: None for cell in facts.values()})
         shared = {node_id: chunks.metadata_of(node_id) for node_id in chunks.ids}
         for fact_id, cell in facts.items():
-            own = {"pgrag_node": node_of[fact_id], "pgrag_topic": cell.metadata["topic"]}
-            facts[fact_id] = replace(cell, metadata={**shared.get(node_of[fact_id], {}), **own})
+            own = {f"pgrag_{name}": value for name, value in cell.metadata.items()}
+            facts[fact_id] = replace(cell, metadata={**shared.get(cell.metadata["node"], {}), **own})
 
     def _unstored(self, cells: Cells) -> Steps[tuple[dict[str, dict[str, MapCell]], dict[str, dict[str, MapCell]]]]:
         """The cells without a row, and those whose row has another key or other metadata; by kind."""
