@@ -1,16 +1,16 @@
 """`MapRows`: the rows by which a part of the maps is found and read where not all of them are in memory."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.name_edges import chunk_number, name_change, pair_numbers, phrases_in
 from llama_index.pgrag.maps.name_links import NodeNames
 from llama_index.pgrag.maps.names import CellNames, cell_name
+from llama_index.pgrag.search.name_edges import chunk_number, name_change, pair_numbers, phrases_in
 from llama_index.pgrag.state import FactPath, Facts, PseudoGraph, fact_paths
 from llama_index.ragkit import IndexStorage, Record, Steps, offload
 from llama_index.ragkit.storage.graph.interface import GraphReader
@@ -48,7 +48,7 @@ class NodeRow:
         return NodeNames.of([fact.path for fact in self.facts], CellNames(topics))
 
     def phrases(self) -> set[str]:
-        """See :func:`~llama_index.pgrag.maps.name_edges.phrases_in`."""
+        """See :func:`~llama_index.pgrag.search.name_edges.phrases_in`."""
         return phrases_in([fact.path for fact in self.facts])
 
     def record(self) -> Record:
@@ -71,7 +71,7 @@ class MapRows:
     """Reads and writes parts of the maps of one index.
 
     A record for each node holds its facts, one for each map its nodes, one for each name of a topic how many maps have
-    it. The graph links nodes and names (:mod:`llama_index.pgrag.maps.name_edges`). Where all maps are in memory, no
+    it. The graph links nodes and names (:mod:`llama_index.pgrag.search.name_edges`). Where all maps are in memory, no
     part of them is looked for, and none of this is kept.
 
     Parameters
@@ -90,11 +90,9 @@ class MapRows:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
+    def reader(self) -> AbstractContextManager[GraphReader]:
         """A reader that sees one state of the links of names."""
-        with self._graph.reader() as reader:
-            yield reader
+        return self._graph.reader()
 
     def nodes(self, node_ids: Iterable[str]) -> Steps[dict[str, NodeRow]]:
         """Those nodes that have facts."""

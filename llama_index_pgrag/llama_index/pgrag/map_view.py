@@ -12,12 +12,12 @@ from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
-from llama_index.pgrag.maps.name_edges import chunk_number
 from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.maps.names import cell_name
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
 from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
+from llama_index.pgrag.search.name_edges import chunk_number
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
 from llama_index.ragkit import IndexStorage, Query, Selection, Snapshot, Steps, ViewContents, offload, run_steps

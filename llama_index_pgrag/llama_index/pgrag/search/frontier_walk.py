@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.name_edges import TOPIC
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
+from llama_index.pgrag.search.name_edges import TOPIC
 from llama_index.pgrag.search.name_walk import DAMPING, STEPS, name_seeds
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
