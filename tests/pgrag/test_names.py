@@ -1,5 +1,7 @@
 """Cells that a question names."""
 
+import pickle
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,3 +149,11 @@ def test_the_links_of_names_are_those_of_the_maps_whatever_the_order_of_writes()
     columns = [links.known.numbers[name] for name in at_once.names]
     assert sorted(filter(None, links.names)) == at_once.names
     assert (links.weights[order][:, columns] != at_once.weights).nnz == 0
+
+
+def test_a_copy_holds_no_name_of_a_deleted_node():
+    index = index_of(MAPS)
+    assert "maxwell shane" in index.graph.name_links.known.numbers
+    index.delete_nodes(["shane", "wall"])
+    assert b"maxwell" not in pickle.dumps(index.state.names)
+    assert b"paterson" in pickle.dumps(index.state.names)

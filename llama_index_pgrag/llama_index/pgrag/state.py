@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,10 @@ class NamesLater:
     def now(self) -> MapNames:
         """As they are."""
         return self.earlier.changed({i: [fact.path for fact in facts] for i, facts in self.since.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles hold nothing of nodes that were removed."""
+        return NamesLater, (self.now, {}) if self.earlier.nodes else (self.earlier, self.since)
 
     def changed(self, facts: Facts) -> "NamesLater":
         """After a further write."""
