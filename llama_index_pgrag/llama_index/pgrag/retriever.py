@@ -19,9 +19,9 @@ from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.answer import Answer, ranked_paths
+from llama_index.pgrag.search.answer import Answer
 from llama_index.pgrag.search.context import ContextPath, Format, context_text
-from llama_index.pgrag.search.ranking import MergedPath, exact_facts, node_scores, path_scores, score_facts
+from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
@@ -138,10 +138,6 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         fallback = fallback or ("" if names is None else names.reason)
         nodes = node_scores(graph, near, facts, names, options)
         paths = path_scores(graph, facts, nodes, near.lexical_weight, options)
-        exact = exact_facts(graph, facts, asked.points, nodes, paths, ranked_paths(query.wanted))
-        if exact is not facts:
-            facts, nodes = exact, node_scores(graph, near, exact, names, options)
-            paths = path_scores(graph, facts, nodes, near.lexical_weight, options)
         if not np.isfinite(paths).any():
             nothing = options.ranking == "support" and len(graph.facts)
             fallback = "no path has support" if nothing else "the mind maps have no facts"

@@ -14,16 +14,11 @@ from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["Answer", "ranked_paths"]
+__all__ = ["Answer"]
 
 Floats = NDArray[np.float64]
 
 _PATHS = 500  # that are ranked; more if more results are asked for
-
-
-def ranked_paths(wanted: int) -> int:
-    """How many paths are ranked by their words and by the other paths, for so many results."""
-    return max(_PATHS, 20 * wanted)
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class Answer:
     @cached_property
     def results(self) -> list[MergedPath]:
         """The paths, best first; paths with the same text are merged."""
-        facts, count = self.graph.facts, ranked_paths(self.wanted)
+        facts, count = self.graph.facts, max(_PATHS, 20 * self.wanted)
         if self.config.ranks_texts:
             walked = 0.0 if self.names is None else self.config.bridge_weight * self.names.trust
             ranked = rank_paths(

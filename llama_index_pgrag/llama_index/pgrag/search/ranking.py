@@ -27,7 +27,7 @@ support of its best path.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,11 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
 from llama_index.pgrag.search.template import Template, make_template
 from llama_index.pgrag.state import FactPath, PseudoGraph
-from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import Nearness, standardised
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import combine
 
-__all__ = ["FactScores", "MergedPath", "Scored", "exact_facts", "node_scores", "path_scores", "score_facts"]
+__all__ = ["FactScores", "MergedPath", "Scored", "node_scores", "path_scores", "score_facts"]
 
 Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
@@ -86,8 +85,11 @@ def score_facts(
     allowed: Allowed,
 ) -> FactScores:
     """Compare all facts with the key points, and walk over the candidate maps."""
-    near = np.stack([question_cosines(graph.facts, point, _EXACT) for point in key_points])
+    cosines = np.stack([question_cosines(graph.facts, point, _EXACT) for point in key_points])
+    nearness = np.full(len(graph.facts), -np.inf)
     shown = np.arange(len(graph.facts)) if allowed.facts is None else np.flatnonzero(allowed.facts)
+    if len(shown):
+        nearness[shown] = np.max([standardised(row) for row in cosines[:, shown]], axis=0)
     template = make_template(graph, candidates, allowed)
     cell_cosines = sims = template.similarities(key_points)
     support = np.zeros(len(graph.facts))
@@ -95,47 +97,12 @@ def score_facts(
     if config.walks and template.facts:
         control = config.cell_control
         if control.unit == "deviations":
-            by_point = [standardised(own, by=row) for own, row in zip(sims, near[:, shown], strict=True)]
+            by_point = [standardised(own, by=row) for own, row in zip(sims, cosines[:, shown], strict=True)]
             sims = np.stack(by_point)
         walked = walk(template.ids, sims, config.num_seeds, control)
         if walked.scores.max() > 0:
             support[graph.facts.rows_of([fact.id for fact in template.facts])] = walked.scores / walked.scores.max()
-    nearness = _nearness(near, allowed.facts)
-    return FactScores(allowed.facts, near, nearness, support, candidates, template, cell_cosines, sims, walked)
-
-
-def _nearness(near: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
-    """The best cosine of each fact to a key point, see :class:`FactScores`."""
-    nearness = np.full(near.shape[1], -np.inf)
-    shown = np.arange(len(nearness)) if allowed is None else np.flatnonzero(allowed)
-    if len(shown):
-        nearness[shown] = np.max([standardised(row) for row in near[:, shown]], axis=0)
-    return nearness
-
-
-def exact_facts(
-    graph: PseudoGraph, facts: FactScores, key_points: Sequence[Vector], nodes: Floats, paths: Floats, count: int
-) -> FactScores:
-    """The facts with exact cosines where these decide which nodes and paths are best: those of many have six decimals.
-
-    Parameters
-    ----------
-    nodes, paths : their scores by the cosines as they are
-    count : how many of the best nodes, of the best paths and of the nearest facts decide
-    """
-    if len(graph.facts) <= _EXACT:
-        return facts
-    of_best = np.zeros(len(graph.chunks), np.bool_)
-    of_best[_best(nodes, count)] = of_best[graph.node_rows[_best(paths, count)]] = True
-    rows = np.union1d(np.flatnonzero(of_best[graph.node_rows]), _best(facts.cosines.max(axis=0), count))
-    vectors = graph.facts.vectors_of([graph.facts.ids[row] for row in rows.tolist()])
-    exact = facts.cosines.copy()
-    exact[:, rows] = [cosines(vectors, point) for point in key_points]
-    return replace(facts, cosines=exact, nearness=_nearness(exact, facts.allowed))
-
-
-def _best(scores: Floats, count: int) -> NDArray[np.intp]:
-    return np.argpartition(-scores, count)[:count] if count < len(scores) else np.arange(len(scores))
+    return FactScores(allowed.facts, cosines, nearness, support, candidates, template, cell_cosines, sims, walked)
 
 
 def node_scores(
@@ -152,7 +119,7 @@ def node_scores(
     near : of the nodes to the question; -inf in its scores for nodes that may not be shown
     names : the walk over names, None without one
     """
-    nearness = near.scores
+    nearness, cosines = near.scores, near.cosines
     shown = np.isfinite(nearness)
     scores = np.full(len(nearness), -np.inf)
     if config.ranking == "support":
@@ -160,7 +127,7 @@ def node_scores(
         np.maximum.at(best, graph.node_rows, facts.support)
         scores[shown & (best > 0)] = best[shown & (best > 0)]
         return scores
-    best = near.cosines.astype(np.float64)
+    best = cosines.astype(np.float64)
     if len(graph.facts):
         counted = np.isfinite(facts.nearness)
         np.maximum.at(best, graph.node_rows[counted], facts.cosines.max(axis=0)[counted])
