@@ -47,7 +47,7 @@ class Asked(NamedTuple):
     """
 
     vector: Vector
-    texts: Sequence[str]
+    texts: list[str]
     points: Sequence[Vector]
 
 

@@ -149,7 +149,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         return Answer(
             graph,
             options,
-            list(asked.texts),
+            asked.texts,
             stacked,
             near.lexical_weight,
             facts,
