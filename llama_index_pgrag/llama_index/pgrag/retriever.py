@@ -143,21 +143,12 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             fallback = "no path has support" if nothing else "the mind maps have no facts"
             shown = np.isfinite(near.scores)
             nodes = np.where(shown, squashed(near.scores), -np.inf) if options.ranking == "support" else near.scores
-        asked_whole = len(asked.points) == 1 and asked.points[0] is asked.vector
-        cosines = [near.cosines] if asked_whole else [question_cosines(graph.chunks, point) for point in asked.points]
-        stacked = np.stack(cosines)
+        cosines = [near.cosines]
+        if len(asked.points) > 1 or asked.points[0] is not asked.vector:
+            cosines = [question_cosines(graph.chunks, point) for point in asked.points]
+        weight, near_points = near.lexical_weight, np.stack(cosines)
         return Answer(
-            graph,
-            options,
-            asked.texts,
-            stacked,
-            near.lexical_weight,
-            facts,
-            names,
-            nodes,
-            paths,
-            query.wanted,
-            fallback,
+            graph, options, asked.texts, near_points, weight, facts, names, nodes, paths, query.wanted, fallback
         )
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
