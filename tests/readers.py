@@ -17,8 +17,8 @@ from llama_index.graphrag.rows.question_graph import phrases_of
 from llama_index.hipporag import NounPhraseExtractor
 from llama_index.pgrag import OutlineExtractor
 from llama_index.pgrag.key_points import KeyPoints
+from llama_index.pgrag.maps.name_links import NodeNames
 from llama_index.pgrag.maps.names import CellNames
-from llama_index.pgrag.stored_graph.node_names import names_of_node
 from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps, run_steps
 from llama_index.ragkit.extraction.extractive_summarizer import _split
 from llama_index.ragkit.text.held import TextWords
@@ -174,9 +174,9 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     **{extractor.__name__: partial(_extracted, extractor) for extractor in EXTRACTORS},
     "TextWords": _held,
     "KnownNames": lambda text: KnownNames(_names_in(text)).find(text),
-    "CellNames": lambda text: CellNames({name: frozenset() for name in _names_in(text)}).names_in(text),
+    "CellNames": lambda text: CellNames(_names_in(text)).names_in(text),
     "ExtractiveSummarizer": lambda text: _split([text], None),
     "names of a question to Graph RAG": phrases_of,
-    "names of a node of PG-RAG": lambda text: names_of_node([("Lamp", text)], _names_in(text)),
+    "names of a node of PG-RAG": lambda text: NodeNames.of([("Lamp", text)], CellNames(_names_in(text))),
 }
 """Functions that read text, by name."""

@@ -5,6 +5,7 @@ from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
+from llama_index.ragkit import SpaceRows
 from llama_index.ragkit.errors import ConfigurationError, ExtractorMismatchError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
@@ -84,7 +85,7 @@ def test_a_delete_needs_no_model_and_leaves_no_row():
     index.delete_ref_doc("B")
     index.delete_ref_doc("C")
     assert said(index)["rows"] == [0, 0, 0]
-    assert run_steps(index.storage.records.get_all("super_facts")) == {}
+    assert run_steps(index.storage.records.get_all("pg_super_facts")) == {}
     assert index.as_retriever().retrieve("lamp") == []
 
 
@@ -119,15 +120,17 @@ def test_rows_that_a_killed_write_lost_or_left_are_put_right_at_load(space: str,
     lost = rows.store.snapshot().ids[::2]
     run_steps(rows.remove(lost))
     records = index.storage.records
-    run_steps(records.put("super_facts", [("ghost", {"c": "ghost"})]))
+    run_steps(records.put("pg_super_of_facts", [("ghost", {"c": "ghost"})]))
+    run_steps(records.put("pg_super_facts", [("ghost", {"members": ["ghost", lost[0]]})]))
     index.storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     loaded = load_index_from_storage(context, extractor=GivenMindMaps(maps=MAPS))
     graph = loaded.graph
     assert 0 < len(graph.facts) == len(graph.map_of) < 9
     assert len(graph.topics) == len(graph.maps)
-    assert sorted(graph.super_facts.component_of) == sorted(graph.facts.ids)
-    assert "ghost" not in run_steps(loaded.storage.records.get_all("super_facts"))
+    assert set(graph.super_facts.component_of) <= set(graph.facts.ids)
+    for collection in ("pg_super_of_facts", "pg_super_facts"):
+        assert "ghost" not in run_steps(loaded.storage.records.get_all(collection))
     assert loaded.as_retriever().retrieve("whale oil")
 
 
@@ -169,3 +172,31 @@ def test_many_facts_that_say_the_same_are_one_super_fact():
     assert len(index.as_retriever().retrieve("Beijing")) == 1  # said once, with all its sources
     index.delete_nodes([f"n{i}" for i in range(0, 150, 2)])
     assert [len(group) for group in index.graph.super_facts.nodes()] == [75]
+
+
+def test_an_index_of_an_earlier_version_is_read_and_brought_forward(tmp_path):
+    """It had the name of a component for every row, in collections of other names, and facts without metadata."""
+    index = build()
+    wanted, state, records = said(index), index.state, index.storage.records
+    for kind in ("topics", "facts"):
+        super_nodes, rows = getattr(state, f"super_{kind}"), getattr(state, kind)
+        names = [(row_id, {"c": super_nodes.component_of.get(row_id, row_id)}) for row_id in rows.ids]
+        run_steps(records.put(f"super_{kind}", names))
+        for collection in (f"pg_super_{kind}", f"pg_super_of_{kind}"):
+            run_steps(records.delete(collection, list(run_steps(records.get_all(collection)))))
+    metadatas = [{"node": state.fact(i).node_id, "topic": state.map_of[i]} for i in state.facts.ids]
+    keys = [record.key for record in state.facts.records]
+    earlier = SpaceRows(state.facts.ids, state.facts.matrix, keys, state.facts.ids, metadatas)
+    run_steps(index.storage.space("facts").put(earlier))
+    index.storage_context.persist(str(tmp_path))
+    loaded = load_index_from_storage(
+        StorageContext.from_defaults(persist_dir=str(tmp_path)), extractor=GivenMindMaps(maps=MAPS)
+    )
+    assert said(loaded) == wanted
+    assert loaded.as_retriever().retrieve("whale oil")
+    loaded.delete_nodes(["c1"])
+    assert said(loaded) == said(build(["a1", "a2", "b1"]))
+    records = loaded.storage.records
+    assert [run_steps(records.get_all(f"super_{kind}")) for kind in ("topics", "facts")] == [{}, {}]
+    stored = run_steps(records.get_all("pg_super_facts")).values()
+    assert sorted(r["members"] for r in stored) == sorted(map(list, loaded.state.super_facts.members.values()))

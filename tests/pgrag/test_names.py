@@ -1,35 +1,49 @@
 """Cells that a question names."""
 
+import pickle
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 
 from llama_index.pgrag import GivenMindMaps, PGRAGIndex
-from llama_index.pgrag.maps.names import CellNames
+from llama_index.pgrag.maps.name_links import MapNames
+from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
 
-cells = st.dictionaries(
+TOPICS = ("Ada", "ADA", "Ada (poet)", "Great Wall", "The Who", "", "?", "x" * 200)
+FACTS = (
+    "Ada",
+    "wall",
+    "The Great Wall was seen by Ada and by the men of the Who from afar.",
+    "A long story in which nobody of them is named, whoever may read it.",
+)
+some_paths = st.lists(st.sampled_from(FACTS), min_size=1, max_size=3)
+some_nodes = st.dictionaries(
     st.sampled_from("abcdefgh"),
-    st.sampled_from(["Ada", "ADA", "Ada (poet)", "The Who", "", "?", "x" * 200]),
+    st.builds(lambda topic, facts: [(topic, fact) for fact in facts], st.sampled_from(TOPICS), some_paths),
     max_size=8,
 )
 
 
-@given(cells, cells)
-def test_names_follow_every_change(before, after):
-    """Inserts and deletes one after the other leave what a build from what is left gives."""
-    names = CellNames().changed((), before.items())
-    gone = [(i, text) for i, text in before.items() if after.get(i) != text]
-    new = [(i, text) for i, text in after.items() if before.get(i) != text]
-    assert names.changed(gone, new) == CellNames().changed((), after.items())
+@given(st.lists(some_nodes, min_size=1, max_size=4))
+def test_names_follow_every_change(states):
+    """Inserts, changes and deletes one after the other leave what a build from what is left gives."""
+    names, before = MapNames(), {}
+    for nodes in states:
+        differs = sorted(i for i in {*before, *nodes} if before.get(i) != nodes.get(i))
+        names, before = names.changed({i: nodes.get(i, ()) for i in differs}), nodes
+        names.known.find("Who is Ada?")
+    at_once = MapNames().changed(before)
+    assert (names.nodes, names.counts, names.topics) == (at_once.nodes, at_once.counts, at_once.topics)
+    assert {name: names.known.phrases[row] for name, row in names.known.numbers.items()} == {i: i for i in names.counts}
 
 
 def test_what_stands_in_brackets_is_no_part_of_a_name():
-    names = CellNames().changed((), [("1", "The Glass Wall (film)"), ("2", "the glass wall"), ("3", "Glass")])
+    names = CellNames([cell_name(text) for text in ("The Glass Wall (film)", "the glass wall", "Glass")])
     assert names.names_in("Who directed The Glass Wall?") == ["the glass wall"]
-    assert names.cells["the glass wall"] == {"1", "2"}
     assert names.names_in("Who directed it?") == []
 
 
@@ -132,5 +146,14 @@ def test_the_links_of_names_are_those_of_the_maps_whatever_the_order_of_writes()
     grown.delete_nodes(["extra"])
     links = grown.graph.name_links
     order = [grown.graph.chunks.ids.index(node_id) for node_id in index_of(MAPS).graph.chunks.ids]
-    assert links.names == at_once.names
-    assert (links.weights[order] != at_once.weights).nnz == 0
+    columns = [links.known.numbers[name] for name in at_once.names]
+    assert sorted(filter(None, links.names)) == at_once.names
+    assert (links.weights[order][:, columns] != at_once.weights).nnz == 0
+
+
+def test_a_copy_holds_no_name_of_a_deleted_node():
+    index = index_of(MAPS)
+    assert "maxwell shane" in index.graph.name_links.known.numbers
+    index.delete_nodes(["shane", "wall"])
+    assert b"maxwell" not in pickle.dumps(index.state.names)
+    assert b"paterson" in pickle.dumps(index.state.names)

@@ -15,13 +15,13 @@ from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
-from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, stored_state
+from llama_index.pgrag import PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever, map_rows, map_view
+from llama_index.pgrag.fusion.super_nodes import SuperNodes, update
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.maps.mind_map import read_mind_map
-from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
 from llama_index.pgrag.records import to_record
-from llama_index.pgrag.stored_graph import stored_walk
+from llama_index.pgrag.search import frontier_walk
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine, reading
@@ -92,6 +92,10 @@ class MapTwins(Twins):
     def check(self) -> None:
         """The rows are the state in memory: maps, facts, cells, super nodes, links of names and counts."""
         state, storage = self.memory.state, self.stored.storage
+        loaded = run_steps(self.memory.builder.load())  # type: ignore[attr-defined]
+        assert loaded.names.now.nodes == state.names.now.nodes
+        for part in ("maps", "map_of", "of_node", "super_topics", "super_facts"):
+            assert getattr(loaded, part) == getattr(state, part)
         found = run_steps(storage.records.get_all("pg_maps"))
         assert {i: record["nodes"] for i, record in found.items()} == {
             i: sorted({fact.node_id for fact in mind_map.facts}) for i, mind_map in state.maps.items()
@@ -99,15 +103,12 @@ class MapTwins(Twins):
         assert set(run_steps(storage.records.get_all("pg_nodes"))) == set(state.of_node)
         nodes = run_steps(self.rows.nodes(state.of_node))
         assert {node_id: row.facts for node_id, row in nodes.items()} == dict(state.of_node)
-        links = state.name_links
-        for node_id, row in nodes.items():
-            weights = links.weights[state.chunks.row_of(node_id)]
-            assert row.names.weights(TOPIC_WEIGHT) == {
-                links.names[i]: weight for i, weight in zip(weights.indices, weights.data, strict=True) if weight
-            }
+        assert {node_id: row.names for node_id, row in nodes.items()} == dict(state.names.now.nodes)
         for kind, mine in (("topics", state.maps), ("facts", state.map_of)):
             fusion: FusionRows = self.stored.builder._fusions[kind]  # type: ignore[attr-defined]
-            super_nodes = getattr(state, f"super_{kind}")
+            super_nodes, rows = getattr(state, f"super_{kind}"), getattr(state, kind)
+            empty = SuperNodes(super_nodes.threshold, super_nodes.fusion)
+            assert update(empty, rows, rows.ids, ()).groups == super_nodes.groups
             assert run_steps(fusion.read(mine)).nodes() == super_nodes.nodes()
             counters = storage.struct.counters
             for name in (kind, f"super_{kind}"):
@@ -335,7 +336,7 @@ def _prepared_alone(prepare: Any, builder: Any) -> Any:
 
 def test_rows_beyond_what_a_step_reads_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = MapTwins(tmp_path, corpus())
-    monkeypatch.setattr(stored_walk, "ROWS_A_STEP", 1)
+    monkeypatch.setattr(frontier_walk, "ROWS_A_STEP", 1)
     found = twins.stored.as_retriever(return_source=True).explain(QUESTIONS[0])
     assert found[0].names == ["lewis range"]
     assert found[0].share > 0
@@ -378,7 +379,7 @@ def test_outlines_of_a_postprocessor_are_those_in_memory(tmp_path: Path, scope: 
 
 
 def test_large_super_nodes_are_walked_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stored_state, "_TOGETHER", 1)
+    monkeypatch.setattr(map_view, "_TOGETHER", 1)
     twins = MapTwins(tmp_path, corpus(), topic_threshold=0.5)
     search: dict[str, Any] = {"seed_topics": 1, "max_topics": 30, "seed_facts": 0, "fact_walk": False}
     walked = []

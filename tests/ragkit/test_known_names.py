@@ -68,3 +68,21 @@ def test_stems_of_words_in_any_script(words, language):
     assert len(found) == len(words)
     assert found == [stems([word], language)[0] for word in words]
     assert all(stem for stem, word in zip(found, words, strict=True) if word)
+
+
+WORDS = ("max", "planck", "physiker", "москва", "москве", "東京", "東京大学", "york", "new")
+some_phrases = st.sets(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), max_size=12)
+
+
+@given(some_phrases, st.lists(some_phrases, max_size=4), st.lists(st.sampled_from(WORDS), max_size=6))
+def test_phrases_that_come_and_go_are_found_as_if_they_had_been_there_at_once(first, later, words):
+    """Whichever tables were built before, and whichever numbers the phrases have."""
+    text, known, before = " ".join(word.title() for word in words), KnownNames(sorted(first)), first
+    for phrases in later:
+        known.find(text)
+        known, before = known.changed(sorted(before - phrases), sorted(phrases - before)), phrases
+    at_once = KnownNames(sorted(before))
+    names = {at_once.number(phrase): known.number(phrase) for phrase in before}
+    found = [(name.start, name.end, name.rows, name.lower_case) for name in known.find(text)]
+    expected = at_once.find(text)
+    assert found == [(n.start, n.end, tuple(sorted(names[row] for row in n.rows)), n.lower_case) for n in expected]

@@ -50,8 +50,6 @@ SHARES: dict[str, dict[str, float]] = {
         "postprocessor: node_weight": 0.25,
     },
     "pgrag": {
-        "key_points": 0.91,
-        "lexical_weight": 0.83,
         "postprocessor: copies": 0.0,
     },
 }

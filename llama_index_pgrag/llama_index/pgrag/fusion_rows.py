@@ -1,13 +1,13 @@
-"""`FusionRows`: the super nodes of an index that is served from stores, as rows of its database."""
+"""`FusionRows`: the super nodes of an index as records."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.fusion.super_nodes import SuperNodes, update
+from llama_index.pgrag.fusion.super_nodes import SuperNodes, restore, update
 from llama_index.ragkit import IndexStorage, Record, Snapshot, Steps, offload
 
 __all__ = ["FusionRows"]
@@ -26,6 +26,7 @@ class FusionRows:
 
     A record for each row of a component of two or more has its name, one for each such component its members, and with
     `fusion="leaders"` its super nodes. A write reads the components that it touches, with the vectors of their members.
+    Earlier versions stored the names of the components of all rows of an index in memory, and nothing else.
 
     Parameters
     ----------
@@ -35,10 +36,11 @@ class FusionRows:
     """
 
     def __init__(self, kind: str, storage: IndexStorage, empty: SuperNodes) -> None:
-        self._space = storage.stored[kind]
+        self._space = storage.space(kind)
         self._records = storage.records
         self._empty = empty
-        self._of_row, self._members = f"pg_super_of_{kind}", f"pg_super_{kind}"
+        self._to_store: SuperNodes | None = None  # all of them, of an index that an earlier version wrote
+        self._of_row, self._members, self._earlier = f"pg_super_of_{kind}", f"pg_super_{kind}", f"super_{kind}"
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -54,6 +56,27 @@ class FusionRows:
         groups = {name: _groups(record) for name, record in found.items()}
         return replace(self._empty, component_of=component_of, members=members, groups=groups)
 
+    def restored(self, rows: Snapshot) -> Steps[SuperNodes]:
+        """All super nodes. What a write that ended early has left of them is stored as it should be; what an earlier
+        version stored is stored anew by the next write.
+
+        Parameters
+        ----------
+        rows : all rows of the space
+        """
+        members = {name: tuple(r["members"]) for name, r in (yield from self._records.get_all(self._members)).items()}
+        of_row = _names((yield from self._records.get_all(self._of_row)))
+        earlier = _names((yield from self._records.get_all(self._earlier)))
+        if earlier:
+            yield from self._records.delete(self._earlier, [row_id for row_id in earlier if row_id not in rows])
+            members, of_row = _of_earlier(earlier, rows.ids)
+        found, damaged = yield from offload(restore, members, of_row, rows, self._empty)
+        if earlier:
+            self._to_store = found
+        elif damaged:
+            yield from self._store(self._empty, found, damaged)
+        return found
+
     def linked(self, vectors: Floats) -> Steps[list[set[str]]]:
         """For each of some vectors the stored rows that reach the threshold with it, and perhaps some more.
 
@@ -65,9 +88,8 @@ class FusionRows:
         for start in range(0, len(vectors), _AT_ONCE):
             todo, wanted = list(range(start, min(start + _AT_ONCE, len(vectors)))), _FIRST_HITS
             while todo:
-                found_by = yield from self._space.records_near_each([vectors[i] for i in todo], wanted, least=wanted)
-                near = yield from self._space.rows(dict(chain.from_iterable(each.items() for each in found_by)))
-                hits = yield from offload(near.search, [vectors[i] for i in todo], wanted)
+                near = yield from self._space.near(vectors[todo], wanted)
+                hits = yield from offload(near.search, vectors[todo], wanted)
                 least = self._empty.threshold - _NEAR
                 for i, hit in zip(todo, hits, strict=True):
                     found[i].update(row for row, score in zip(hit.ids, hit.scores, strict=True) if score >= least)
@@ -78,7 +100,9 @@ class FusionRows:
 
     # -- writing ------------------------------------------------------------------------------------
 
-    def replace(self, new: Snapshot, linked: Iterable[str], removed: Sequence[str]) -> Steps[int]:
+    def replace(
+        self, new: Snapshot, linked: Iterable[str], removed: Sequence[str]
+    ) -> Steps[tuple[SuperNodes, SuperNodes]]:
         """Store the super nodes after rows were added and removed; to be called within a transaction.
 
         Parameters
@@ -89,33 +113,53 @@ class FusionRows:
 
         Returns
         -------
-        By how many super nodes there are more.
+        Those of the components that may have changed, as they were and as they are.
         """
+        if self._to_store is not None:
+            yield from self._store(self._empty, self._to_store)
+            yield from self._records.delete(self._earlier, list((yield from self._records.get_all(self._earlier))))
+            self._to_store = None
         old = yield from self.read(dict.fromkeys([*linked, *removed]))
         if not len(new) and not old.members:
-            return 0
+            return old, old
         gone = set(removed)
         there = yield from self._space.fetch([row_id for row_id in old.component_of if row_id not in gone])
         rows = there.joined(new)
         known = {row_id: name for row_id, name in old.component_of.items() if row_id in rows or row_id in gone}
         old = replace(old, component_of=known)
-        after, _ = yield from offload(update, old, rows, new.ids, gone)
+        after = yield from offload(update, old, rows, new.ids, gone)
         yield from self._store(old, after)
-        return sum(map(len, after.groups.values())) - sum(map(len, old.groups.values()))
+        return old, after
 
-    def _store(self, old: SuperNodes, after: SuperNodes) -> Steps[None]:
+    def _store(self, old: SuperNodes, after: SuperNodes, damaged: Sequence[str] = ()) -> Steps[None]:
+        """Store what differs, and all that is damaged."""
         changed = [
             name
             for name, ids in after.members.items()
             if old.members.get(name) != ids or old.groups.get(name) != after.groups[name]
         ]
         yield from self._records.put(self._members, [(name, _record(after, name)) for name in sorted(changed)])
-        lost = sorted(name for name in old.members if name not in after.members)
+        lost = sorted(name for name in {*old.members, *damaged} if name not in after.members)
         yield from self._records.delete(self._members, lost)
         was, now = _of_row(old), _of_row(after)
         pairs = [(row_id, {"c": name}) for row_id, name in sorted(now.items()) if was.get(row_id) != name]
         yield from self._records.put(self._of_row, pairs)
-        yield from self._records.delete(self._of_row, sorted(was.keys() - now.keys()))
+        yield from self._records.delete(self._of_row, sorted({*was, *damaged} - now.keys()))
+
+
+def _names(records: Mapping[str, Record]) -> dict[str, str]:
+    return {row_id: record["c"] for row_id, record in records.items()}
+
+
+def _of_earlier(names: Mapping[str, str], row_ids: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Members and names of components as they are stored now, from the names of those of all rows."""
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for row_id, name in names.items():
+        members[name].append(row_id)
+    # Rows without a name, which a write that ended early has left, are fused again.
+    found = {name: tuple(sorted(ids)) for name, ids in members.items() if len(ids) > 1}
+    unnamed = {row_id: "" for row_id in row_ids if row_id not in names}
+    return found, {row_id: names[row_id] for ids in found.values() for row_id in ids} | unnamed
 
 
 def _of_row(nodes: SuperNodes) -> dict[str, str]:

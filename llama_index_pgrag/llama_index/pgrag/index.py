@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from llama_index.pgrag.builder import PseudoGraphBuilder
+from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
 from llama_index.pgrag.export import to_networkx
 from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
@@ -13,7 +13,6 @@ from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
 from llama_index.pgrag.retriever import PGRAGRetriever
 from llama_index.pgrag.state import KINDS, PseudoGraph
-from llama_index.pgrag.stored_builder import StoredMapBuilder
 from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
 from llama_index.ragkit.html import Page
 
@@ -67,8 +66,8 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
     config_cls = PGRAGConfig
     config_is_fixed = True
-    builder_cls = PseudoGraphBuilder
-    stored_builder_cls = StoredMapBuilder
+    builder_cls = MapBuilder
+    stored_builder_cls = MapBuilder
     retriever_cls = PGRAGRetriever
     keywords = PGRAGKeywords
     default_extractor = MindMapExtractor

@@ -1,25 +1,19 @@
-"""`MapRows`: the nodes, maps, topics and names of an index that is served from stores, as rows of its database."""
+"""`MapRows`: the rows by which a part of the maps is found and read where not all of them are in memory."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.names import cell_name
-from llama_index.pgrag.state import FactPath, fact_paths
-from llama_index.pgrag.stored_graph.node_names import (
-    NodeNames,
-    chunk_number,
-    name_change,
-    names_of_node,
-    pair_numbers,
-    phrases_in,
-)
-from llama_index.ragkit import Record, Records, Steps, offload
-from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
+from llama_index.pgrag.maps.name_links import NodeNames
+from llama_index.pgrag.maps.names import CellNames, cell_name
+from llama_index.pgrag.search.name_edges import chunk_number, name_change, pair_numbers, phrases_in
+from llama_index.pgrag.state import FactPath, Facts, PseudoGraph, fact_paths
+from llama_index.ragkit import IndexStorage, Record, Steps, offload
+from llama_index.ragkit.storage.graph.interface import GraphReader
 
 __all__ = ["MapRows", "NodeRow"]
 
@@ -47,10 +41,14 @@ class NodeRow:
     @property
     def names(self) -> NodeNames:
         """Its names."""
-        return names_of_node([fact.path for fact in self.facts], self.present)
+        return self.names_among(self.present)
+
+    def names_among(self, topics: Collection[str]) -> NodeNames:
+        """Its names in an index with some topics."""
+        return NodeNames.of([fact.path for fact in self.facts], CellNames(topics))
 
     def phrases(self) -> set[str]:
-        """See :func:`~llama_index.pgrag.stored_graph.node_names.phrases_in`."""
+        """See :func:`~llama_index.pgrag.search.name_edges.phrases_in`."""
         return phrases_in([fact.path for fact in self.facts])
 
     def record(self) -> Record:
@@ -70,28 +68,31 @@ class NodeRow:
 
 
 class MapRows:
-    """Reads and writes the maps of one index.
+    """Reads and writes parts of the maps of one index.
 
     A record for each node holds its facts, one for each map its nodes, one for each name of a topic how many maps have
-    it. The graph links nodes and names (:mod:`llama_index.pgrag.stored_graph.node_names`).
+    it. The graph links nodes and names (:mod:`llama_index.pgrag.search.name_edges`). Where all maps are in memory, no
+    part of them is looked for, and none of this is kept.
 
     Parameters
     ----------
-    graph : of the index
-    records : of the index, in the same database
+    storage : of the index
+
+    Attributes
+    ----------
+    are_kept : whether there are rows
     """
 
-    def __init__(self, graph: GraphRows, records: Records) -> None:
-        self._graph = graph
-        self._records = records
+    def __init__(self, storage: IndexStorage) -> None:
+        self._graph = storage.stores.graph()
+        self._records = storage.records
+        self.are_kept = self._graph.whole() is None
 
     # -- reading ------------------------------------------------------------------------------------
 
-    @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
+    def reader(self) -> AbstractContextManager[GraphReader]:
         """A reader that sees one state of the links of names."""
-        with self._graph.reader() as reader:
-            yield reader
+        return self._graph.reader()
 
     def nodes(self, node_ids: Iterable[str]) -> Steps[dict[str, NodeRow]]:
         """Those nodes that have facts."""
@@ -108,14 +109,31 @@ class MapRows:
         found = yield from self._records.get_many(_NUMBERS, map(str, numbers))
         return {int(number): record["id"] for number, record in found.items()}
 
+    def around(
+        self, state: PseudoGraph, facts: Facts, removed: Iterable[str]
+    ) -> Steps[tuple[PseudoGraph, dict[str, NodeRow]]]:
+        """The maps that a write changes, and the rows of the nodes that it replaces.
+
+        Where all maps are in memory, these are all maps, and no rows.
+
+        Parameters
+        ----------
+        state : all of an index in memory
+        facts : the new facts of nodes
+        removed : nodes
+        """
+        if not self.are_kept:
+            return state, {}
+        replaced = yield from self.nodes([*removed, *facts])
+        topic_ids = {row.topic_id for row in replaced.values()} | {f.topic_id for own in facts.values() for f in own}
+        nodes = yield from self.nodes_of_maps(sorted(topic_ids))
+        others = yield from self.nodes(sorted({i for ids in nodes.values() for i in ids} - replaced.keys()))
+        return PseudoGraph.of({i: row.facts for i, row in {**others, **replaced}.items()}), replaced
+
     # -- writing ------------------------------------------------------------------------------------
 
     def replace(
-        self,
-        before: Mapping[str, NodeRow],
-        after: Mapping[str, Sequence[FactPath]],
-        maps: Mapping[str, Sequence[str]],
-        topics: Mapping[str, int],
+        self, replaced: Mapping[str, NodeRow], facts: Facts, before: PseudoGraph, after: PseudoGraph
     ) -> Steps[None]:
         """Store what nodes consist of now; to be called within a transaction.
 
@@ -123,29 +141,30 @@ class MapRows:
 
         Parameters
         ----------
-        before : the rows of nodes that are removed or replaced
-        after : the facts of new ones
-        maps : the nodes of each map that changes; none for a map that goes
-        topics : by how many maps with that text there are more
+        replaced : the rows of nodes that are removed or replaced
+        facts : the facts of new ones
+        before, after : the maps that change, see :meth:`around`
         """
-        yield from self._records.put(_MAPS, [(i, {"nodes": list(nodes)}) for i, nodes in maps.items() if nodes])
-        yield from self._records.delete(_MAPS, [i for i, nodes in maps.items() if not nodes])
-        come, gone = yield from self._count_topics(topics)
-        rows = {node_id: NodeRow(tuple(facts)) for node_id, facts in after.items() if facts}
+        if not self.are_kept:
+            return
+        maps = {i: sorted({fact.node_id for fact in found.facts}) for i, found in after.maps.items()}
+        yield from self._records.put(_MAPS, [(i, {"nodes": nodes}) for i, nodes in maps.items()])
+        yield from self._records.delete(_MAPS, [i for i in before.maps if i not in maps])
+        come, gone = yield from self._count_topics(before, after)
+        rows = {node_id: NodeRow(tuple(own)) for node_id, own in facts.items() if own}
         phrases = yield from offload(lambda: {node_id: row.phrases() for node_id, row in rows.items()})
         asked = sorted({phrase for found in phrases.values() for phrase in found})
         known = (yield from self._records.get_many(_TOPICS, asked)).keys()
         rows = {i: replace(row, present=tuple(sorted(phrases[i] & known))) for i, row in rows.items()}
-        mentioning = yield from self._mentioning([*come, *gone], before.keys() | rows.keys())
+        mentioning = yield from self._mentioning([*come, *gone], replaced.keys() | rows.keys())
         changed = yield from offload(_with_topics, mentioning, come, gone)
-        was = {**before, **{i: mentioning[i] for i in changed}}
+        was = {**replaced, **{i: mentioning[i] for i in changed}}
         yield from self._put(was, {**rows, **changed})
 
-    def _count_topics(self, topics: Mapping[str, int]) -> Steps[tuple[set[str], set[str]]]:
+    def _count_topics(self, before: PseudoGraph, after: PseudoGraph) -> Steps[tuple[set[str], set[str]]]:
         """Count the maps with each name of a topic; returns the names that come, and those that go."""
-        more: Counter[str] = Counter()
-        for text, count in topics.items():
-            more[cell_name(text)] += count
+        more = Counter(cell_name(found.topic) for found in after.maps.values())
+        more.subtract(cell_name(found.topic) for found in before.maps.values())
         names = sorted(name for name, count in more.items() if name and count)
         stored = yield from self._records.get_many(_TOPICS, names)
         counts = {name: (stored[name]["maps"] if name in stored else 0) + more[name] for name in names}

@@ -8,6 +8,7 @@ import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PGRAGConfig, SearchConfig
 from llama_index.pgrag.keywords import PGRAGPostprocessorKeywords
 from llama_index.pgrag.path_nodes import outline_node
@@ -17,11 +18,9 @@ from llama_index.pgrag.search.context import ContextPath, context_text
 from llama_index.pgrag.search.path_ranking import rank_paths
 from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.pgrag.stored_builder import StoredMapBuilder
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
-    Selection,
     Steps,
     content_id,
     fresh,
@@ -84,35 +83,25 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
-        builder = index.builder
-        if not isinstance(builder, StoredMapBuilder):
-            return (yield from self._replaced(index.state, nodes, query_bundle, None))
         points = None
         if query_bundle is not None and not index.storage.is_empty:  # before the database is read
             points = yield from self._points(query_bundle, index.storage.struct.embedding["dimension"])
-        work = partial(self._replaced_in_stores, builder, nodes, query_bundle, points)
+        work = partial(self._replaced, nodes, query_bundle, points)
         return (yield from index.writer.in_one_generation(work))
 
-    def _replaced_in_stores(
-        self,
-        builder: StoredMapBuilder,
-        nodes: list[NodeWithScore],
-        bundle: QueryBundle | None,
-        points: list[Vector] | None,
-    ) -> Steps[list[NodeWithScore]]:
-        reader = builder.map_reader(Selection())
-        graph, _ = yield from reader.graph((yield from reader.documents_of(each.node.node_id for each in nodes)))
-        return (yield from self._replaced(graph, nodes, bundle, points))
-
     def _replaced(
-        self, graph: PseudoGraph, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
+        self, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
     ) -> Steps[list[NodeWithScore]]:
         """The nodes that are kept, and the outlines.
 
         Parameters
         ----------
-        points : the vectors of the key points; None if they are not embedded yet
+        points : the vectors of the key points; None without a question
         """
+        index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
+        builder: MapBuilder = index.builder  # type: ignore[assignment]
+        contents = yield from index.writer.recovered()
+        graph = yield from builder.maps.of_documents(contents.state, [each.node.node_id for each in nodes])
         matched = match_nodes(nodes, graph.chunks)
         sources = [m for m in dict.fromkeys(matched) if m is not None and m in graph.of_node]
         kept = [(rank, node) for rank, (node, m) in enumerate(zip(nodes, matched, strict=True)) if m not in sources]
@@ -154,11 +143,9 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         mask = np.zeros(len(graph.chunks), np.bool_)
         mask[graph.chunks.rows_of(sorted(scope))] = True
         allowed = yield from offload(Allowed.of, graph, mask)
-        if bundle is None:
+        if bundle is None or points is None:
             facts = [fact for c in candidates for fact in graph.maps[c.topic_id].facts if allowed.fact(fact)]
             return MergedPath.of([(fact, 0.0) for fact in facts])[: self.max_paths]
-        if points is None:
-            points = yield from self._points(bundle, graph.facts.dim)
         return (yield from offload(self._best_paths, graph, points, candidates, allowed, bundle.query_str))
 
     def _points(self, bundle: QueryBundle, dimension: int | None) -> Steps[list[Vector]]:

@@ -9,22 +9,20 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType, TextNode
 from numpy.typing import NDArray
 
+from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
+from llama_index.pgrag.map_view import Asked, Gathered, MapView
 from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.answer import Answer
-from llama_index.pgrag.search.candidates import find_candidates
 from llama_index.pgrag.search.context import ContextPath, Format, context_text
-from llama_index.pgrag.search.name_walk import walk_names
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.pgrag.stored_answer import Gathered, gather
-from llama_index.pgrag.stored_state import StoredPseudoGraph
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
@@ -38,7 +36,6 @@ from llama_index.ragkit import (
     query_matrix,
     run_steps,
 )
-from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
 
 if TYPE_CHECKING:
@@ -118,47 +115,26 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     # -- steps --------------------------------------------------------------------------------------
 
     def _search(self, query: Query[PseudoGraph]) -> Steps[Answer]:
-        graph, model = query.state, query.resources.embed_model
+        model = query.resources.embed_model
         question = yield from query.vector()
         texts, fallback = yield from key_points_of(query.bundle, self.options, partial(self._complete, "key_points"))
         points = [question]
         if texts != [query.text]:
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
-        if isinstance(graph, StoredPseudoGraph):
-            found = yield from gather(query, graph.reader, question, texts, points, self.options)
-        else:
-            near = yield from query.nearness(self.options.lexical_weight)
-            found = yield from offload(self._gathered, query, question, texts, points, near)
-        return (yield from offload(self._ranked, found, question, texts, points, fallback))
+        asked = Asked(question, texts, points)
+        found = yield from self._maps.gathered(query, asked, self.options)
+        return (yield from offload(self._ranked, found, asked, fallback))
 
-    def _gathered(
-        self,
-        query: Query[PseudoGraph],
-        question: NDArray[np.float32],
-        texts: list[str],
-        points: list[NDArray[np.float32]],
-        near: Nearness,
-    ) -> Gathered:
-        options, graph = self.options, query.state
-        candidates = find_candidates(graph, question, points, options, Allowed.of(graph, query.allowed))
-        names = None
-        if options.follows_names and len(graph.facts):
-            asked = dict.fromkeys([query.text, *texts])
-            names = walk_names(graph.name_links, list(asked), near.scores, near.cosines, query.allowed)
-        return Gathered(query, near, candidates, names)
+    @property
+    def _maps(self) -> MapView:
+        builder: MapBuilder = self._index.builder  # type: ignore[assignment]
+        return builder.maps
 
-    def _ranked(
-        self,
-        found: Gathered,
-        question: NDArray[np.float32],
-        texts: list[str],
-        points: list[NDArray[np.float32]],
-        fallback: str,
-    ) -> Answer:
+    def _ranked(self, found: Gathered, asked: Asked, fallback: str) -> Answer:
         options, query, near, names = self.options, found.query, found.near, found.names
         graph = query.state
-        facts = score_facts(graph, points, found.candidates, options, Allowed.of(graph, query.allowed))
+        facts = score_facts(graph, asked.points, found.candidates, options, Allowed.of(graph, query.allowed))
         fallback = fallback or ("" if names is None else names.reason)
         nodes = node_scores(graph, near, facts, names, options)
         paths = path_scores(graph, facts, nodes, near.lexical_weight, options)
@@ -167,11 +143,12 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             fallback = "no path has support" if nothing else "the mind maps have no facts"
             shown = np.isfinite(near.scores)
             nodes = np.where(shown, squashed(near.scores), -np.inf) if options.ranking == "support" else near.scores
-        asked_whole = len(points) == 1 and points[0] is question
-        cosines = [near.cosines] if asked_whole else [question_cosines(graph.chunks, point) for point in points]
-        stacked = np.stack(cosines)
+        cosines = [near.cosines]
+        if len(asked.points) > 1 or asked.points[0] is not asked.vector:
+            cosines = [question_cosines(graph.chunks, point) for point in asked.points]
+        weight, near_points = near.lexical_weight, np.stack(cosines)
         return Answer(
-            graph, options, texts, stacked, near.lexical_weight, facts, names, nodes, paths, query.wanted, fallback
+            graph, options, asked.texts, near_points, weight, facts, names, nodes, paths, query.wanted, fallback
         )
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
@@ -182,10 +159,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _paths(self, answer: Answer) -> Steps[list[NodeWithScore]]:
         ranking = ((result.fact.id, result.score) for result in answer.results)
         path_of = {result.fact.id: result for result in answer.results}
-        read: Mapping[str, BaseNode] = {}
-        storage = self._index.storage
-        if storage.stored:  # at once
-            read = yield from storage.get_nodes(sources_of(answer.results[: answer.wanted]))
+        read = yield from self._index.storage.get_nodes(sources_of(answer.results[: answer.wanted]))
         return (yield from self._take_best(ranking, partial(self._path_node, path_of, read)))
 
     def _path_node(

@@ -10,19 +10,19 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
-from llama_index.pgrag.maps.name_links import NameLinks
-from llama_index.pgrag.maps.names import CellNames
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["KINDS", "FactPath", "MindMap", "PseudoGraph", "fact_paths", "maps_of", "with_facts"]
+__all__ = ["KINDS", "FactPath", "Facts", "MindMap", "PseudoGraph", "fact_paths", "maps_of"]
 
 KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has its own vector space
 
@@ -100,9 +100,42 @@ class MindMap:
         return [("topics", self.id), *between, ("facts", fact.id)]
 
 
+Facts = Mapping[str, Sequence[FactPath]]
+"""The facts of nodes, by id."""
+
+
+@dataclass(frozen=True)
+class NamesLater:
+    """The names of the maps, which are brought up to date when a question first asks for them.
+
+    Attributes
+    ----------
+    earlier : as they were before some writes
+    since : the facts of each node that was written or removed since
+    """
+
+    earlier: MapNames = field(default_factory=MapNames)
+    since: Facts = field(default_factory=dict)
+
+    @cached_property
+    def now(self) -> MapNames:
+        """As they are."""
+        return self.earlier.changed({i: [fact.path for fact in facts] for i, facts in self.since.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles hold nothing of nodes that were removed."""
+        return NamesLater, (self.now, {}) if self.earlier.nodes else (self.earlier, self.since)
+
+    def changed(self, facts: Facts) -> "NamesLater":
+        """After a further write."""
+        if "now" in vars(self):
+            return NamesLater(self.now, facts)
+        return NamesLater(self.earlier, {**self.since, **facts})
+
+
 @dataclass(frozen=True)
 class PseudoGraph:
-    """The state that a query reads.
+    """The state that a query reads: all of an index, or the part of it that a question or a write needs.
 
     Attributes
     ----------
@@ -112,7 +145,7 @@ class PseudoGraph:
     map_of : fact id -> topic id
     of_node : node id -> its facts
     super_topics, super_facts : the super nodes over topics, and over facts
-    topic_names, fact_names : maps by the name of their topic, and facts by the name of their last cell
+    names : the names of the maps of all of an index
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -124,27 +157,43 @@ class PseudoGraph:
     of_node: Mapping[str, tuple[FactPath, ...]] = field(default_factory=dict)
     super_topics: SuperNodes = field(default_factory=lambda: SuperNodes(1.0))
     super_facts: SuperNodes = field(default_factory=lambda: SuperNodes(1.0))
-    topic_names: CellNames = field(default_factory=CellNames)
-    fact_names: CellNames = field(default_factory=CellNames)
+    names: NamesLater = field(default_factory=NamesLater)
+
+    @classmethod
+    def of(cls, facts: Facts) -> "PseudoGraph":
+        """The maps of nodes, without vectors and super nodes."""
+        return cls().changed(facts)[0]
+
+    def over(self, rows: Mapping[str, Snapshot], super_topics: SuperNodes, super_facts: SuperNodes) -> "PseudoGraph":
+        """The graph with these super nodes, and the vectors of spaces by their names."""
+        chunks, topics, routes, facts = (rows[name] for name in ("chunks", *KINDS))
+        graph = replace(self, chunks=chunks, topics=topics, routes=routes, facts=facts)
+        return replace(graph, super_topics=super_topics, super_facts=super_facts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells and super nodes there are."""
+        fused = {"super_topics": self.super_topics.count, "super_facts": self.super_facts.count}
+        return {"topics": len(self.topics), "facts": len(self.facts), **fused}
 
     @cached_property
     def name_links(self) -> NameLinks:
         """Which nodes have which names in their maps."""
-        facts = [fact for found in self.maps.values() for fact in found.facts]
-        return NameLinks.of(
-            {node_id: row for row, node_id in enumerate(self.chunks.ids)},
-            self.topic_names,
-            self.fact_names,
-            {topic_id: {fact.node_id for fact in found.facts} for topic_id, found in self.maps.items()},
-            {fact.id: (fact.node_id, fact.path[0], fact.path[-1]) for fact in facts},
-        )
+        return NameLinks.of(self.names.now, self.chunks.ids)
+
+    @cached_property
+    def _fact_of(self) -> dict[str, FactPath]:
+        return {fact.id: fact for facts in self.of_node.values() for fact in facts}
 
     @cached_property
     def node_rows(self) -> NDArray[np.int64]:
         """The row of each fact's node, shape (facts,)."""
-        column, codes = self.facts.column("node")
-        rows: NDArray[np.int64] = np.asarray(self.chunks.rows_of(list(column.values)), np.int64)[codes]
-        return rows
+        return np.asarray(self.chunks.rows_of([self.fact(i).node_id for i in self.facts.ids]), np.int64)
+
+    @cached_property
+    def topic_rows(self) -> NDArray[np.int64]:
+        """The row of each fact's topic, shape (facts,)."""
+        return np.asarray(self.topics.rows_of([self.fact(i).topic_id for i in self.facts.ids]), np.int64)
 
     @cached_property
     def with_others(self) -> list[FactPath]:
@@ -156,22 +205,62 @@ class PseudoGraph:
         if allowed is None:
             return self
         nodes = frozenset(self.chunks.ids[row] for row in np.flatnonzero(allowed))
-        shown = {f.node_id: [g for g in self.of_node[f.node_id] if g.passes(nodes)] for f in self.with_others}
-        hidden = [node_id for node_id in self.of_node if node_id not in nodes]
-        graph, _ = with_facts(self, {i: facts for i, facts in shown.items() if i in nodes}, hidden)
+        shown = {i: tuple(f for f in facts if f.passes(nodes)) for i, facts in self.of_node.items() if i in nodes}
+        graph = PseudoGraph.of(shown)
         kept = [
             np.array([i in known for i in rows.ids], np.bool_)
             for rows, known in ((self.topics, graph.maps), (self.facts, graph.map_of))
         ]
         return replace(
-            graph,
+            self,
+            maps=graph.maps,
+            map_of=graph.map_of,
+            of_node=graph.of_node,
+            names=graph.names,
             super_topics=self.super_topics.among(self.topics, kept[0], graph.maps),
             super_facts=self.super_facts.among(self.facts, kept[1], graph.map_of),
         )
 
+    def changed(self, new: Facts, removed: Collection[str] = ()) -> tuple["PseudoGraph", dict[str, list[str]]]:
+        """The graph after a write; vectors and super nodes stay as they were.
+
+        Parameters
+        ----------
+        new : the facts of nodes, which replace earlier ones
+        removed : ids of nodes that no longer have facts
+
+        Returns
+        -------
+        graph : equal to that of all nodes that are left at once
+        dropped : kind of cell -> ids that were removed
+        """
+        maps, map_of, of_node = dict(self.maps), dict(self.map_of), dict(self.of_node)
+        before = {fact.id: fact for node_id in {*removed, *new} for fact in of_node.pop(node_id, ())}
+        after = {fact.id: fact for facts in new.values() for fact in facts}
+        of_node.update((node_id, tuple(facts)) for node_id, facts in new.items() if facts)
+        by_topic: dict[str, list[FactPath]] = defaultdict(list)
+        for fact in after.values():
+            by_topic[fact.topic_id].append(fact)
+        dropped: dict[str, list[str]] = {"topics": [], "routes": [], "facts": [i for i in before if i not in after]}
+        for topic_id in {fact.topic_id for fact in (*before.values(), *after.values())}:
+            known = maps.pop(topic_id, None)
+            kept = [fact for fact in known.facts if fact.id not in before] if known is not None else []
+            facts = sorted([*kept, *by_topic[topic_id]], key=lambda fact: fact.order)
+            if facts:
+                maps[topic_id] = MindMap(topic_id, facts[0].path[0], facts[0].document, tuple(facts))
+            if known is not None:
+                routes = maps[topic_id].routes if facts else {}
+                dropped["routes"] += [route_id for route_id in known.routes if route_id not in routes]
+                dropped["topics"] += [] if facts else [topic_id]
+        for fact_id in dropped["facts"]:
+            del map_of[fact_id]
+        map_of.update((fact.id, fact.topic_id) for fact in after.values())
+        names = self.names.changed({**dict.fromkeys(removed, ()), **new})
+        return replace(self, maps=maps, map_of=map_of, of_node=of_node, names=names), dropped
+
     def fact(self, fact_id: str) -> FactPath:
         """A fact by its id."""
-        return next(fact for fact in self.maps[self.map_of[fact_id]].facts if fact.id == fact_id)
+        return self._fact_of[fact_id]
 
 
 def fact_paths(
@@ -217,54 +306,3 @@ def maps_of(facts: Iterable[FactPath]) -> dict[str, MindMap]:
         own.sort(key=lambda fact: fact.order)
         found[topic_id] = MindMap(topic_id, own[0].path[0], own[0].document, tuple(own))
     return found
-
-
-def with_facts(
-    graph: PseudoGraph, new: Mapping[str, Sequence[FactPath]], removed: Collection[str]
-) -> tuple[PseudoGraph, dict[str, list[str]]]:
-    """The graph with the facts of some nodes replaced; vectors and super nodes stay as they were.
-
-    Parameters
-    ----------
-    new : node id -> its new facts, which replace the old ones
-    removed : ids of nodes that no longer have facts
-
-    Returns
-    -------
-    graph : the new maps
-    dropped : kind of cell -> ids that were removed
-    """
-    maps, map_of, of_node = dict(graph.maps), dict(graph.map_of), dict(graph.of_node)
-    before = {fact.id: fact for node_id in {*removed, *new} for fact in of_node.pop(node_id, ())}
-    after = {fact.id: fact for facts in new.values() for fact in facts}
-    of_node.update((node_id, tuple(facts)) for node_id, facts in new.items() if facts)
-    by_topic: dict[str, list[FactPath]] = defaultdict(list)
-    for fact in after.values():
-        by_topic[fact.topic_id].append(fact)
-    dropped: dict[str, list[str]] = {"topics": [], "routes": [], "facts": [i for i in before if i not in after]}
-    for topic_id in {fact.topic_id for fact in (*before.values(), *after.values())}:
-        known = maps.pop(topic_id, None)
-        kept = [fact for fact in known.facts if fact.id not in before] if known is not None else []
-        facts = sorted([*kept, *by_topic[topic_id]], key=lambda fact: fact.order)
-        if facts:
-            maps[topic_id] = MindMap(topic_id, facts[0].path[0], facts[0].document, tuple(facts))
-        if known is not None:
-            routes = maps[topic_id].routes if facts else {}
-            dropped["routes"] += [route_id for route_id in known.routes if route_id not in routes]
-            dropped["topics"] += [] if facts else [topic_id]
-    for fact_id in dropped["facts"]:
-        del map_of[fact_id]
-    map_of.update((fact.id, fact.topic_id) for fact in after.values())
-    added = [topic_id for topic_id in by_topic if topic_id not in graph.maps]
-    topic_names = graph.topic_names.changed(
-        [(topic_id, graph.maps[topic_id].topic) for topic_id in dropped["topics"]],
-        [(topic_id, maps[topic_id].topic) for topic_id in added],
-    )
-    fact_names = graph.fact_names.changed(
-        [(fact_id, before[fact_id].path[-1]) for fact_id in dropped["facts"]],
-        [(fact.id, fact.path[-1]) for fact in after.values() if fact.id not in before],
-    )
-    new_graph = replace(
-        graph, maps=maps, map_of=map_of, of_node=of_node, topic_names=topic_names, fact_names=fact_names
-    )
-    return new_graph, dropped

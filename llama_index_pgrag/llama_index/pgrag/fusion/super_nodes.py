@@ -8,7 +8,7 @@ which rows were added: after any inserts and deletes the components are those of
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from llama_index.pgrag.config import Fusion
 from llama_index.pgrag.fusion.linkage import components, leader_clusters
@@ -30,7 +30,7 @@ class SuperNodes:
     ----------
     threshold : cosine from which two rows are linked
     fusion : "components", or "leaders" for the published clustering within each component, in canonical order
-    component_of : id -> name of its component; every row has one, possibly of itself alone
+    component_of : id -> name of its component; a row that is missing is one of its own
     members : name -> sorted ids, of components of two rows or more
     groups : name -> the super nodes of the component, each as its sorted ids
     """
@@ -79,26 +79,41 @@ class SuperNodes:
             groups.update(_grouped(found, rows, self.threshold, self.fusion))
         return SuperNodes(self.threshold, self.fusion, component_of, members, groups)
 
+    def changed(self, before: "SuperNodes", after: "SuperNodes") -> "SuperNodes":
+        """All super nodes, some components of which are others now.
+
+        Parameters
+        ----------
+        before, after : the super nodes of the rows of these components, as they were and as they are
+        """
+        component_of, members, groups = dict(self.component_of), dict(self.members), dict(self.groups)
+        for name, ids in before.members.items():
+            del members[name], groups[name]
+            for row_id in ids:
+                del component_of[row_id]
+        for name, ids in after.members.items():
+            members[name], groups[name] = ids, after.groups[name]
+            component_of.update(dict.fromkeys(ids, name))
+        return SuperNodes(self.threshold, self.fusion, component_of, members, groups)
+
+    @property
+    def count(self) -> int:
+        """How many super nodes there are."""
+        return sum(map(len, self.groups.values()))
+
     def nodes(self) -> list[Ids]:
         """The members of every super node, ordered by their first member."""
         return sorted(group for groups in self.groups.values() for group in groups)
 
 
-def update(
-    old: SuperNodes, rows: Snapshot, new: Sequence[str], removed: Collection[str]
-) -> tuple[SuperNodes, dict[str, str]]:
+def update(old: SuperNodes, rows: Snapshot, new: Sequence[str], removed: Collection[str]) -> SuperNodes:
     """The super nodes after rows were added and removed.
 
     Parameters
     ----------
+    old : with a component for every row that is near to a new one
     rows : all current rows
     new, removed : disjoint ids of the rows that were added and removed
-
-    Returns
-    -------
-    super_nodes : the new state
-    changed : id -> component, where it differs from before. Since they are written in this order, an interrupted write
-        leaves components whose name is not their smallest id, which :func:`restore` detects
     """
     component_of, members = dict(old.component_of), dict(old.members)
     touched = {component_of.pop(row_id) for row_id in removed if row_id in component_of}
@@ -108,7 +123,6 @@ def update(
         component_of = _named(ids, components(rows.vectors_of(ids), old.threshold).tolist())
         touched, members = {*old.members, *component_of.values()}, {}
         _collect(members, component_of, ids)
-        renamed = ids
     else:
         pieces: list[str] = []
         for name in sorted(touched):
@@ -116,52 +130,51 @@ def update(
             pieces += left
             component_of.update(_named(left, components(rows.vectors_of(left), old.threshold).tolist()))
         component_of.update((row_id, row_id) for row_id in added)
-        touched.update(component_of[row_id] for row_id in pieces)
         _collect(members, component_of, pieces)
-        renamed = [*pieces, *added, *_join(component_of, members, added, rows, old.threshold, touched)]
-    changed = {
-        row_id: component_of[row_id] for row_id in renamed if old.component_of.get(row_id) != component_of[row_id]
-    }
-    # First those that gave an old component its name: see the docstring.
-    changed = dict(sorted(changed.items(), key=lambda item: (old.component_of.get(item[0]) != item[0], item)))
-    touched.update(component_of[row_id] for row_id in changed)
+        touched.update(component_of[row_id] for row_id in pieces)
+        _join(component_of, members, added, rows, old.threshold, touched)
+        touched.update(component_of[row_id] for row_id in (*pieces, *added))
     groups = {name: group for name, group in old.groups.items() if name not in touched}
     groups.update(_grouped({n: members[n] for n in touched if n in members}, rows, old.threshold, old.fusion))
-    return SuperNodes(old.threshold, old.fusion, component_of, members, groups), changed
+    return SuperNodes(old.threshold, old.fusion, component_of, members, groups)
 
 
 def restore(
-    stored: Mapping[str, str], rows: Snapshot, threshold: float, fusion: Fusion
-) -> tuple[SuperNodes, dict[str, str], list[str]]:
-    """Restore the super nodes from storage, and complete an interrupted write.
+    stored: Mapping[str, Ids], component_of: Mapping[str, str], rows: Snapshot, empty: SuperNodes
+) -> tuple[SuperNodes, list[str]]:
+    """The super nodes of all rows from what is stored of them.
+
+    What a write that ended early has left is fused again: components that lack rows or overlap, and those whose rows
+    are stored with another component.
 
     Parameters
     ----------
-    stored : id -> component
+    stored : name -> members, of components of two rows or more
+    component_of : name of the component of each of their rows
+    rows : all rows
+    empty : threshold and fusion
 
     Returns
     -------
     super_nodes : the state
-    changed : id -> component, where the stored value must change; see :func:`update`
-    removed : stored ids that have no row
+    damaged : names of components, and ids of rows, that are not stored as they are in it
     """
-    members: dict[str, list[str]] = defaultdict(list)
-    for row_id, name in stored.items():
-        members[name].append(row_id)
-    damaged = {row_id for name, ids in members.items() if min(ids) != name for row_id in ids}
-    intact = {name: tuple(sorted(ids)) for name, ids in members.items() if len(ids) > 1 and min(ids) == name}
-    component_of = {row_id: name for row_id, name in stored.items() if row_id not in damaged}
-    removed = [row_id for row_id in stored if row_id not in rows]
-    new = [row_id for row_id in rows.ids if row_id not in component_of]
-    state = SuperNodes(threshold, fusion, component_of, intact)
-    if new or removed:
-        state, changed = update(state, rows, new, removed)
-        changed = {row_id: name for row_id, name in changed.items() if stored.get(row_id) != name}
-    else:
-        changed = {}
-    return SuperNodes(
-        threshold, fusion, state.component_of, state.members, _grouped(state.members, rows, threshold, fusion)
-    ), changed, removed  # fmt: skip
+    intact = {
+        name: ids
+        for name, ids in stored.items()
+        if name == ids[0] and all(component_of.get(row_id) == name and row_id in rows for row_id in ids)
+    }
+    labels = {row_id: name for name, ids in intact.items() for row_id in ids}
+    damaged = {*stored.keys() - intact.keys(), *component_of.keys() - labels.keys()}
+    torn = {row_id for name in damaged & stored.keys() for row_id in stored[name]} | damaged
+    again = sorted(row_id for row_id in torn if row_id in rows and row_id not in labels)
+    members: Mapping[str, Ids] = intact
+    if again:
+        alone = {row_id: row_id for row_id in rows.ids if row_id not in torn}
+        members = update(replace(empty, component_of={**alone, **labels}, members=intact), rows, again, ()).members
+        labels = {row_id: name for name, ids in members.items() for row_id in ids}
+    groups = _grouped(members, rows, empty.threshold, empty.fusion)
+    return SuperNodes(empty.threshold, empty.fusion, labels, members, groups), sorted(damaged)
 
 
 def _join(
@@ -171,8 +184,8 @@ def _join(
     rows: Snapshot,
     threshold: float,
     touched: set[str],
-) -> list[str]:
-    """Link rows to their near rows, in place; returns the ids of rows whose component was renamed."""
+) -> None:
+    """Link rows to their near rows, in place."""
     parent: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -192,7 +205,6 @@ def _join(
             if len(hits.scores) < len(rows) and hits.scores and hits.scores[-1] >= threshold:
                 more.append(row_id)
         todo, wanted = more, 2 * wanted
-    renamed: list[str] = []
     for name in sorted(parent):
         root = find(name)
         if root != name:
@@ -200,10 +212,8 @@ def _join(
             members[root] = (*members.get(root, (root,)), *ids)
             component_of.update(dict.fromkeys(ids, root))
             touched.update((name, root))
-            renamed += ids
     for name in touched & members.keys():
         members[name] = tuple(sorted(members[name]))
-    return renamed
 
 
 def _collect(members: dict[str, Ids], component_of: Mapping[str, str], ids: Iterable[str]) -> None:

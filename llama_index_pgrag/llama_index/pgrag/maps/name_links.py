@@ -4,9 +4,9 @@ The names of a map are its topic, its last cells ("Lewis Range"), and the topics
 mention.
 """
 
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,35 +14,149 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
-from llama_index.pgrag.maps.names import CellNames, name_of
+from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.maps.names import CellNames, cell_name, name_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.masks import recent
 
-__all__ = ["LONG", "TOPIC_WEIGHT", "LinkedNodes", "LongFact", "NameLinks"]
+__all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", "long_facts"]
 
 TOPIC_WEIGHT = 3.0
 """Weight of the name of a topic, relative to other names of the same map."""
 
-LONG = 40
-"""Characters of a fact; in longer ones the topics of other maps are looked for."""
+_LONG = 40  # characters of a fact; in longer ones the topics of other maps are looked for
 
 Place = tuple[int, int]
 
 
-class LongFact(NamedTuple):
-    """A long fact that mentions topics of other maps.
+@dataclass(frozen=True)
+class NodeNames:
+    """The names of a node.
 
     Attributes
     ----------
-    row : of its node
-    text : the fact
-    topic : the name of its own map
-    columns : the names that it mentions
+    title : the name of its topic, of any length
+    topic : the same; "" if that is too long for a name
+    said : names that are last cells, sorted
+    long : its long facts, sorted
+    found : those of them that mention topics of other maps, with the names of these
     """
+
+    title: str
+    topic: str
+    said: tuple[str, ...]
+    long: tuple[str, ...]
+    found: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], topics: CellNames) -> "NodeNames":
+        """The names of a node.
+
+        Parameters
+        ----------
+        paths : its fact paths, at least one, all of one topic
+        topics : those that its facts may mention
+        """
+        title, topic = name_of(paths[0][0]), cell_name(paths[0][0])
+        said = tuple(sorted({cell_name(path[-1]) for path in paths} - {""}))
+        return cls(title, topic, said, long_facts(paths)).mentioning(topics)
+
+    def mentioning(self, topics: CellNames) -> "NodeNames":
+        """The same with what the long facts mention of other topics."""
+        found = ((text, topics.names_in(text, but=self.title)) for text in self.long)
+        return replace(self, found={text: names for text, names in found if names})
+
+    @property
+    def mentioned(self) -> set[str]:
+        """Topics of other maps that its long facts mention."""
+        return {name for names in self.found.values() for name in names}
+
+    @property
+    def all(self) -> set[str]:
+        """All names."""
+        return {self.topic, *self.said, *self.mentioned} - {""}
+
+
+def long_facts(paths: Iterable[Path]) -> tuple[str, ...]:
+    """The facts of paths in which topics are looked for, sorted."""
+    return tuple(sorted({path[-1] for path in paths if len(path[-1]) > _LONG}))
+
+
+@dataclass(frozen=True)
+class MapNames:
+    """The names of all nodes, as they are after each of several writes.
+
+    Attributes
+    ----------
+    nodes : by id
+    known : the names, to find them in a question
+    counts : in how many nodes each name is
+    topics : of how many nodes each name is the topic
+    """
+
+    nodes: Mapping[str, NodeNames] = field(default_factory=dict)
+    known: KnownNames = field(default_factory=lambda: KnownNames([]))
+    counts: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, int] = field(default_factory=dict)
+
+    def changed(self, paths: Mapping[str, Sequence[Path]]) -> "MapNames":
+        """The names after a write; equal to those of all nodes that are left at once.
+
+        Parameters
+        ----------
+        paths : for each node that was written or removed its fact paths, none for one that was removed
+        """
+        gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
+        nodes = {node_id: names for node_id, names in self.nodes.items() if node_id not in gone}
+        written = {node_id: own for node_id, own in paths.items() if own}
+        written_topics = [cell_name(own[0][0]) for own in written.values()]
+        topics = _counted(self.topics, [names.topic for names in gone.values()], written_topics)
+        come, left = topics.keys() - self.topics.keys(), self.topics.keys() - topics.keys()
+        known = CellNames(topics)
+        new = {node_id: NodeNames.of(own, known) for node_id, own in written.items()}
+        if come or left:
+            coming = CellNames(come)
+            for node_id, names in nodes.items():
+                if not left.isdisjoint(names.mentioned) or any(coming.names_in(text) for text in names.long):
+                    gone[node_id], new[node_id] = names, names.mentioning(known)
+        return self._replaced(gone, {**nodes, **new}, new, topics)
+
+    @classmethod
+    def of(cls, nodes: Mapping[str, NodeNames]) -> "MapNames":
+        """The names of nodes, as if there were no others."""
+        topics = _counted({}, (), [names.topic for names in nodes.values()])
+        return cls()._replaced({}, nodes, nodes, topics)
+
+    def _replaced(
+        self,
+        gone: Mapping[str, NodeNames],
+        nodes: Mapping[str, NodeNames],
+        new: Mapping[str, NodeNames],
+        topics: Mapping[str, int],
+    ) -> "MapNames":
+        out, into = ([name for names in some.values() for name in names.all] for some in (gone, new))
+        counts = _counted(self.counts, out, into)
+        removed, added = self.counts.keys() - counts.keys(), counts.keys() - self.counts.keys()
+        return MapNames(nodes, self.known.changed(sorted(removed), sorted(added)), counts, topics)
+
+
+def _counted(counts: Mapping[str, int], out: Iterable[str], into: Iterable[str]) -> dict[str, int]:
+    """Counts of names without some and with others, those that are more than 0."""
+    found = dict(counts)
+    for name, more in [*Counter(into).items(), *((name, -count) for name, count in Counter(out).items())]:
+        found[name] = found.get(name, 0) + more
+        if not found[name]:
+            del found[name]
+    found.pop("", None)
+    return found
+
+
+class TopicMention(NamedTuple):
+    """A long fact that mentions topics of other maps: the row of its node, and the columns that it mentions."""
 
     row: int
     text: str
-    topic: str
+    title: str
     columns: tuple[int, ...]
 
 
@@ -52,68 +166,41 @@ class NameLinks:
 
     Attributes
     ----------
-    names : sorted
+    known : the names of the columns, to find them in a question
     said : shape (nodes, names), 1 where a name is a last cell of a map
     topics : shape (nodes, names), 1 where it is the topic
     mentions : the long facts that mention topics
     """
 
-    names: Sequence[str]
+    known: KnownNames
     said: csr_matrix
     topics: csr_matrix
-    mentions: Sequence[LongFact] = ()
+    mentions: Sequence[TopicMention]
 
     @classmethod
-    def of(
-        cls,
-        rows: Mapping[str, int],
-        topics: CellNames,
-        facts: CellNames,
-        nodes_of_topic: Mapping[str, Iterable[str]],
-        said: Mapping[str, tuple[str, str, str]],
-    ) -> "NameLinks":
-        """The links of a graph.
+    def of(cls, names: MapNames, node_ids: Sequence[str]) -> "NameLinks":
+        """The links of nodes.
 
         Parameters
         ----------
-        rows : node id -> row
-        topics, facts : topics and last cells by name
-        nodes_of_topic : topic id -> ids of the nodes with facts under it
-        said : fact id -> its node, its topic and its last cell
+        node_ids : the id of each row, those without a name too
         """
-        names = sorted({*topics.cells, *facts.cells})
-        column = {name: i for i, name in enumerate(names)}
-        cells = [(rows[said[i][0]], column[name]) for name, ids in facts.cells.items() for i in ids]
-        above = [
-            (rows[node_id], column[name])
-            for name, ids in topics.cells.items()
-            for topic_id in ids
-            for node_id in nodes_of_topic[topic_id]
+        column = names.known.numbers
+        own = [(row, names.nodes[node_id]) for row, node_id in enumerate(node_ids) if node_id in names.nodes]
+        shape = len(node_ids), len(names.known.phrases)
+        said = _marked(((row, column[name]) for row, found in own for name in found.said), shape)
+        topics = _marked(((row, column[found.topic]) for row, found in own if found.topic), shape)
+        mentions = [
+            TopicMention(row, text, found.title, tuple(column[name] for name in mentioned))
+            for row, found in own
+            for text, mentioned in found.found.items()
         ]
-        mentions = []
-        for node_id, topic, text in sorted({fact for fact in said.values() if len(fact[2]) > LONG}):
-            found = topics.names_in(text, but=name_of(topic))
-            if found:
-                mentions.append(LongFact(rows[node_id], text, name_of(topic), tuple(column[name] for name in found)))
-        return cls.joining(names, len(rows), cells, above, mentions)
+        return cls(names.known, said, topics, mentions)
 
-    @classmethod
-    def joining(
-        cls,
-        names: Sequence[str],
-        nodes: int,
-        said: Iterable[Place],
-        topics: Iterable[Place],
-        mentions: Sequence[LongFact] = (),
-    ) -> "NameLinks":
-        """The links of so many nodes, by the rows and columns that are joined."""
-        shape = nodes, len(names)
-        return cls(names, _marked(said, shape), _marked(topics, shape), mentions)
-
-    @cached_property
-    def known(self) -> KnownNames:
-        """The names, to find them in a question."""
-        return KnownNames(self.names)
+    @property
+    def names(self) -> Sequence[str]:
+        """The name of each column; "" for a column without one."""
+        return self.known.phrases
 
     @cached_property
     def weights(self) -> csr_matrix:
@@ -135,19 +222,17 @@ class NameLinks:
     def _part(self, allowed: NDArray[np.bool_]) -> "LinkedNodes":
         chosen = diags(allowed.astype(np.float64))
         said, topics = (chosen @ self.said).tocsr(), (chosen @ self.topics).tocsr()
-        is_topic = np.zeros(len(self.names), np.bool_)
+        is_topic = np.zeros(said.shape[1], np.bool_)
         is_topic[topics.indices] = True
+        column = {self.names[i]: i for i in np.flatnonzero(is_topic).tolist()}
+        cells = CellNames(column)
         mentioned: list[Place] = []
-        cells: CellNames | None = None
-        for mention in self.mentions:
-            if not allowed[mention.row]:
-                continue
-            columns: Iterable[int] = mention.columns
-            if not is_topic[list(mention.columns)].all():
+        for mention in (mention for mention in self.mentions if allowed[mention.row]):
+            columns = mention.columns
+            if not is_topic[list(columns)].all():
                 # A topic of other nodes may also have hidden a shorter one of these.
-                cells = cells or CellNames({self.names[i]: frozenset() for i in np.flatnonzero(is_topic).tolist()})
-                columns = [bisect_left(self.names, name) for name in cells.names_in(mention.text, but=mention.topic)]
-            mentioned += [(mention.row, column) for column in columns]
+                columns = tuple(column[name] for name in cells.names_in(mention.text, but=mention.title))
+            mentioned += [(mention.row, at) for at in columns]
         return _linked(_weights(said, topics, mentioned))
 
 

@@ -1,18 +1,15 @@
-"""An index of the names of mind map cells, to find the cells that a question mentions."""
+"""The names of mind map cells, and those of them that a text has."""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cached_property
 
 from llama_index.ragkit.text.mentions import mentions, normalise
 from llama_index.ragkit.text.scripts import UNSPACED
 
 __all__ = ["MOST_WORDS", "CellNames", "cell_name", "name_of"]
-
-Ids = frozenset[str]
-Named = tuple[str, str]  # id and text of a cell
 
 _LONGEST = 100  # characters of a name; longer cells are sentences
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -25,18 +22,9 @@ _ADDED = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")  # the name of "The Glass Wall 
 
 @dataclass(frozen=True)
 class CellNames:
-    """Cells by name: phrase, normalised by :func:`~llama_index.ragkit.text.mentions.normalise`, -> ids."""
+    """Names to be found in sentences, normalised by :func:`~llama_index.ragkit.text.mentions.normalise`."""
 
-    cells: Mapping[str, Ids] = field(default_factory=dict)
-
-    def changed(self, removed: Iterable[Named], new: Iterable[Named]) -> "CellNames":
-        """A copy without the removed cells and with the new ones."""
-        cells, out, into = dict(self.cells), _by_name(removed), _by_name(new)
-        for phrase in out.keys() | into.keys():
-            ids = cells.pop(phrase, frozenset()) - out[phrase] | into[phrase]
-            if ids:
-                cells[phrase] = frozenset(ids)
-        return CellNames(cells)
+    names: Collection[str]
 
     def names_in(self, text: str, but: str = "") -> list[str]:
         """The names in a text, exactly as they are, in its order; those in lower case do not count in a text that marks
@@ -48,9 +36,11 @@ class CellNames:
         """
         if not _UNSPACED.search(text):
             words = normalise(text).split()  # a quick look, since few texts have a name
+            if self._by_first_word.keys().isdisjoint(words):
+                return []
             if not any(self._begins(words, i, but) for i in range(len(words))):
                 return []
-        found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.cells, longest=MOST_WORDS))
+        found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.names, longest=MOST_WORDS))
         return [phrase for phrase in found if phrase != but]
 
     def _begins(self, words: list[str], start: int, but: str) -> bool:
@@ -60,10 +50,10 @@ class CellNames:
 
     @cached_property
     def _by_first_word(self) -> dict[str, list[tuple[str, list[str]]]]:
-        found: dict[str, list[tuple[str, list[str]]]] = {}
-        for phrase in self.cells:
+        found = defaultdict[str, list[tuple[str, list[str]]]](list)
+        for phrase in self.names:
             parts = phrase.split()
-            found.setdefault(parts[0], []).append((phrase, parts))
+            found[parts[0]].append((phrase, parts))
         return found
 
 
@@ -75,12 +65,3 @@ def name_of(text: str) -> str:
 def cell_name(text: str) -> str:
     """The name by which a cell is found; "" for one that is too long to be a name."""
     return name_of(text) if len(text) <= _LONGEST else ""
-
-
-def _by_name(cells: Iterable[Named]) -> defaultdict[str, set[str]]:
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for cell_id, text in cells:
-        phrase = cell_name(text)
-        if phrase:
-            found[phrase].add(cell_id)
-    return found

@@ -38,13 +38,9 @@ class Allowed:
         nodes = frozenset(ids[row] for row in np.flatnonzero(chunks))
         if not len(graph.facts):
             return cls(chunks, np.zeros(0, np.bool_), np.zeros(0, np.bool_), nodes)
-        column, codes = graph.facts.column("node")
-        passing = np.fromiter((value in nodes for value in column.values), np.bool_, len(list(column.values)))
-        facts = passing[codes]
+        facts = chunks[graph.node_rows]
         hidden = [fact.id for fact in graph.with_others if not fact.passes(nodes)]
         facts[graph.facts.rows_of(hidden)] = False
         topics = np.zeros(len(graph.topics), dtype=np.bool_)
-        column, codes = graph.facts.column("topic")
-        values = list(column.values)
-        topics[graph.topics.rows_of([values[code] for code in np.unique(codes[facts])])] = True
+        topics[graph.topic_rows[facts]] = True
         return cls(chunks, facts, topics, nodes)

@@ -68,7 +68,8 @@ def walk_names(
     places, shares = passage_seeds(cosines[shown])
     near[shown[places]] = NODE_SEEDS * shares
     reached = _spread(part, seeds, near)
-    named = [links.names[i] for i in sorted(np.flatnonzero(seeds).tolist(), key=lambda i: -seeds[i])]
+    best = sorted((-seeds[i], links.names[i]) for i in np.flatnonzero(seeds).tolist())
+    named = [name for _, name in best]
     return walked(named, nearness, reached / reached.max(), allowed)
 
 

@@ -70,6 +70,14 @@ class Space(Protocol):
             If a filter cannot be compared with the value of a row; if a store fails.
         """
 
+    def vectors_of(self, ids: Iterable[str]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is.
+
+        Raises
+        ------
+        StorageError
+        """
+
     def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """As :meth:`fetch`, without vectors: what the result has for them means nothing.
 

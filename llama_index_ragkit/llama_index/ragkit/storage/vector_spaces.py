@@ -143,6 +143,13 @@ class VectorSpace:
         return _counted(rows.part(places[places >= 0]), selection)
         yield
 
+    def vectors_of(self, ids: Iterable[str]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of rows that exist, by id in the given order."""
+        rows = self.store.snapshot()
+        known = [row_id for row_id in dict.fromkeys(ids) if row_id in rows]
+        return dict(zip(known, rows.vectors_of(known), strict=True)) if known else {}
+        yield
+
     def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """As :meth:`fetch`; of all rows if `ids` is None."""
         if ids is None:

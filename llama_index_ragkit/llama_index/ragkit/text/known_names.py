@@ -7,8 +7,9 @@ where a name begins, also if the phrase contains it. An unknown name is looked u
 """
 
 import re
+from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -91,6 +92,10 @@ class KnownNames:
     phrases : normalised, distinct; the number of a phrase is its position
     normal : the normalisation
 
+    Attributes
+    ----------
+    phrases : the phrase of each number
+
     >>> known = KnownNames(["physiker max planck", "москва", "서울"])
     >>> [name.rows for name in known.find("Wo wurde Max Planck geboren?")]
     [(0,)]
@@ -99,7 +104,7 @@ class KnownNames:
     """
 
     def __init__(self, phrases: Sequence[str], normal: Callable[[str], str] = normalise) -> None:
-        self._phrases = phrases
+        self.phrases = phrases
         self._normal = normal
         self._tables: dict[str, _Table] = {}
         self._lock = ProcessLock()
@@ -115,7 +120,7 @@ class KnownNames:
         unspecific : parts of phrases that count as having too many phrases, for phrases that are a selection
         """
         language = written_language(text)
-        return self.find_by(text, _Finder(language, self._numbers, seen, self._table(language), unspecific))
+        return self.find_by(text, _Finder(language, self.numbers, seen, self._table(language), unspecific))
 
     def find_by(self, text: str, finder: "_Finder") -> list[KnownName]:
         """As :meth:`find`, by other means of looking up."""
@@ -148,17 +153,50 @@ class KnownNames:
 
     def number(self, phrase: str, seen: Callable[[int], bool] = _all) -> int | None:
         """The number of a phrase; None if it is unknown or may not be found."""
-        row = self._numbers.get(phrase)
+        row = self.numbers.get(phrase)
         return row if row is not None and seen(row) else None
 
+    def changed(self, removed: Collection[str], added: Collection[str]) -> "KnownNames":
+        """A copy without some phrases and with others, whose look-up tables are not built again.
+
+        All other phrases keep their numbers; new ones take those of removed ones first. A number that no phrase has
+        stands for the empty phrase.
+
+        Parameters
+        ----------
+        removed, added : distinct; known phrases, and unknown ones
+        """
+        phrases, numbers = list(self.phrases), dict(self.numbers)
+        gone = [numbers.pop(phrase) for phrase in removed]
+        for row in gone:
+            phrases[row] = ""
+        free = sorted([*self._free, *gone], reverse=True)
+        for phrase in added:
+            row = free.pop() if free else len(phrases)
+            phrases[row : row + 1] = [phrase]
+            numbers[phrase] = row
+        found = KnownNames(phrases, self._normal)
+        found.numbers, found._free = numbers, free
+        new = {numbers[phrase]: phrase for phrase in added}
+        with self._lock:
+            tables = dict(self._tables)
+        found._tables = {language: table.changed(gone, new, language) for language, table in tables.items()}
+        return found
+
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {phrase: row for row, phrase in enumerate(self._phrases)}
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each phrase."""
+        return {phrase: row for row, phrase in enumerate(self.phrases) if phrase}
+
+    @cached_property
+    def _free(self) -> list[int]:
+        """Numbers without a phrase."""
+        return [row for row, phrase in enumerate(self.phrases) if not phrase]
 
     def _table(self, language: str) -> "_Table":
         with self._lock:
             if language not in self._tables:
-                self._tables[language] = _table_of(self._phrases, language)
+                self._tables[language] = _table_of(self.phrases, language)
             return self._tables[language]
 
 
@@ -207,12 +245,36 @@ class _Table:
     alike: dict[str, list[int]]
     ends: dict[str, list[int]]
 
+    def changed(self, removed: Collection[int], added: Mapping[int, str], language: str) -> "_Table":
+        """The table without some numbers, and with others and their phrases; the phrases of `added` are new."""
+        keys, alike, ends = list(self.keys), dict(self.alike), dict(self.ends)
+        of_added = _keys(list(added.values()), language)
+        for row in removed:
+            key, keys[row] = keys[row], ""
+            for table, entries in ((alike, [key]), (ends, dict.fromkeys(_ends(key)))):
+                for entry in entries:
+                    table[entry] = [other for other in table[entry] if other != row]
+                    if not table[entry]:
+                        del table[entry]
+        for row, key in zip(added, of_added, strict=True):
+            keys[row : row + 1] = [key]
+            for table, entries in ((alike, [key]), (ends, dict.fromkeys(_ends(key)))):
+                for entry in entries:
+                    table[entry] = list(table.get(entry, ()))
+                    insort(table[entry], row)
+        return _Table(keys, alike, ends)
 
-def _table_of(phrases: Sequence[str], language: str) -> _Table:
+
+def _keys(phrases: Sequence[str], language: str) -> list[str]:
+    """The stemmed words of each phrase."""
     split = [phrase.split() for phrase in phrases]
     words = list(dict.fromkeys(word for parts in split for word in parts))
     stem_of = dict(zip(words, stems(words, language), strict=True))
-    keys = [" ".join([stem_of[word] for word in parts]) for parts in split]
+    return [" ".join([stem_of[word] for word in parts]) for parts in split]
+
+
+def _table_of(phrases: Sequence[str], language: str) -> _Table:
+    keys = _keys(phrases, language)
     alike, ends = defaultdict(list), defaultdict(list)
     for row, key in enumerate(keys):
         alike[key].append(row)
@@ -236,7 +298,7 @@ class _Finder:
     """Phrases, looked up by the words of a text in one language; a container of those that may be found."""
 
     language: str
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
     seen: Callable[[int], bool] = _all
     table: _Table = field(default_factory=lambda: _table_of([], ""))
     unspecific: Container[str] = frozenset()

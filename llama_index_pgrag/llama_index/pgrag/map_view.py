@@ -1,8 +1,9 @@
-"""`StoredPseudoGraph`: what one question to an index that is served from stores is answered from."""
+"""`MapView`: what a question is answered from, read from the rows of the maps where not all of them are in memory."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,24 +12,64 @@ from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks
+from llama_index.pgrag.maps.names import cell_name
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
+from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
+from llama_index.pgrag.search.name_edges import chunk_number
+from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
-from llama_index.pgrag.stored_graph.stored_walk import Mass, StoredWalk
-from llama_index.ragkit import IndexStorage, Record, Selection, Snapshot, Steps, offload, run_steps
+from llama_index.ragkit import IndexStorage, Query, Selection, Snapshot, Steps, ViewContents, offload, run_steps
+from llama_index.ragkit.steps import gather
+from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
+from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.ragkit.vectors.walk_trust import passage_seeds
 
-__all__ = ["MapReader", "NearCells", "StoredPseudoGraph"]
+__all__ = ["Asked", "Gathered", "MapView"]
 
 _FEWEST = 100  # facts near to a key point, by which cosines are standardised; under a filter, topics near to a question
 _TOGETHER = 500  # members of a super node that are walked to
+_WALKED = 60  # nodes that are best in the walk over names; a further one has too little of it
 
 Ints = NDArray[np.int64]
 
 
+class Asked(NamedTuple):
+    """A question and its key points.
+
+    Attributes
+    ----------
+    vector : of the question
+    texts, points : the key points, and their vectors
+    """
+
+    vector: Vector
+    texts: list[str]
+    points: Sequence[Vector]
+
+
 @dataclass(frozen=True)
-class NearCells:
+class Gathered:
+    """What a question is answered from.
+
+    Attributes
+    ----------
+    query : with the graph as its state
+    near : how near its chunks are
+    candidates : the maps to search
+    names : the walk over names; None without one
+    """
+
+    query: Query[PseudoGraph]
+    near: Nearness
+    candidates: Sequence[Candidate]
+    names: NameWalk | None
+
+
+class NearCells(NamedTuple):
     """The maps that a question searches, and the facts near to its key points.
 
     Attributes
@@ -44,8 +85,54 @@ class NearCells:
     super_facts: SuperNodes
 
 
+class MapView:
+    """Gives questions the maps that they need: all of them where they are in memory, and otherwise a part.
+
+    Parameters
+    ----------
+    storage, rows, fusions : of the index
+    """
+
+    def __init__(self, storage: IndexStorage, rows: MapRows, fusions: Mapping[str, FusionRows]) -> None:
+        self._part = partial(_Part, storage, rows, fusions)
+
+    def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
+        """What a question is answered from: the chunks near to it, to its key points or to its names, and their maps.
+
+        Parameters
+        ----------
+        query : the question; if the maps are not in memory, with the chunks near to it
+        """
+        if isinstance(query.contents, ViewContents):
+            return (yield from self._part(query.contents.selection).gathered(query, asked, config))
+        near = yield from query.nearness(config.lexical_weight)
+        return (yield from offload(_of_whole, query, asked, config, near))
+
+    def of_documents(self, state: PseudoGraph, node_ids: Iterable[str]) -> Steps[PseudoGraph]:
+        """The maps of the documents of some chunks, and perhaps others.
+
+        Parameters
+        ----------
+        state : all of an index in memory
+        """
+        part = self._part(Selection())
+        if not part.rows.are_kept:
+            return state
+        graph, _ = yield from part.graph((yield from part.documents_of(node_ids)))
+        return graph
+
+
+def _of_whole(query: Query[PseudoGraph], asked: Asked, config: SearchConfig, near: Nearness) -> Gathered:
+    graph, names = query.state, None
+    candidates = find_candidates(graph, asked.vector, asked.points, config, Allowed.of(graph, query.allowed))
+    if config.follows_names and len(graph.facts):
+        texts = list(dict.fromkeys([query.text, *asked.texts]))
+        names = walk_names(graph.name_links, texts, near.scores, near.cosines, query.allowed)
+    return Gathered(query, near, candidates, names)
+
+
 @dataclass(frozen=True)
-class MapReader:
+class _Part:
     """Reads parts of the maps of an index.
 
     Attributes
@@ -59,14 +146,46 @@ class MapReader:
     fusions: Mapping[str, FusionRows]
     selection: Selection
 
-    def walk(self, texts: Sequence[str], nodes: Mass) -> Steps[tuple[list[str], Mass]]:
-        """The names in some texts, and what a walk from them and from some nodes reaches."""
-        return (yield from offload(self._walk, texts, nodes))
+    def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
+        """See :meth:`MapView.gathered`."""
+        query = yield from query.including(asked.texts, np.stack(asked.points), max(NEAREST, query.wanted))
+        contents: Any = query.contents
+        texts = list(dict.fromkeys([query.text, *asked.texts]))
+        has_facts = self.storage.struct.counters.get("facts", 0) > 0
+        follows = config.follows_names and has_facts
+        few = self.selection.only is not None
+        jobs: list[Callable[[], Steps[Any]]] = [
+            partial(self.near_cells, asked, config, query.wanted, contents.near.rows.ids)
+        ]
+        if follows and not few:
+            seeds = yield from offload(_near_nodes, contents.near.rows, asked.vector)
+            jobs.append(partial(self._walked_to, texts, seeds, max(_WALKED, query.wanted)))
+        # The one waits for the indexes of vectors, the other reads the rows of the graph.
+        cells, *others = [outcome.unwrap() for outcome in (yield from gather(jobs, len(jobs)))]
+        named, mass, further = others[0] if others else ([], Mass.of([], []), [])
+        ids = [] if few else list(dict.fromkeys([*further, *cells.nodes]))
+        near = yield from contents.stored.including(contents.near, query.text, ids, contents.selection)
+        graph, rows = yield from self.graph(near.rows, cells)
+        query = replace(query, contents=replace(contents, state=graph, near=near), _lexical=None)
+        nearness = yield from query.nearness(config.lexical_weight)
+        names = None
+        if follows and few:
+            links = yield from offload(_links, near.rows, rows)
+            names = yield from offload(walk_names, links, texts, nearness.scores, nearness.cosines, None)
+        elif follows:
+            names = walked(named, nearness.scores, _shares(near.rows, mass))
+        return Gathered(query, nearness, cells.candidates, names)
+
+    def _walked_to(self, texts: Sequence[str], seeds: Mass, count: int) -> Steps[tuple[list[str], Mass, list[str]]]:
+        """The names that a walk started from, what it reached, and the nodes that it reached best."""
+        named, mass = yield from offload(self._walk, texts, seeds)
+        best = np.argsort(-mass.shares, kind="stable")[:count]
+        return named, mass, list((yield from self.rows.node_ids(mass.rows[best].tolist())).values())
 
     def _walk(self, texts: Sequence[str], nodes: Mass) -> tuple[list[str], Mass]:
         allowed = None if self.selection.is_whole else self._passing_numbers
         with self.rows.reader() as reader:
-            walk = StoredWalk(reader, allowed)
+            walk = FrontierWalk(reader, allowed)
             named, names = walk.seeds(texts)
             return named, walk.spread(names, nodes) if named else Mass.of([], [])
 
@@ -77,32 +196,33 @@ class MapReader:
 
     def passing(self, node_ids: Iterable[str]) -> Steps[Collection[str]]:
         """Those of some nodes that count."""
-        rows = yield from self.storage.stored["chunks"].described(dict.fromkeys(node_ids))
+        rows = yield from self.storage.space().described(dict.fromkeys(node_ids))
         return {rows.ids[row] for row in np.flatnonzero(self.selection.mask(rows))} if len(rows) else set()
 
     # -- candidates ---------------------------------------------------------------------------------
 
-    def near_cells(
-        self, question: Vector, points: Sequence[Vector], config: SearchConfig, wanted: int, shown: Sequence[str]
-    ) -> Steps[NearCells]:
+    def near_cells(self, asked: Asked, config: SearchConfig, wanted: int, shown: Sequence[str]) -> Steps[NearCells]:
         """The maps that :func:`~llama_index.pgrag.search.candidates.find_candidates` finds, and the facts near to the
         key points.
 
         Parameters
         ----------
-        question, points : vectors of the question and of its key points
         wanted : how many facts must be in the right order
         shown : chunks near to the question
         """
-        facts, topic_of, owners = yield from self._near_facts(points, max(wanted, _FEWEST, config.seed_facts), shown)
+        facts, topic_of, owners = yield from self._near_facts(
+            asked.points, max(wanted, _FEWEST, config.seed_facts), shown
+        )
         count = min(config.seed_topics, config.max_topics)
-        topics = yield from self._with_topics((yield from self._near_topics(question, count, shown)), topic_of.values())
+        topics = yield from self._with_topics(
+            (yield from self._near_topics(asked.vector, count, shown)), topic_of.values()
+        )
         super_topics = super_facts = SuperNodes(1.0)
         maps: dict[str, MindMap] = {}
         before: Sequence[str] = ()
         while True:
             mask, passing = yield from self._allowed(topics)
-            seeds = topics.search([question], count, mask)[0].ids if count and len(topics) else []
+            seeds = topics.search([asked.vector], count, mask)[0].ids if count and len(topics) else []
             if list(seeds) == list(before):  # what was walked to has no topic that is nearer, and was not found
                 break
             before = seeds
@@ -127,7 +247,7 @@ class MapReader:
         # Where the selection names the chunks that count, all of their facts are there.
         of_few = None if self.selection.only is None else np.ones(len(facts), np.bool_)
         allowed = Allowed(topics=mask, facts=of_few, nodes=nodes)
-        candidates = yield from offload(find_candidates, graph, question, points, config, allowed)
+        candidates = yield from offload(find_candidates, graph, asked.vector, asked.points, config, allowed)
         of_maps = yield from self.rows.nodes_of_maps(candidate.topic_id for candidate in candidates)
         members = {i: None for ids in of_maps.values() for i in ids if passing is None or i in passing}
         return NearCells(candidates, [*{**members, **owners}], super_topics, super_facts)
@@ -136,37 +256,34 @@ class MapReader:
         self, points: Sequence[Vector], wanted: int, shown: Sequence[str]
     ) -> Steps[tuple[Snapshot, dict[str, str], dict[str, None]]]:
         """The facts near to key points, with their maps and their nodes; if few chunks count, all of their facts."""
-        space = self.storage.stored["facts"]
+        space = self.storage.space("facts")
         if self.selection.only is not None:
             rows = yield from self._passing_rows((yield from self.rows.nodes(shown)))
             own = [fact for row in rows.values() for fact in row.facts]
             found = yield from space.fetch(fact.id for fact in own)
             return found, {fact.id: fact.topic_id for fact in own}, dict.fromkeys(rows)
-        records: dict[str, Record] = {}
-        for near in (yield from space.records_near_each(points, wanted, self.selection)):
-            records |= near
-        found = yield from space.rows(records)
-        metas = {record["id"]: record["meta"] for record in records.values()}
+        found = yield from space.near(np.stack(points), wanted, self.selection)
+        metas = {fact_id: found.metadata_of(fact_id) for fact_id in found.ids}
         topic_of = {fact_id: meta["pgrag_topic"] for fact_id, meta in metas.items()}
         return found, topic_of, dict.fromkeys(meta["pgrag_node"] for meta in metas.values())
 
     def _near_topics(self, question: Vector, count: int, shown: Sequence[str]) -> Steps[Snapshot]:
         """The topics near to a question, under a filter together with those of the chunks near to it."""
-        space = self.storage.stored["topics"]
+        space = self.storage.space("topics")
         if not count:
             return Snapshot.empty()
-        if self.selection.is_whole:
-            return (yield from space.candidates(question, count))
-        rows = yield from self.rows.nodes(shown)
-        known = {row.topic_id for row in rows.values()}
+        near = Snapshot.empty()
         if self.selection.only is None:
-            known |= {record["id"] for record in (yield from space.records_near(question, _FEWEST)).values()}
-        return (yield from space.fetch(sorted(known)))
+            near = yield from space.near(question[None], max(count, _FEWEST))
+        if self.selection.is_whole:
+            return near
+        rows = yield from self.rows.nodes(shown)
+        return (yield from self._with_topics(near, (row.topic_id for row in rows.values())))
 
     def _with_topics(self, topics: Snapshot, topic_ids: Iterable[str]) -> Steps[Snapshot]:
         """Some topics, and others."""
         unknown = sorted({topic_id for topic_id in topic_ids if topic_id not in topics})
-        return topics.joined((yield from self.storage.stored["topics"].fetch(unknown)))
+        return topics.joined((yield from self.storage.space("topics").fetch(unknown)))
 
     def _allowed(self, topics: Snapshot) -> Steps[tuple[Mask | None, Collection[str] | None]]:
         """Which of some topics have a fact that passes the filter, and which nodes of their maps do; None for all."""
@@ -194,14 +311,14 @@ class MapReader:
 
     def _topics_of(self, fact_ids: Iterable[str]) -> Steps[dict[str, str]]:
         """The maps of some facts."""
-        records = yield from self.storage.stored["facts"].records_of(sorted(fact_ids))
-        return {record["id"]: record["meta"]["pgrag_topic"] for record in records.values()}
+        found = yield from self.storage.space("facts").described(sorted(fact_ids))
+        return {fact_id: found.metadata_of(fact_id)["pgrag_topic"] for fact_id in found.ids}
 
     # -- the graph ----------------------------------------------------------------------------------
 
     def documents_of(self, node_ids: Iterable[str]) -> Steps[Snapshot]:
         """Some chunks and all others of their documents, with zeros for their vectors."""
-        chunks = self.storage.stored["chunks"]
+        chunks = self.storage.space()
         rows = yield from chunks.described(dict.fromkeys(node_ids))
         documents = dict.fromkeys(record.ref_doc_id for record in rows.records if record.ref_doc_id)
         further = yield from self.storage.manifest.nodes_of_documents(documents)
@@ -221,21 +338,17 @@ class MapReader:
         of_node = {node_id: row.facts for node_id, row in rows.items()}
         maps = maps_of(fact for own in of_node.values() for fact in own)
         map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
-        graph = PseudoGraph(maps=maps, map_of=map_of, of_node=of_node)
+        graph = PseudoGraph(chunks=chunks, maps=maps, map_of=map_of, of_node=of_node)
         chosen = graph.maps if cells is None else [candidate.topic_id for candidate in cells.candidates]
         candidates = [topic_id for topic_id in chosen if topic_id in graph.maps]
         routes = [route_id for topic_id in candidates for route_id in graph.maps[topic_id].routes]
-        spaces = self.storage.stored
-        known = {fact.id: fact for own in of_node.values() for fact in own}
-        vectors = yield from spaces["facts"].vectors_of(known)
-        places = {(known[i].node_id, map_of[i]) for i in vectors}
-        metas = {place: json.dumps(dict(zip(("node", "topic"), place, strict=True))) for place in places}
-        described = [RowRecord(i, known[i].document, known[i].key, metas[known[i].node_id, map_of[i]]) for i in vectors]
+        facts = {fact.id: fact for own in of_node.values() for fact in own}
+        vectors = yield from self.storage.space("facts").vectors_of(facts)
+        described = [RowRecord(i, facts[i].document, facts[i].key, "{}") for i in vectors]
         whole = replace(
             graph,
-            chunks=chunks,
-            topics=(yield from spaces["topics"].fetch(candidates)),
-            routes=(yield from spaces["routes"].fetch(routes)),
+            topics=(yield from self.storage.space("topics").fetch(candidates)),
+            routes=(yield from self.storage.space("routes").fetch(routes)),
             facts=Snapshot.of(np.stack(list(vectors.values())), described) if vectors else Snapshot.empty(),
         )
         if cells is None:
@@ -246,11 +359,25 @@ class MapReader:
         ), rows
 
 
-@dataclass(frozen=True)
-class StoredPseudoGraph(PseudoGraph):
-    """The chunks near to a question, and where the maps are."""
+def _near_nodes(chunks: Snapshot, question: Vector) -> Mass:
+    """What the walk over names starts with at the nodes nearest to the question."""
+    places, shares = passage_seeds(question_cosines(chunks, question))
+    return Mass.of([chunk_number(chunks.ids[place]) for place in places.tolist()], NODE_SEEDS * shares)
 
-    reader: MapReader = field(kw_only=True)
+
+def _shares(chunks: Snapshot, mass: Mass) -> np.ndarray:
+    """The share of each chunk of a walk, relative to the best."""
+    if not len(mass.rows):
+        return np.zeros(len(chunks))
+    of = dict(zip(mass.rows.tolist(), (mass.shares / mass.shares.max()).tolist(), strict=True))
+    return np.array([of.get(chunk_number(node_id), 0.0) for node_id in chunks.ids])
+
+
+def _links(chunks: Snapshot, rows: Mapping[str, NodeRow]) -> NameLinks:
+    """The links of names of some chunks, as if there were no others."""
+    topics = {cell_name(row.facts[0].path[0]) for row in rows.values()}
+    names = MapNames.of({i: row.names_among(topics.intersection(row.present)) for i, row in rows.items()})
+    return NameLinks.of(names, chunks.ids)
 
 
 def _members(super_nodes: SuperNodes) -> set[str]:

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT
+from llama_index.pgrag.search.name_edges import TOPIC
 from llama_index.pgrag.search.name_walk import DAMPING, STEPS, name_seeds
-from llama_index.pgrag.stored_graph.node_names import TOPIC
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
 from llama_index.ragkit.text.known_names import KnownNames, lookups
 
-__all__ = ["ROWS_A_STEP", "Allowed", "Mass", "StoredWalk"]
+__all__ = ["ROWS_A_STEP", "Allowed", "FrontierWalk", "Mass"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
 """Numbers of nodes, distinct -> whether they may be returned."""
 
-ROWS_A_STEP = 300
+ROWS_A_STEP = 1_000
 
 
 class Mass(NamedTuple):
@@ -47,7 +47,7 @@ class Mass(NamedTuple):
         return Mass.of(np.concatenate([self.rows, other.rows]), np.concatenate([self.shares, other.shares]))
 
 
-class StoredWalk:
+class FrontierWalk:
     """Reads links of names for one question, each row once.
 
     Parameters

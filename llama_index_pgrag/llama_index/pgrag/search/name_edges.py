@@ -6,15 +6,14 @@ comes or goes: two adjacent words of its long facts of which one may be of a nam
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.maps.name_links import LONG
-from llama_index.pgrag.maps.names import MOST_WORDS, CellNames, cell_name, name_of
+from llama_index.pgrag.maps.name_links import NodeNames, long_facts
+from llama_index.pgrag.maps.names import MOST_WORDS
 from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 from llama_index.ragkit.text.mentions import mentions
@@ -24,11 +23,9 @@ __all__ = [
     "MENTIONED",
     "SAID",
     "TOPIC",
-    "NodeNames",
     "chunk_number",
     "name_change",
     "name_number",
-    "names_of_node",
     "pair_numbers",
     "phrases_in",
 ]
@@ -43,59 +40,14 @@ SAID, MENTIONED, TOPIC = 0, 1, 2
 _UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
 
 
-class NodeNames(NamedTuple):
-    """The names of a node.
-
-    Attributes
-    ----------
-    topic : the name of its topic; "" if that is too long
-    said : names that are last cells
-    mentioned : topics of other maps in its long facts
-    pairs : word pairs of its long facts
-    """
-
-    topic: str
-    said: frozenset[str]
-    mentioned: frozenset[str]
-    pairs: frozenset[str]
-
-    def weights(self, topic_weight: float) -> dict[str, float]:
-        """The weight of each name, as in memory."""
-        found = dict.fromkeys(sorted(self.said | self.mentioned), 1.0)
-        if self.topic:
-            found[self.topic] = found.get(self.topic, 0.0) + topic_weight
-        return found
-
-
-def names_of_node(paths: Sequence[Path], present: Collection[str]) -> NodeNames:
-    """The names of a node.
-
-    Parameters
-    ----------
-    paths : its fact paths, at least one
-    present : the topics of the index that its long facts have as phrases
-    """
-    topic = paths[0][0]
-    known = CellNames({name: frozenset() for name in present})
-    long = _long(paths)
-    mentioned = {name for text in long for name in known.names_in(text, but=name_of(topic))} if present else set()
-    said = {cell_name(path[-1]) for path in paths} - {""}
-    pairs = {pair for text in long for phrase in _phrases(text, 2) for pair in _pairs(phrase)}
-    return NodeNames(cell_name(topic), frozenset(said), frozenset(mentioned), frozenset(pairs))
-
-
-def phrases_in(paths: Sequence[Path]) -> set[str]:
+def phrases_in(paths: Iterable[Path]) -> set[str]:
     """The phrases of the long facts of a node that are topics, if there are such topics."""
-    return {phrase for text in _long(paths) for phrase in _phrases(text, MOST_WORDS)}
+    return {phrase for text in long_facts(paths) for phrase in _phrases(text, MOST_WORDS)}
 
 
 def pair_numbers(names: Iterable[str]) -> list[int]:
     """The rows by which nodes are found that may mention some names, ascending."""
     return sorted({_pair_number(pair) for name in names for pair in _pairs(name)})
-
-
-def _long(paths: Sequence[Path]) -> list[str]:
-    return sorted({path[-1] for path in paths if len(path[-1]) > LONG})
 
 
 def _pairs(phrase: str) -> list[str]:
@@ -146,7 +98,7 @@ def name_change(before: Mapping[str, NodeNames], after: Mapping[str, NodeNames])
     for nodes in (before, after):
         for node_id, names in nodes.items():
             labels[chunk_number(node_id)] = node_id
-            labels.update((name_number(name), name) for name in names.weights(1.0))
+            labels.update((name_number(name), name) for name in names.all)
     return EdgeChange.of(change), labels
 
 
@@ -156,9 +108,9 @@ def _edges(node_id: str, names: NodeNames, count: int) -> Iterator[Edge]:
     for name, kind in [*links, *([(names.topic, TOPIC)] if names.topic else [])]:
         yield chunk, name_number(name), chunk, kind, count
         yield name_number(name), chunk, chunk, kind, count
-    for name in (names.said | {names.topic}) - {""}:  # what is mentioned is a topic elsewhere
+    for name in {*names.said, names.topic} - {""}:  # what is mentioned is a topic elsewhere
         yield from ((key, at, source, kind, count) for key, at, source, kind, _ in _found_by(name))
-    for pair in names.pairs:
+    for pair in {pair for text in names.long for phrase in _phrases(text, 2) for pair in _pairs(phrase)}:
         yield _pair_number(pair), chunk, chunk, 0, count
 
 
