@@ -28,12 +28,12 @@ from benchmarks.quality_hipporag import make_index
 from benchmarks.sql_databases import databases
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.passage import Passage
+from llama_index.hipporag.graph.passage_edges import passage_rows
 from llama_index.hipporag.graph.record_reader import RecordReader
 from llama_index.hipporag.search.graph_search import search_many
 from llama_index.hipporag.search.query_seeds import QuerySeeds, links_of_text
+from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.passage_edges import passage_rows
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
 from llama_index.ragkit import Steps, run_steps
 from llama_index.ragkit.sql import reading

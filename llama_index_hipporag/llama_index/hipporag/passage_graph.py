@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.hipporag.stored_graph.passage_edges import passage_number, passage_rows
+from llama_index.hipporag.graph.passage_edges import passage_number, passage_rows
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows

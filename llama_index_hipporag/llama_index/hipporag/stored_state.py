@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.knowledge_graph import most_passages
+from llama_index.hipporag.graph.passage_edges import passage_number
 from llama_index.hipporag.passage_graph import PassageGraph
+from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.passage_edges import passage_number
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.ragkit import ChunkView, Selection, StoredChunks, run_steps
 
 __all__ = ["StoredGraphState"]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.pagerank.frontier_push import frontiers
+from llama_index.hipporag.graph.passage_edges import passage_number
+from llama_index.hipporag.pagerank.frontier import frontiers
 from llama_index.hipporag.search.passage_scores import best_first, rank_shares
-from llama_index.hipporag.stored_graph.passage_edges import passage_number
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
+from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import scores_of
 from llama_index.hipporag.text.normalization import Normalizer
 

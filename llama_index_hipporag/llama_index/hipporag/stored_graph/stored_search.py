@@ -1,7 +1,7 @@
 """The default search of HippoRAG over a stored graph: the seeds, the walk and the scores of one question.
 
 It is the search of :mod:`llama_index.hipporag.search` with two differences. The walk is a forward push that leaves
-what is too little to be worth reading (:mod:`llama_index.hipporag.pagerank.frontier_push`), and passages are scored
+what is too little to be worth reading (:mod:`llama_index.hipporag.pagerank.frontier`), and passages are scored
 that are among the best by nearness or by the walk: a passage that is in neither is not among the best of their sum.
 """
 
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.pagerank.frontier_push import EPSILON, FrontierEstimate
+from llama_index.hipporag.graph.passage_edges import is_passage, passage_number
+from llama_index.hipporag.pagerank.frontier import EPSILON, FrontierEstimate
 from llama_index.hipporag.search.passage_scores import share_of_best
 from llama_index.hipporag.search.query_seeds import Link
+from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.search.ranking import WALK_WEIGHT, combine, passage_seeds, trust
-from llama_index.hipporag.stored_graph.passage_edges import is_passage, passage_number
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps, offload
@@ -100,7 +100,7 @@ def search_stored(
     open_graph : the graph, as it is when it is opened
     wanted : how many passages must be in the right order
     by_terms : whether the graph has terms in lower case
-    epsilon : see :func:`~llama_index.hipporag.pagerank.frontier_push.frontiers`
+    epsilon : see :func:`~llama_index.hipporag.pagerank.frontier.frontiers`
 
     Raises
     ------

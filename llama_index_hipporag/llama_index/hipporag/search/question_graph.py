@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.hipporag.pagerank.frontier_push import EPSILON, FetchedRows, FrontierEstimate, frontiers
+from llama_index.hipporag.graph.passage_edges import FACT, NAMED, SUBJECT, is_passage, phrase_number
+from llama_index.hipporag.pagerank.frontier import EPSILON, FetchedRows, FrontierEstimate, frontiers
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, links_of_named
-from llama_index.hipporag.stored_graph.passage_edges import FACT, NAMED, SUBJECT, is_passage, phrase_number
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.terms import shared_heads, terms
 from llama_index.ragkit.sql.names import candidates
@@ -83,7 +83,7 @@ class QuestionGraph:
         return [Link(link.asked, link.phrase, nodes[link.row], link.cosine, link.weight) for link in links]
 
     def walk(self, nodes: Ints, weights: Floats, damping: float, epsilon: float = EPSILON) -> FrontierEstimate:
-        """Personalised PageRank from some nodes, see :func:`~llama_index.hipporag.pagerank.frontier_push.frontiers`.
+        """Personalised PageRank from some nodes, see :func:`~llama_index.hipporag.pagerank.frontier.frontiers`.
 
         A walk that meets a common phrase begins again without it: the edges of what it came from were weighed with it.
         """
@@ -96,7 +96,7 @@ class QuestionGraph:
                 return estimate
 
     def fetch(self, unknown: Ints, hubs: Ints) -> FetchedRows:
-        """Rows for the walk, see :data:`~llama_index.hipporag.pagerank.frontier_push.Fetch`."""
+        """Rows for the walk, see :data:`~llama_index.hipporag.pagerank.frontier.Fetch`."""
         at_hand = np.array([node in self._read for node in unknown.tolist()], np.bool_)
         new = unknown[~at_hand]
         parts = [self._read.pop(node) for node in unknown[at_hand].tolist()]

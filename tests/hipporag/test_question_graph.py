@@ -15,13 +15,13 @@ from sqlalchemy import text
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.knowledge_graph import most_passages
 from llama_index.hipporag.graph.passage import Passage, read_record
-from llama_index.hipporag.pagerank.frontier_push import frontiers
+from llama_index.hipporag.graph.passage_edges import passage_number, passage_rows, phrase_number
+from llama_index.hipporag.pagerank.frontier import frontiers
 from llama_index.hipporag.pagerank.power_iteration import pagerank
 from llama_index.hipporag.search.graph_search import search_many
 from llama_index.hipporag.search.query_seeds import QuerySeeds, links_of_text
+from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.passage_edges import passage_number, passage_rows, phrase_number
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
 from llama_index.hipporag.stored_graph.stored_search import search_stored
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.ragkit import run_steps

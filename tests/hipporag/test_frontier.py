@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.hipporag.test_pagerank import by_solving, symmetric
 
-from llama_index.hipporag.pagerank.frontier_push import FetchedRows, frontiers
+from llama_index.hipporag.pagerank.frontier import FetchedRows, frontiers
 from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
 from llama_index.ragkit.errors import ConfigurationError
 
