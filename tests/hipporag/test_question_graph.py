@@ -1,31 +1,25 @@
 """The graph in a database: the search over it is that of the graph in memory, and writes leave only what is there."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from sqlalchemy import text
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.knowledge_graph import most_passages
 from llama_index.hipporag.graph.passage import Passage, read_record
-from llama_index.hipporag.graph.passage_edges import passage_number, passage_rows, phrase_number
-from llama_index.hipporag.pagerank.frontier import frontiers
-from llama_index.hipporag.pagerank.power_iteration import pagerank
-from llama_index.hipporag.search.graph_search import search_many
-from llama_index.hipporag.search.query_seeds import QuerySeeds, links_of_text
+from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows, phrase_number
+from llama_index.hipporag.graph_view import WholeGraph
+from llama_index.hipporag.search.graph_search import search_many, seed_passages
+from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.stored_search import search_stored
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.ragkit import run_steps
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.storage.graph import edges as records_module
@@ -65,40 +59,34 @@ def passages(draw, most=8):
 
 
 def in_memory(held: dict[str, Passage]) -> HippoRAGState:
-    state = HippoRAGState().with_names(list(held.values()))
     chunks = Snapshot.of(np.ones((len(held), 2), np.float32), [Record(name, None, name, "{}") for name in held])
-    return replace(state, chunks=chunks, graph=state.graph_with(list(held.values())))
-
-
-class Near:
-    """Nearness that is given."""
-
-    def __init__(self, ids, nearness, allowed):
-        self.ids, self.nearness, self.rows = ids, nearness, np.flatnonzero(allowed)
-
-    def nearest(self, count):
-        return [self.ids[row] for row in self.rows], self.nearness.cosines[self.rows]
-
-    def best(self, count):
-        order = self.rows[np.argsort(-self.nearness.scores[self.rows])]
-        return [self.ids[row] for row in order[:count]]
-
-    def of(self, ids):
-        return {node_id: float(self.nearness.scores[self.ids.index(node_id)]) for node_id in ids}
-        yield
-
-
-def search(question_graph, question, near, config, **options):
-    return run_steps(search_stored(partial(nullcontext, question_graph), question, near, config, **options))
+    return HippoRAGState.of(chunks, list(held.values()))
 
 
 def write(graph, held, count=1):
     graph.change(*passage_rows(held, count))
 
 
-@given(passages(), st.integers(0, 2**20), st.integers(0, 2**8 - 1), st.booleans(), st.sampled_from([1.0, 0.6, 0.3]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_restricted, share):
+OPTIONS = [
+    {},
+    {"max_phrase_share": 0.6},
+    {"max_phrase_share": 0.3, "subject_weight": 1.0},
+    {"edges": "published", "damping": 0.1},
+    {"conjunction": 0.5},
+    {"max_steps": 1},
+    {"length_normalization": 0.5},
+    {"ensemble": "none", "passage_seeds": "none"},
+    *(
+        {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "counted": counted}
+        for counted in ("contains", "mentions", "facts")
+    ),
+    {"passage_nodes": False, "passage_seeds": "none", "length_normalization": 1.0, "max_phrase_share": 0.6},
+]
+
+
+@given(passages(), st.integers(0, 2**20), st.integers(0, 2**8 - 1), st.booleans(), st.sampled_from(OPTIONS))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_restricted, options):
     graph.drop()
     write(graph, held)
     state, ids, rng = in_memory(held), list(held), np.random.default_rng(seed)
@@ -106,50 +94,72 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
     if not allowed.any():
         return
     mask = None if not is_restricted else allowed
-    nearness = Nearness.of(rng.random(len(ids)), rng.random(len(ids)), 0.6, mask)
-    seen = state.visible(mask)
-    links = links_of_text(state, seen, QUESTION, "unicode", True, True)
-    weights = {link.row: link.weight for link in links}
-    seeds = QuerySeeds(links, weights) if any(weights.values()) else QuerySeeds(reason="nothing")
-    config = SearchConfig(max_phrase_share=1.0 if is_restricted else share)
-    (wanted,) = search_many(state, seen, mask, [seeds], [nearness], config, 10)
+    cosines, words = rng.random(len(ids)), rng.random(len(ids))
+    whole = WholeGraph(state, state.visible(mask))
+    links = run_steps(whole.links(QUESTION, "unicode", True))
+    seeds = QuerySeeds(links, {link.row: link.weight for link in links})
+    config = SearchConfig(**options)
     shown = {passage_number(ids[row]) for row in np.flatnonzero(allowed)}
-    with graph.reader() as reader:
-        question = QuestionGraph(
-            reader,
-            None if mask is None else lambda nodes: np.array([node in shown for node in nodes.tolist()]),
-            most=most_passages(config.max_phrase_share, len(held)),
-            supposed=[phrase_number("ada")] if seed % 2 else [],
-        )
-        found = search(question, QUESTION, Near(ids, nearness, allowed), config, epsilon=1e-12)
-    assert sorted((link.asked, link.phrase, round(link.weight, 12)) for link in found.links) == sorted(
+    question = QuestionGraph(
+        graph.reader,
+        None if mask is None else lambda nodes: np.array([node in shown for node in nodes.tolist()]),
+        len(held),
+        config,
+        [phrase_number("ada")] if seed % 2 else [],
+    )
+    found = question.links(QUESTION, "unicode", True, True)
+    assert sorted((link.asked, link.phrase, round(link.weight, 12)) for link in found) == sorted(
         (link.asked, link.phrase, round(link.weight, 12)) for link in links
     )
-    expected = {ids[row]: wanted.scores[row] for row in np.flatnonzero(allowed)}
-    assert dict(found.ranking) == pytest.approx(expected, abs=1e-6)
-    assert [score for _, score in found.ranking] == sorted((score for _, score in found.ranking), reverse=True)
-    assert found.trust == (None if wanted.trust is None else pytest.approx(wanted.trust, abs=1e-6))
+    if not any(seeds.weights.values()):
+        return
+    nearness = Nearness.of(cosines, words, 0.6, mask)
+    (wanted,) = search_many(state, whole.graph, mask, [seeds], [nearness], config, 10)
+    here = [ids[row] for row in np.flatnonzero(allowed)]
+    near = Nearness.of(cosines[allowed], words[allowed], 0.6)
+    rows, shares = seed_passages(near.cosines, None, config)
+    weights = {link.row: link.weight for link in found}
+    nodes = np.array([*weights, *(passage_number(here[row]) for row in rows.tolist())], np.int64)
+    resets = [(nodes, np.array([*weights.values(), *shares]))]
+    resets += [(np.array([node], np.int64), np.ones(1)) for node in weights]
+    assert set(question.read(resets, 10)) <= set(here)
+    contents = in_memory({node_id: held[node_id] for node_id in here})
+    needed = not config.passage_nodes or config.length_normalization
+    part = question.part(here, found, contents if needed else None)
+    row = {link.row: part.phrases.index(link.phrase) for link in found}
+    local = QuerySeeds(found, {row[node]: weight for node, weight in weights.items()})
+    (answer,) = search_many(contents, part, None, [local], [near], config, 10)
+    np.testing.assert_allclose(answer.scores, wanted.scores[allowed], atol=1e-6)
+    assert answer.trust == (None if wanted.trust is None else pytest.approx(wanted.trust, abs=1e-6))
 
 
-@given(passages(), st.sampled_from([1.0, 10.0]))
+@given(passages(), st.booleans(), st.sampled_from(["added", "published"]), st.randoms(use_true_random=False))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_walk_has_the_weights_of_the_graph_in_memory(graph, held, subject_weight):
+def test_the_walk_has_the_weights_of_the_graph_in_memory(graph, held, synonyms, edges, random):
     graph.drop()
     write(graph, held)
     state = in_memory(held)
     if not len(state.phrases):
         return
-    walk = state.graph.walk(subject_weight=subject_weight)
-    numbers = [*map(phrase_number, state.phrases), *map(passage_number, held)]
-    reset = np.zeros(len(numbers))
-    reset[0] = 1.0
-    with graph.reader() as reader:
-        fetch = QuestionGraph(reader, subject_weight=subject_weight).fetch
-        *_, estimate = frontiers(fetch, np.array(numbers[:1]), np.ones(1), epsilon=1e-12)
-    found = dict(zip(estimate.nodes.tolist(), estimate.scores.tolist(), strict=True))
-    wanted = dict(zip(numbers, pagerank(walk, reset).tolist(), strict=True))
-    assert {node: found.get(node, 0.0) for node in numbers} == pytest.approx(wanted, abs=1e-9)
-    assert set(found) <= set(numbers)
+    names = list(state.phrases)
+    pairs = [(one, other) for one in names for other in names if one != other and random.random() < 0.3]
+    lists = {one: {other: 0.8 + len(one + other) / 500 for first, other in pairs if first == one} for one, _ in pairs}
+    graph.change(*list_rows(lists))
+    rows = state.phrases
+    entries = [(rows[one], rows[other], cosine) for one, near in lists.items() for other, cosine in near.items()]
+    table = np.array(entries).reshape(-1, 3)
+    state = state.with_lists(
+        csr_matrix((table[:, 2], (table[:, 0].astype(int), table[:, 1].astype(int))), (len(names),) * 2)
+    )
+    config = SearchConfig(edges=edges, synonyms=synonyms, subject_weight=3.0, max_phrase_share=1.0)
+    question = QuestionGraph(graph.reader, None, len(held), config)
+    question.read([(np.array([*map(phrase_number, names)], np.int64), np.ones(len(names)))], 10)
+    part = question.part(list(held), [], None)
+    wanted = state.graph.walk(edges, synonyms, 3.0).outward.toarray()
+    order = [rows[phrase] for phrase in part.phrases]
+    order += [row for row in range(len(names)) if row not in order] if len(part.phrases) < len(names) else []
+    order += range(len(names), len(names) + len(held))
+    np.testing.assert_allclose(part.edges.toarray(), wanted[order][:, order], atol=1e-8)
 
 
 def stored(graph, path):
@@ -177,18 +187,3 @@ def test_after_inserts_and_deletes_the_rows_are_those_of_what_is_left(graph, tmp
     assert stored(graph, tmp_path / "graph.db") == rows
     write(graph, held, -1)
     assert stored(graph, tmp_path / "graph.db") == []
-
-
-def test_a_question_that_names_nothing_is_answered_by_nearness(graph):
-    write(graph, {"p0": read_record({"entities": ["Rome"]}, normalise)})
-    near = Near(["p0", "p1"], Nearness.of(np.array([0.1, 0.9]), np.zeros(2), 0.6), np.ones(2, np.bool_))
-    with graph.reader() as reader:
-        found = search(QuestionGraph(reader), "Who was it?", near, SearchConfig())
-    assert [node_id for node_id, _ in found.ranking] == ["p1", "p0"]
-    assert found.trust is None
-    assert found.read == 0
-
-
-def test_another_search_is_refused_by_name(graph):
-    with graph.reader() as reader, pytest.raises(ConfigurationError, match="synonyms=False"):
-        search(QuestionGraph(reader), "Rome?", Near([], None, []), SearchConfig(synonyms=True))
