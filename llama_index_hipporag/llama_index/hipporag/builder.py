@@ -113,7 +113,8 @@ class GraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
         places = chunks.rows_of([node.node_id for node in change.added])
         p = left.graph.shape[0]
         if not np.array_equal(places, np.arange(p, p + len(passages))):
-            return (yield from self.load())  # resume an incomplete write, whose rows are among the others
+            # Resume an incomplete write, whose rows are among the others.
+            return self._counted((yield from self.load()))
         return self._counted(replace(self._over(named), chunks=chunks, graph=named.graph_with(passages)))
 
     def _without(
@@ -128,12 +129,13 @@ class GraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
         """
         rows = state.chunks.rows_of(list(removed))
         left, phrases, facts = state.without(rows[rows >= 0].astype(np.int64))
-        if before:
+        embeds_phrases, embeds_facts = self._embeds(state, PHRASES), self._embeds(state, FACTS)
+        if before and (embeds_phrases or embeds_facts):
             phrases, facts = yield from self.graph.lost(before.values())
-        if phrases and self._embeds(state, PHRASES):
+        if phrases and embeds_phrases:
             lists = yield from self._phrases.remove(state, phrases)
-            left = left.with_lists(lists)
-        if facts and self._embeds(state, FACTS):
+            left = left if lists is None else left.with_lists(lists)
+        if facts and embeds_facts:
             yield from self.storage.space(FACTS).remove(map(fact_id, facts))
         return left
 
@@ -151,7 +153,8 @@ class GraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
         ids = {phrase_id(phrase): phrase for phrase in phrases}
         known = yield from self.storage.space(PHRASES).described(ids)
         new = [phrase for row_id, phrase in ids.items() if row_id not in known]
-        return state.with_lists((yield from self._phrases.add(state, new))) if new else state
+        lists = (yield from self._phrases.add(state, new)) if new else None
+        return state if lists is None else state.with_lists(lists)
 
     def _with_facts(self, state: HippoRAGState, facts: Iterable[Fact]) -> Steps[HippoRAGState]:
         space = self.storage.space(FACTS)

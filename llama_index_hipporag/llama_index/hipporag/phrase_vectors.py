@@ -58,8 +58,8 @@ class PhraseVectors:
         yield from self._records.delete(SIMILAR, [row_id for row_id in stored if row_id not in phrases])
         return lists
 
-    def add(self, state: HippoRAGState, new: Sequence[str]) -> Steps[csr_matrix]:
-        """Store a vector and a list for each of some phrases that have none; returns the lists where all are held."""
+    def add(self, state: HippoRAGState, new: Sequence[str]) -> Steps[csr_matrix | None]:
+        """Store a vector and a list for each of some phrases that have none; returns all lists, if they are in memory."""
         vectors = yield from self._resources.embed(list(new), "phrases")
         held = yield from self._around(state, vectors)
         ids = [phrase_id(phrase) for phrase in new]
@@ -71,10 +71,10 @@ class PhraseVectors:
             old = touched[touched < held.lists.shape[0]]
             yield from self._rows.relist(_named(held.lists, old, name), _named(lists, touched, name))
         yield from self._storage.space(PHRASES).put(SpaceRows(ids, vectors, list(new), ids))
-        return lists
+        return None if self._rows.is_stored else lists
 
-    def remove(self, state: HippoRAGState, lost: Sequence[str]) -> Steps[csr_matrix]:
-        """Delete the vectors and lists of phrases; returns the lists where all are held.
+    def remove(self, state: HippoRAGState, lost: Sequence[str]) -> Steps[csr_matrix | None]:
+        """Delete the vectors and lists of phrases; returns all lists, if they are in memory.
 
         Full lists that lose a phrase are searched again for the next one.
         """
@@ -97,7 +97,7 @@ class PhraseVectors:
             before = np.concatenate([losers, np.flatnonzero(~kept)])
             old, new = ([record.key for record in rows.records].__getitem__ for rows in (held.phrases, left))
             yield from self._rows.relist(_named(held.lists, before, old), _named(lists, number[losers], new))
-        return lists
+        return None if self._rows.is_stored else lists
 
     def forget(self, ids: Sequence[str]) -> Steps[None]:
         """Delete what a write that was killed has left of phrases."""
