@@ -59,7 +59,7 @@ class PhraseVectors:
         return lists
 
     def add(self, state: HippoRAGState, new: Sequence[str]) -> Steps[csr_matrix | None]:
-        """Store a vector and a list for each of some phrases that have none; returns all lists, if they are in memory."""
+        """Store a vector and a list for each of some phrases that have none; returns all lists, where they are held."""
         vectors = yield from self._resources.embed(list(new), "phrases")
         held = yield from self._around(state, vectors)
         ids = [phrase_id(phrase) for phrase in new]
