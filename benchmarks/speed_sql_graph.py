@@ -10,9 +10,9 @@ import os
 import statistics
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,14 +28,14 @@ from benchmarks.quality_hipporag import make_index
 from benchmarks.sql_databases import databases
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.passage import Passage
+from llama_index.hipporag.graph.passage_edges import passage_number, passage_rows
 from llama_index.hipporag.graph.record_reader import RecordReader
-from llama_index.hipporag.search.graph_search import search_many
-from llama_index.hipporag.search.query_seeds import QuerySeeds, links_of_text
+from llama_index.hipporag.graph_view import WholeGraph
+from llama_index.hipporag.search.graph_search import GraphSearchResult, search_many, seed_passages
+from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
+from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_graph.passage_edges import passage_rows
-from llama_index.hipporag.stored_graph.question_graph import QuestionGraph
-from llama_index.hipporag.stored_graph.stored_search import StoredResult, search_stored
-from llama_index.ragkit import Steps, run_steps
+from llama_index.ragkit import run_steps
 from llama_index.ragkit.sql import reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.vectors.nearness import Nearness
@@ -50,41 +50,15 @@ AT_ONCE = 10_000  # passages written in one transaction
 QUESTIONS = 100
 TOP = 10
 EPSILONS = (1e-5, 3e-6, 1e-6)
-
-
-class Near:
-    """Nearness that is at hand, for :class:`~llama_index.hipporag.stored_graph.stored_search.NearPassages`."""
-
-    def __init__(self, ids: Sequence[str], row_of: Mapping[str, int], nearness: Nearness) -> None:
-        self._ids, self._row_of, self._nearness = ids, row_of, nearness
-        self._by = {"cosines": self._first(nearness.cosines), "scores": self._first(nearness.scores)}
-
-    def _first(self, values: np.ndarray) -> list[int]:
-        some = min(400, len(values))
-        best = np.argpartition(-values, some - 1)[:some]
-        found: list[int] = best[np.argsort(-values[best], kind="stable")].tolist()
-        return found
-
-    def nearest(self, count: int) -> tuple[list[str], np.ndarray]:
-        """Passages with the largest cosines."""
-        rows = self._by["cosines"][:count]
-        return [self._ids[row] for row in rows], self._nearness.cosines[rows]
-
-    def best(self, count: int) -> list[str]:
-        """Passages with the highest nearness."""
-        return [self._ids[row] for row in self._by["scores"][:count]]
-
-    def of(self, passages: Sequence[str]) -> Steps[Mapping[str, float]]:
-        """Nearness of passages."""
-        return {node_id: float(self._nearness.scores[self._row_of[node_id]]) for node_id in passages}
-        yield
+WALKED = 60  # passages of the walk that are scored
 
 
 class Asked(NamedTuple):
     """A question with its nearness, and the list that the graph in memory gives; empty where there is none."""
 
     text: str
-    near: Near
+    row_of: Mapping[str, int]
+    near: Nearness
     wanted: Sequence[str]
 
 
@@ -133,17 +107,15 @@ def _made_up(total: int) -> Iterator[dict[str, Any]]:
         else:
             ids = [f"p{number:07d}" for number in range(total)]
             rows = {node_id: row for row, node_id in enumerate(ids)}
-            asked, walls = [Asked(question, Near(ids, rows, given), ()) for question, given in near.items()], []
+            asked, walls = [Asked(question, rows, given, ()) for question, given in near.items()], []
         yield from _answers(f"made up: one question of {total} passages", graphs, asked, walls)
 
 
 def _state(held: Sequence[tuple[str, Passage]]) -> HippoRAGState:
     """The state of an index with these passages, without vectors."""
     read = [passage for _, passage in held]
-    state = HippoRAGState().with_names(read)
     records = [Record(node_id, None, node_id, "{}") for node_id, _ in held]
-    chunks = Snapshot.of(np.ones((len(held), 1), np.float32), records)
-    return replace(state, chunks=chunks, graph=state.graph_with(read))
+    return HippoRAGState.of(Snapshot.of(np.ones((len(held), 1), np.float32), records), read)
 
 
 def _stored(
@@ -184,21 +156,19 @@ def _stored(
 
 def _embedded(state: HippoRAGState, near: Mapping[str, Nearness]) -> tuple[list[Asked], Times]:
     """The lists of the graph in memory, after one question that is not counted, since it builds the tables."""
-    rows = {node_id: row for row, node_id in enumerate(state.chunks.ids)}
     times, config = Times(), SearchConfig()
+    rows = {node_id: row for row, node_id in enumerate(state.chunks.ids)}
 
     def answer(question: str, given: Nearness) -> list[str]:
-        links = links_of_text(state, state.graph, question, "unicode", True, True)
-        weights = {link.row: link.weight for link in links}
-        seeds = QuerySeeds(links, weights) if any(weights.values()) else QuerySeeds(reason="nothing is named")
+        seeds = _seeds(run_steps(WholeGraph(state, state.graph).links(question, "unicode", True)))
         (found,) = search_many(state, state.graph, None, [seeds], [given], config, TOP)
-        return [node_id for node_id, _ in zip((node_id for node_id, _ in found.ranking(TOP)), range(TOP), strict=False)]
+        return _best(found)
 
     answer(*next(iter(near.items())))
     asked = []
     for question, given in near.items():
         wanted = times.run(partial(answer, question, given))
-        asked.append(Asked(question, Near(state.chunks.ids, rows, given), wanted))
+        asked.append(Asked(question, rows, given, wanted))
     return asked, times
 
 
@@ -210,8 +180,7 @@ def _answers(
         for epsilon in EPSILONS:
             times = Times()
             found = [times.run(partial(_answer, graph, question, epsilon)) for question in asked]
-            lists = [[node_id for node_id, _ in result.ranking[:TOP]] for result in found]
-            pairs = list(zip(lists, (question.wanted for question in asked), strict=True))
+            pairs = [(one, question.wanted) for (one, _), question in zip(found, asked, strict=True)]
             known = [(one, wanted) for one, wanted in pairs if wanted]
             yield {
                 "name": f"{name}, {kind}, epsilon {epsilon:g}",
@@ -222,12 +191,10 @@ def _answers(
                 "stored_median_cpu_ms": round(statistics.median(times.cpu_s) * 1000, 1),
                 "top_10_the_same_passages": _share([set(one) == set(wanted) for one, wanted in known]),
                 "top_10_in_the_same_order": _share([one == list(wanted) for one, wanted in known]),
-                "median_nodes_read": statistics.median(result.read for result in found),
-                "most_nodes_read": max(result.read for result in found),
-                "median_statements": statistics.median(result.calls for result in found),
-                "most_statements": max(result.calls for result in found),
-                "best_of_the_walk_certain": _share([result.certain for result in found]),
-                "median_missing_mass": round(statistics.median(result.missing for result in found), 5),
+                "median_nodes_read": statistics.median(read for _, (read, _) in found),
+                "most_nodes_read": max(read for _, (read, _) in found),
+                "median_reads_of_the_walk": statistics.median(calls for _, (_, calls) in found),
+                "most_reads_of_the_walk": max(calls for _, (_, calls) in found),
                 "to_reach": "top 10 equal in 0.95",
             }
 
@@ -240,7 +207,39 @@ def _share(truths: Sequence[bool]) -> float | None:
     return round(sum(truths) / len(truths), 3) if truths else None
 
 
-def _answer(graph: SQLGraphRows, question: Asked, epsilon: float) -> StoredResult:
-    with graph.reader() as reader:
-        opened = partial(nullcontext, QuestionGraph(reader))
-        return run_steps(search_stored(opened, question.text, question.near, SearchConfig(), epsilon=epsilon))
+def _seeds(links: Sequence[Link]) -> QuerySeeds:
+    weights = {link.row: link.weight for link in links}
+    return QuerySeeds(links, weights) if any(weights.values()) else QuerySeeds(reason="nothing is named")
+
+
+def _best(found: GraphSearchResult[Any]) -> list[str]:
+    return [node_id for node_id, _ in islice(found.ranking(TOP), TOP)]
+
+
+def _answer(graph: SQLGraphRows, asked: Asked, epsilon: float) -> tuple[list[str], tuple[int, int]]:
+    """The ten best passages, of those near to a question or walked to; nodes that were read, and in how many reads."""
+    config, ids_of = SearchConfig(), list(asked.row_of)
+    question = QuestionGraph(graph.reader, None, len(asked.row_of), config, epsilon=epsilon)
+    seeds = _seeds(question.links(asked.text, "unicode", True, True))
+    near = asked.near
+    rows = list(dict.fromkeys(np.concatenate([_first(near.cosines), _first(near.scores)]).tolist()))
+    if not seeds.reason:
+        places, shares = seed_passages(near.cosines, None, config)
+        nodes = [*seeds.weights, *(passage_number(ids_of[row]) for row in places.tolist())]
+        walked = question.read([(np.array(nodes, np.int64), np.array([*seeds.weights.values(), *shares]))], WALKED)
+        rows = list(dict.fromkeys([*rows, *(asked.row_of[node_id] for node_id in walked)]))
+    ids = [ids_of[row] for row in rows]
+    part = question.part(ids, seeds.links, None)
+    row_of_phrase = {link.row: part.phrases.index(link.phrase) for link in seeds.links}
+    seeds = replace(seeds, weights={row_of_phrase[node]: weight for node, weight in seeds.weights.items()})
+    given = replace(near, cosines=near.cosines[rows], lexical=near.lexical[rows], scores=near.scores[rows])
+    state = HippoRAGState(Snapshot.of(np.ones((len(ids), 1), np.float32), [Record(i, None, i, "{}") for i in ids]))
+    (found,) = search_many(state, part, None, [seeds], [given], config, TOP)
+    frontier = question.frontier
+    return _best(found), (int((frontier.further >= 0).sum()), frontier.calls)
+
+
+def _first(values: np.ndarray) -> np.ndarray:
+    some = min(200, len(values))
+    best: np.ndarray = np.argpartition(-values, some - 1)[:some]
+    return best

@@ -8,7 +8,6 @@ from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.search.passage_scores import (
     geometric_mean,
     min_max,
-    passage_projection,
     rescored,
     share_of_best,
 )
@@ -28,15 +27,15 @@ def test_three_ways_to_count():
     counts = {"contains": [0.75, 0.375, 0.0], "mentions": [4 * 0.5 + 2 * 0.25, 0.25 + 2 * 0.125, 0.0]}
     counts["facts"] = [0.75, 0.25 + 2 * 0.125, 0.0]
     for counted, wanted in counts.items():
-        np.testing.assert_allclose(passage_projection(memory(), counted) @ scores, wanted)
-    halved = passage_projection(memory(), "contains", length_normalization=1.0) @ scores
+        np.testing.assert_allclose(memory().projection(counted) @ scores, wanted)
+    halved = memory().projection("contains", length_normalization=1.0) @ scores
     np.testing.assert_allclose(halved, [0.75 / 2, 0.375 / 3, 0.0])
 
 
 def test_passages_that_are_nodes_have_their_own_scores():
     scores = np.array([9.0, 9.0, 9.0, 9.0, 0.5, 0.25, 0.125])  # 4 phrases, 3 passages
-    np.testing.assert_allclose(passage_projection(memory(), passage_nodes=True) @ scores, [0.5, 0.25, 0.125])
-    halved = passage_projection(memory(), length_normalization=0.5, passage_nodes=True) @ scores
+    np.testing.assert_allclose(memory().projection(passage_nodes=True) @ scores, [0.5, 0.25, 0.125])
+    halved = memory().projection(length_normalization=0.5, passage_nodes=True) @ scores
     np.testing.assert_allclose(halved, [0.5 / 2**0.5, 0.25 / 3**0.5, 0.125])
 
 

@@ -1,62 +1,92 @@
-"""`GraphBuilder`: keeps phrases, facts and synonym edges of the knowledge graph up to date.
+"""`GraphBuilder`: keeps the knowledge graph of an index up to date, with the vectors of its phrases and facts.
 
 Phrases and facts are embedded when a search first compares a question with them or walks along synonym edges, unless
 the index is set to embed them with each write; from then on every write embeds those that it adds.
 
-Order within a write, so that the remains of one that is killed can be repaired (:meth:`GraphBuilder.load`): deletes
-come first; lists of similar phrases are stored before the rows of the phrases in them. A list with a phrase that has
-no row is recomputed if it may lack an entry.
+What a passage adds to the graph depends on no other. Within a write deletes come first, so that the remains of one that
+is killed can be repaired (:meth:`GraphBuilder.load`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import GraphConfig
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
-from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.passage import Passage
+from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.record_reader import RecordReader
-from llama_index.hipporag.graph.synonym_edges import ExtendedPhrases, searched, with_new
-from llama_index.hipporag.graph.synonym_search import resized
-from llama_index.hipporag.state import HippoRAGState, extracts_terms, fact_id, fact_key, fact_text, facts_of, phrase_id
-from llama_index.hipporag.synonym_records import SIMILAR, load_lists, store_lists
-from llama_index.ragkit import Builder, Change, IndexStorage, Resources, SpaceRows, Steps, offload
+from llama_index.hipporag.graph_view import FACTS, PHRASES, GraphView
+from llama_index.hipporag.passage_graph import PassageGraph
+from llama_index.hipporag.phrase_vectors import PhraseVectors
+from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, facts_of, phrase_id
+from llama_index.ragkit import (
+    Change,
+    ChunkView,
+    IndexStorage,
+    Resources,
+    Selection,
+    Snapshot,
+    SpaceRows,
+    Steps,
+    StoredBuilder,
+)
 
 __all__ = ["GraphBuilder"]
 
-PHRASES = "phrases"
-FACTS = "facts"
-
-Ints = NDArray[np.int64]
+Write = Callable[[HippoRAGState], Steps[HippoRAGState]]
 
 
-class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
-    """Updates the stored phrases, facts and synonym edges from the records of the extractor."""
+class GraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
+    """Updates the rows of passages, and vectors of phrases and facts.
+
+    Attributes
+    ----------
+    graph : reads what questions need
+    """
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
         super().__init__(storage, resources, config)
         self._reader = RecordReader(config)
+        self._rows = PassageGraph(storage.stores.graph(), storage.records)
+        self._phrases = PhraseVectors(storage, resources, config, self._rows)
+        self.graph = GraphView(storage, self._rows)
+        for name, is_kept in ((PHRASES, config.phrase_vectors), (FACTS, config.fact_vectors)):
+            if is_kept and not storage.struct.generation:
+                storage.add_space(name)
 
-    # -- changing -----------------------------------------------------------------------------------
+    # -- the state ----------------------------------------------------------------------------------
 
-    def apply(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
-        """Store what is derived from a change, and return the new state."""
-        return self._counted((yield from self._applied(state, change)))
+    def load(self) -> Steps[HippoRAGState]:
+        """All of the index where it is in memory, with the remains of a killed write repaired; else nothing."""
+        chunks = self.storage.space().whole()
+        if chunks is None:
+            return HippoRAGState()
+        entries = yield from self.storage.manifest.entries()
+        passages = [self._reader.read(entries[i].record if i in entries else None) for i in chunks.ids]
+        yield from self._remove_unknown(HippoRAGState().with_names(passages))
+        phrases, facts = self._vectors
+        lists = yield from self._phrases.load(phrases)
+        return HippoRAGState.of(chunks, passages, phrases, facts, lists, self.graph.has_terms)
 
-    def embed_missing(self, state: HippoRAGState, phrases: bool, facts: bool) -> Steps[HippoRAGState]:
-        """The state with vectors of all phrases, and the synonym edges, or of all facts, as chosen.
+    @property
+    def _vectors(self) -> tuple[Snapshot, Snapshot]:
+        """Those of phrases and facts, where all of them are in memory."""
+        phrases, facts = (self.storage.space(name).whole() for name in (PHRASES, FACTS))
+        return phrases or Snapshot.empty(), facts or Snapshot.empty()
 
-        Later writes keep them complete.
-        """
-        if phrases:
-            state = yield from self._embed_phrases(state)
-        if facts:
-            state = yield from self._embed_facts(state)
-        return self._counted(state)
+    def _remove_unknown(self, named: HippoRAGState) -> Steps[None]:
+        """Remove vectors and lists of phrases and facts that no passage has."""
+        phrases, facts = self._vectors
+        yield from self._phrases.forget([row.id for row in phrases.records if row.key not in named.phrases])
+        stored = zip(facts.records, facts_of(row.key for row in facts.records), strict=True)
+        yield from self.storage.space(FACTS).remove([row.id for row, fact in stored if fact not in named.facts])
+
+    def _over(self, state: HippoRAGState) -> HippoRAGState:
+        """The state with the vectors as they are now."""
+        phrases, facts = self._vectors
+        return replace(state, phrase_vectors=phrases, fact_vectors=facts, has_terms=self.graph.has_terms)
 
     def _counted(self, state: HippoRAGState) -> HippoRAGState:
         _, phrases, facts = state.graph.shape
@@ -64,120 +94,117 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         self.storage.struct.counters.update(phrases=phrases, facts=facts, near_phrases=state.graph.synonym_lists.nnz)
         return state
 
-    def _applied(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
-        gone = state.chunks.rows_of(list(change.removed))
-        state = yield from self._without_passages(state, gone[gone >= 0].astype(np.int64))
+    # -- changing -----------------------------------------------------------------------------------
+
+    def apply(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
+        """Store what is derived from a change, and return the new state."""
         passages = [self._reader.read(change.records.get(node.node_id)) for node in change.added]
-        state = state.with_names(passages)
-        if self.config.phrase_vectors or len(state.phrase_vectors):
-            state = yield from self._embed_phrases(state)
-        if self.config.fact_vectors or len(state.fact_vectors):
-            state = yield from self._embed_facts(state)
-        places = self.storage.snapshot().rows_of([node.node_id for node in change.added])
-        p = state.graph.shape[0]
+        added = {node.node_id: passage for node, passage in zip(change.added, passages, strict=True)}
+        before = yield from self._rows.replace({**dict.fromkeys(change.removed), **added})
+        left = yield from self._without(state, change.removed, before)
+        named = left.with_names(passages)
+        if self._embeds(state, PHRASES):
+            named = yield from self._with_phrases(named, chain.from_iterable(map(Passage.phrases, passages)))
+        if self._embeds(state, FACTS):
+            named = yield from self._with_facts(named, chain.from_iterable(each.statements for each in passages))
+        chunks = self.storage.space().whole()
+        if chunks is None:
+            return state
+        places = chunks.rows_of([node.node_id for node in change.added])
+        p = left.graph.shape[0]
         if not np.array_equal(places, np.arange(p, p + len(passages))):
-            return (yield from self.load())  # resume an incomplete write, whose rows are among the others
-        return self._with_passages(state, passages)
+            # Resume an incomplete write, whose rows are among the others.
+            return self._counted((yield from self.load()))
+        return self._counted(replace(self._over(named), chunks=chunks, graph=named.graph_with(passages)))
 
-    def _with_passages(self, state: HippoRAGState, passages: Sequence[Passage]) -> HippoRAGState:
-        """The state with passages whose phrases and facts have numbers."""
-        return replace(self._snapshots(state), graph=state.graph_with(passages))
+    def _without(
+        self, state: HippoRAGState, removed: Sequence[str], before: Mapping[str, Passage]
+    ) -> Steps[HippoRAGState]:
+        """Delete the vectors of phrases and facts that no passage has any more.
 
-    def _snapshots(self, state: HippoRAGState) -> HippoRAGState:
-        rows = self.storage.snapshot
-        return replace(
-            state,
-            chunks=rows(),
-            phrase_vectors=rows(PHRASES),
-            fact_vectors=rows(FACTS),
-            has_terms=self._has_terms,
-        )
+        Parameters
+        ----------
+        removed : chunks
+        before : what chunks that changed consisted of, where the graph has rows
+        """
+        rows = state.chunks.rows_of(list(removed))
+        left, phrases, facts = state.without(rows[rows >= 0].astype(np.int64))
+        embeds_phrases, embeds_facts = self._embeds(state, PHRASES), self._embeds(state, FACTS)
+        if before and (embeds_phrases or embeds_facts):
+            phrases, facts = yield from self.graph.lost(before.values())
+        if phrases and embeds_phrases:
+            lists = yield from self._phrases.remove(state, phrases)
+            left = left if lists is None else left.with_lists(lists)
+        if facts and embeds_facts:
+            yield from self.storage.space(FACTS).remove(map(fact_id, facts))
+        return left
 
-    @property
-    def _has_terms(self) -> bool:
-        """Whether the graph has terms in lower case."""
-        return extracts_terms(self.storage.struct.components)
+    def _embeds(self, state: HippoRAGState, name: str) -> bool:
+        """Whether phrases or facts, by the name of their space, are embedded with each write."""
+        if self._rows.is_stored:
+            return name in self.storage.struct.spaces
+        vectors, always = state.phrase_vectors, self.config.phrase_vectors
+        if name == FACTS:
+            vectors, always = state.fact_vectors, self.config.fact_vectors
+        return always or len(vectors) > 0
 
-    def _without_passages(self, state: HippoRAGState, passages: Ints) -> Steps[HippoRAGState]:
-        """Remove passages, with the phrases and facts that no other passage has."""
-        if not passages.size:
-            return state
-        graph, lost, lost_facts = state.graph.without(passages)
-        embedded = len(state.phrase_vectors)
-        kept = np.ones(len(state.phrases), np.bool_)
-        kept[lost] = False
-        # Full lists that lose a phrase are searched again for the next one.
-        lists = state.graph.synonym_lists
-        losers = np.flatnonzero((np.diff(lists.indptr) > 0) & kept & (lists @ (~kept).astype(np.float64) > 0))
-        full = np.diff(lists.indptr)[losers] >= self.config.max_synonyms
-        names = [phrase_id(state.phrases.at(row)) for row in lost.tolist() if row < embedded]
-        yield from self.storage.spaces[PHRASES].remove(names)
-        yield from self.storage.records.delete(SIMILAR, names)
-        if len(state.fact_vectors):
-            gone = [fact_id(state.facts.at(column)) for column in lost_facts.tolist()]
-            yield from self.storage.spaces[FACTS].remove(gone)
-        state = replace(
-            self._snapshots(state),
-            phrases=state.phrases.without(lost),
-            facts=state.facts.without(lost_facts),
-            graph=graph,
-        )
-        number = np.cumsum(kept) - 1
-        lists = yield from offload(
-            searched, state.phrase_vectors, graph.synonym_lists, number[losers[full]], self.config
-        )
-        yield from store_lists(self.storage.records, state.phrase_vectors.ids.__getitem__, lists, number[losers])
-        return replace(state, graph=replace(graph, synonym_lists=lists))
+    def _with_phrases(self, state: HippoRAGState, phrases: Iterable[str]) -> Steps[HippoRAGState]:
+        """Store a vector and a list of similar phrases for each of these that has none."""
+        ids = {phrase_id(phrase): phrase for phrase in phrases}
+        known = yield from self.storage.space(PHRASES).described(ids)
+        new = [phrase for row_id, phrase in ids.items() if row_id not in known]
+        lists = (yield from self._phrases.add(state, new)) if new else None
+        return state if lists is None else state.with_lists(lists)
 
-    def _embed_phrases(self, state: HippoRAGState) -> Steps[HippoRAGState]:
-        """Store a vector and a list of similar phrases for each phrase that has none."""
-        size = len(state.phrase_vectors)
-        new = [state.phrases.at(row) for row in range(size, len(state.phrases))]
-        if not new:
-            return state
-        vectors = yield from self.resources.embed(new, "phrases")
-        ids = [phrase_id(phrase) for phrase in new]
-        extended = ExtendedPhrases(state.phrase_vectors, ids, new, vectors)
-        before = resized(state.graph.synonym_lists, size)
-        lists, touched = yield from offload(with_new, before, extended, self.config)
-        yield from store_lists(self.storage.records, extended.id_of, lists, touched)
-        yield from self.storage.spaces[PHRASES].put(SpaceRows(ids, vectors, new, ids))
-        graph = state.graph.extended([], [], [], [], [], lists)
-        return replace(self._snapshots(state), graph=graph)
+    def _with_facts(self, state: HippoRAGState, facts: Iterable[Fact]) -> Steps[HippoRAGState]:
+        space = self.storage.space(FACTS)
+        ids = {fact_id(fact): fact for fact in facts}
+        known = yield from space.described(ids)
+        new = {row_id: fact for row_id, fact in ids.items() if row_id not in known}
+        if new:
+            vectors = yield from self.resources.embed([fact_text(fact) for fact in new.values()], "facts")
+            yield from space.put(SpaceRows(list(new), vectors, list(map(fact_key, new.values())), list(new)))
+        return state
 
-    def _embed_facts(self, state: HippoRAGState) -> Steps[HippoRAGState]:
-        new = [fact for fact in state.facts if fact_id(fact) not in state.fact_vectors]
-        if not new:
-            return state
-        vectors = yield from self.resources.embed([fact_text(fact) for fact in new], "facts")
-        ids = [fact_id(fact) for fact in new]
-        yield from self.storage.spaces[FACTS].put(SpaceRows(ids, vectors, [fact_key(fact) for fact in new], ids))
-        return self._snapshots(state)
+    def embedding(self, state: HippoRAGState, phrases: bool, facts: bool) -> Steps[list[Write]]:
+        """The writes after which all phrases or facts, as chosen, have vectors; later ones keep them complete."""
+        chosen = [name for name, is_chosen in ((PHRASES, phrases), (FACTS, facts)) if is_chosen]
+        if self._rows.is_stored and chosen:
+            yield from self.storage.commits.refresh()
+        lacking = [name for name in chosen if not self._is_embedded(state, name)]
+        works: list[Write] = [partial(self._embed_all, names=lacking)]
+        if self._rows.is_stored:  # a space is added by a write of its own
+            works = [partial(self._add_spaces, names=lacking), *works]
+        return works if lacking else []
 
-    # -- reading ------------------------------------------------------------------------------------
+    def _is_embedded(self, state: HippoRAGState, name: str) -> bool:
+        if self._rows.is_stored:
+            always = self.config.phrase_vectors if name == PHRASES else self.config.fact_vectors
+            return always or self.graph.passages == 0 or self.storage.struct.counters.get(f"{name}_embedded", 0) > 0
+        if name == PHRASES:
+            return len(state.phrase_vectors) >= len(state.phrases)
+        return len(state.fact_vectors) >= len(state.facts)
 
-    def load(self) -> Steps[HippoRAGState]:
-        """The stored state, with the remains of a killed write repaired."""
-        entries = yield from self.storage.manifest.entries()
-        passages = [self._reader.read(entries[i].record if i in entries else None) for i in self.storage.snapshot().ids]
-        named = HippoRAGState().with_names(passages)
-        yield from self._remove_unknown(named)
-        state = self._snapshots(HippoRAGState())
-        # Phrases with a vector come first, in the order of their vectors.
-        state = replace(state, phrases=Numbering(record.key for record in state.phrase_vectors.records))
-        state = state.with_names(passages)
-        lists = yield from load_lists(self.storage.records, state.phrase_vectors, self.config)
-        n = len(state.phrases)
-        lists = resized(lists, n)
-        blank = replace(KnowledgeGraph.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), synonym_lists=lists)
-        return self._with_passages(replace(state, graph=blank), passages)
+    def _add_spaces(self, state: HippoRAGState, names: Sequence[str]) -> Steps[HippoRAGState]:
+        for name in names:
+            self.storage.add_space(name)
+        return state
+        yield
 
-    def _remove_unknown(self, named: HippoRAGState) -> Steps[None]:
-        """Remove vectors and lists of phrases and facts that no passage has."""
-        phrase_space, fact_space = self.storage.spaces[PHRASES], self.storage.spaces[FACTS]
-        orphans = [row.id for row in phrase_space.store.snapshot().records if row.key not in named.phrases]
-        yield from phrase_space.remove(orphans)
-        yield from self.storage.records.delete(SIMILAR, orphans)
-        rows = fact_space.store.snapshot().records
-        facts = facts_of(row.key for row in rows)
-        yield from fact_space.remove([row.id for row, fact in zip(rows, facts, strict=True) if fact not in named.facts])
+    def _embed_all(self, state: HippoRAGState, names: Sequence[str]) -> Steps[HippoRAGState]:
+        named = state.with_names((yield from self._rows.all_passages()))
+        if PHRASES in names:
+            named = yield from self._with_phrases(named, named.phrases)
+        if FACTS in names:
+            named = yield from self._with_facts(named, named.facts)
+        if not self._rows.is_stored:
+            return self._counted(self._over(named))
+        self.storage.struct.counters.update({f"{name}_embedded": 1 for name in names})
+        return state
+
+    # -- questions where the graph has rows ---------------------------------------------------------
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[HippoRAGState]:
+        """Some chunks; the graph is read as the question needs it."""
+        return HippoRAGState(near.rows, has_terms=self.graph.has_terms)
+        yield

@@ -125,6 +125,24 @@ class SearchConfig:
                 f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
             )
 
+    def check_reading(self, is_whole: bool) -> None:
+        """Check that an index can be searched.
+
+        Parameters
+        ----------
+        is_whole : whether all of it is in memory
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not, and an option needs that.
+        """
+        if not is_whole and self.passage_seeds == "each":
+            raise ConfigurationError(
+                "passage_seeds='each' starts a walk from every passage, and needs an index that is all in memory: "
+                "choose 'nearest' or 'none', or build the index in a storage context of this process."
+            )
+
     @property
     def walk_share(self) -> float:
         """The weight of the walk, as set or the default of the ensemble; 0 is nearness alone."""

@@ -53,7 +53,7 @@ class HippoRAGExplanation:
     fallback: str = ""
 
 
-def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> HippoRAGExplanation:
+def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, score: float) -> HippoRAGExplanation:
     """Explain one passage of an answer, using only passages that may be returned."""
     state, graph = found.state, found.graph
     row = state.chunks.row_of(node_id)
@@ -78,7 +78,7 @@ def explain(found: GraphSearchResult, node_id: str, text: str, score: float) -> 
     )
 
 
-def way_to(found: GraphSearchResult, row: int) -> list[int]:
+def way_to(found: GraphSearchResult[KnowledgeGraph], row: int) -> list[int]:
     """The phrases of a shortest path from a linked phrase to one of a passage (its row); empty if there is none."""
     graph = found.graph
     own = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].astype(np.int64)
@@ -88,7 +88,7 @@ def way_to(found: GraphSearchResult, row: int) -> list[int]:
     return _way(graph.adjacency(synonyms=found.synonyms), seeds, own, _activity(found))
 
 
-def _activity(found: GraphSearchResult) -> NDArray[np.float64]:
+def _activity(found: GraphSearchResult[KnowledgeGraph]) -> NDArray[np.float64]:
     """The probability of each phrase after the walk."""
     active = np.zeros(found.graph.shape[1])
     active[found.nodes] = found.active

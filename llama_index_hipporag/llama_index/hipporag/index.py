@@ -1,7 +1,7 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.graph_stores.types import PropertyGraphStore
 
@@ -14,8 +14,6 @@ from llama_index.hipporag.keywords import HippoRAGKeywords, HippoRAGRetrieverKey
 from llama_index.hipporag.page import page_of, rows_to_show
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_answer import StoredAnswer
-from llama_index.hipporag.stored_builder import StoredGraphBuilder
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
@@ -85,7 +83,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     config_cls = GraphConfig
     config_is_fixed = True
     builder_cls = GraphBuilder
-    stored_builder_cls = StoredGraphBuilder
+    stored_builder_cls = GraphBuilder
     retriever_cls = HippoRAGRetriever
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor
@@ -183,8 +181,9 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         await arun_steps(to_property_graph(self.state, self.storage.get_node, store))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
-        if query is not None and isinstance(query.found, StoredAnswer):
-            query = replace(query, found=run_steps(query.found.drawn()))
+        if query is not None:
+            builder = cast(GraphBuilder, self.builder)
+            query = replace(query, found=run_steps(builder.graph.drawn(query.found)))
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         graph = state.visible(allowed) if query is None else query.found.graph

@@ -37,7 +37,7 @@ def rows_to_show(
     ids = state.chunks.ids
     passages = list(ids) if allowed is None else [ids[row] for row in np.flatnonzero(allowed)]
     if query is not None:
-        found: GraphSearchResult = query.found
+        found: GraphSearchResult[KnowledgeGraph] = query.found
         answer = [node_id for node_id, _ in query.answer if node_id in state.chunks]
         ways = [row for way in _ways(found, answer).values() for row in way]
         activated = found.nodes[np.argsort(-found.active, kind="stable")].tolist()
@@ -144,7 +144,7 @@ def page_of(
     )
 
 
-def _ways(found: GraphSearchResult, answer: Sequence[str]) -> dict[str, list[int]]:
+def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> dict[str, list[int]]:
     """For each of the first passages of an answer, the phrases that lead from the question to it."""
     chunks = found.state.chunks
     return {node_id: way_to(found, chunks.row_of(node_id)) for node_id in answer[:_EXPLAINED]}

@@ -1,34 +1,44 @@
-"""`PassageGraph`: the passages of an index as a graph in a database; each passage adds its part and takes it away."""
+"""`PassageGraph`: the passages of an index as rows of a graph; each passage adds its part and takes it away."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.hipporag.stored_graph.passage_edges import passage_number, passage_rows
-from llama_index.ragkit import Records, Steps, offload
+from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows
+from llama_index.hipporag.state import phrase_id
+from llama_index.ragkit import Record, Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
 
-__all__ = ["PassageGraph"]
+__all__ = ["SIMILAR", "PassageGraph", "read_lists"]
+
+SIMILAR = "similar"
+"""The collection of lists of similar phrases."""
 
 _PASSAGES = "passages"
 _NUMBERS = "passage_numbers"
+_AT_ONCE = 2_000  # passages in one statement
+
+Ints = NDArray[np.int64]
+Lists = Mapping[str, Mapping[str, float]]
 
 
 class PassageGraph:
-    """Reads and writes the graph of one index.
+    """Reads and writes the rows of one index, unless its graph is in memory, where nobody would read them.
 
     Parameters
     ----------
     rows : the graph
-    records : of the index, in the same database; they hold what each passage has added to the graph
+    records : of the index, in the same place; they hold what each passage has added to the graph
 
     Attributes
     ----------
+    is_stored : whether the graph has rows
     common : phrases that were too common to join passages when a question last met them; the next one reads first
         whether they still are
     """
@@ -36,13 +46,21 @@ class PassageGraph:
     def __init__(self, rows: GraphRows, records: Records) -> None:
         self._rows = rows
         self._records = records
+        self.is_stored = rows.whole() is None
         self.common: frozenset[int] = frozenset()
 
-    def replace(self, passages: Mapping[str, Passage | None]) -> Steps[None]:
-        """Store what passages consist of now; None for one that is removed. To be called within a transaction.
+    def replace(self, passages: Mapping[str, Passage | None]) -> Steps[Mapping[str, Passage]]:
+        """Store what passages consist of now, None for one that is removed; returns what they consisted of before.
 
-        The graph changes by the difference to what the passages had added before.
+        The graph changes by the difference.
         """
+        before: dict[str, Passage] = {}
+        ids = list(passages) if self.is_stored else []
+        for start in range(0, len(ids), _AT_ONCE):
+            before |= yield from self._replace({i: passages[i] for i in ids[start : start + _AT_ONCE]})
+        return before
+
+    def _replace(self, passages: Mapping[str, Passage | None]) -> Steps[Mapping[str, Passage]]:
         before = yield from self.passages(passages)
         changed = {i: passage for i, passage in passages.items() if before.get(i) != passage}
         gone = passage_rows({i: before[i] for i in changed if i in before}, -1)
@@ -55,13 +73,34 @@ class PassageGraph:
         yield from self._records.delete(_NUMBERS, [str(passage_number(i)) for i in removed])
         yield from self._records.put(_PASSAGES, [(i, _content(passage)) for i, passage in new.items()])
         yield from self._records.put(_NUMBERS, [(str(passage_number(i)), {"id": i}) for i in new])
+        return before
+
+    def relist(self, before: Lists, after: Lists) -> Steps[None]:
+        """Store lists of similar phrases in place of others.
+
+        Parameters
+        ----------
+        before, after : phrase -> phrases on its list, with their cosines
+        """
+        gone, new = list_rows(before, -1), list_rows(after)
+        both = EdgeChange.together([gone.change, new.change])
+        yield from offload(self._rows.change, both, {**gone.labels, **new.labels})
 
     def passages(self, node_ids: Collection[str]) -> Steps[dict[str, Passage]]:
         """What those passages that are stored consist of."""
         stored = yield from self._records.get_many(_PASSAGES, node_ids)
         return {node_id: _passage(content) for node_id, content in stored.items()}
 
-    def node_ids(self, numbers: NDArray[np.int64]) -> Steps[list[str]]:
+    def all_passages(self) -> Steps[list[Passage]]:
+        """What all passages consist of."""
+        return [_passage(content) for content in (yield from self._records.get_all(_PASSAGES)).values()]
+
+    def lists(self, phrases: Sequence[str]) -> Steps[csr_matrix]:
+        """The lists of similar phrases of some phrases, without others that are on them."""
+        ids = [phrase_id(phrase) for phrase in phrases]
+        return read_lists((yield from self._records.get_many(SIMILAR, ids)), ids)[0]
+
+    def node_ids(self, numbers: Ints) -> Steps[list[str]]:
         """The ids of those passages that are stored, by the numbers of their nodes."""
         stored = yield from self._records.get_many(_NUMBERS, map(str, numbers.tolist()))
         return [record["id"] for record in stored.values()]
@@ -84,3 +123,19 @@ def _content(passage: Passage) -> dict[str, Any]:
 def _passage(content: Mapping[str, Any]) -> Passage:
     statements = {(head, relation, tail): times for head, relation, tail, times in content["statements"]}
     return Passage(content["named"], statements, content["subjects"])
+
+
+def read_lists(stored: dict[str, Record], ids: Sequence[str]) -> tuple[csr_matrix, Ints]:
+    """The lists of phrases from their records, and the rows of those with an unknown phrase, which is left out."""
+    place = {row_id: row for row, row_id in enumerate(ids)}
+    rows, columns, cosines = [], [], []
+    for row_id, record in stored.items():
+        row = place.get(row_id)
+        if row is not None:
+            rows += [row] * len(record["ids"])
+            columns += [place.get(i, -1) for i in record["ids"]]
+            cosines += record["cosines"]
+    owners, near = np.array(rows, np.int64), np.array(columns, np.int64)
+    known = near >= 0
+    lists = csr_matrix((np.array(cosines)[known], (owners[known], near[known])), shape=(len(ids), len(ids)))
+    return lists, np.unique(owners[~known])

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
-import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import GraphConfig, SearchConfig
 from llama_index.hipporag.keywords import HippoRAGPostprocessorKeywords
 from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.passage_scores import rescored
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_builder import StoredGraphBuilder
-from llama_index.hipporag.stored_graph.stored_reranking import rescored_in_store
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh, match_nodes, offload
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh, offload
 from llama_index.ragkit.validation import number
 
 if TYPE_CHECKING:
@@ -66,39 +64,22 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[GraphConfig, HippoRAGState] = self._index
-        if isinstance(index.builder, StoredGraphBuilder):
-            rescore = partial(self._rescored_in_stores, index.builder, nodes, query_bundle)
-            return (yield from index.writer.in_one_generation(rescore))
-        state = index.state
-        matched = match_nodes(nodes, state.chunks)
-        graph = yield from offload(state.visible, self._allowed(state.chunks))
-        rows = state.chunks.rows_of([node_id or "" for node_id in matched]).astype(np.int64)
-        defaults = SearchConfig()
-        seeds = QuerySeeds()
-        if query_bundle is not None and len(state.phrases):
-            linker = Linker(defaults, index.config.normalizer, index.resources.embed)
-            seeds = yield from linker.link(state, graph, query_bundle.query_str)
-        scores = yield from offload(rescored, graph, rows, seeds.weights, self.node_weight, defaults.subject_weight)
-        return [fresh(nodes[place].node, score) for place, score in scores]
+        work = partial(self._rescored, index, nodes, "" if query_bundle is None else query_bundle.query_str)
+        return (yield from index.writer.in_one_generation(work))
 
-    def _rescored_in_stores(
-        self, builder: StoredGraphBuilder, nodes: Sequence[NodeWithScore], query_bundle: QueryBundle | None
+    def _rescored(
+        self, index: DerivedIndex[GraphConfig, HippoRAGState], nodes: Sequence[NodeWithScore], question: str
     ) -> Steps[list[NodeWithScore]]:
-        given = [each.node.node_id for each in nodes]
-        stored = yield from builder.chunks.space.records_of(given)
-        known = {record["id"] for record in stored.values()}
-        state = builder.graph_state(Selection(self.filters))
-
-        def rescored() -> list[tuple[int, float]]:
-            with state.question_graph(SearchConfig().subject_weight) as graph:
-                return rescored_in_store(
-                    graph,
-                    "" if query_bundle is None else query_bundle.query_str,
-                    [node_id if node_id in known else None for node_id in given],
-                    self.node_weight,
-                    self._index.config.normalizer,
-                    by_terms=state.has_terms,
-                )
-
-        scores = yield from offload(rescored)
+        builder = cast(GraphBuilder, index.builder)
+        state = (yield from index.writer.recovered()).state
+        defaults = SearchConfig(max_phrase_share=1.0)
+        selection = Selection(self.filters)
+        graph = yield from builder.graph.asked(state, self._allowed(state.chunks), selection, defaults)
+        seeds = QuerySeeds()
+        if question:
+            seeds = yield from Linker(defaults, index.config.normalizer, index.resources.embed).link(graph, question)
+        matched = yield from graph.matched(nodes)
+        walkable, rows, seeds = yield from graph.around(matched, seeds, self.node_weight)
+        weights, subject = seeds.weights, defaults.subject_weight
+        scores = yield from offload(rescored, walkable, rows, weights, self.node_weight, subject)
         return [fresh(nodes[place].node, score) for place, score in scores]

@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.extraction.openie_extractor import Entities, read_entities
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
+from llama_index.hipporag.graph_view import AskedGraph
 from llama_index.hipporag.search.query_seeds import (
     FactFilter,
     Link,
     QuerySeeds,
     linked_facts,
-    links_of_text,
     nearest_phrases,
     seeds_of_facts,
+    specificity,
 )
-from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
 from llama_index.ragkit import Steps, count_tokens, fence, offload
@@ -60,9 +59,7 @@ class Linker:
     embed: Callable[[list[str]], Steps[Floats]]
     ask: Callable[..., Steps[Any]] = _no_llm
 
-    def link(
-        self, state: HippoRAGState, graph: KnowledgeGraph, question: str, vector: Floats | None = None
-    ) -> Steps[QuerySeeds]:
+    def link(self, graph: AskedGraph, question: str, vector: Floats | None = None) -> Steps[QuerySeeds]:
         """The seeds of the walk for a question; none, with the reason, if a language model fails.
 
         Parameters
@@ -70,33 +67,36 @@ class Linker:
         vector : of the question, needed only for linking by facts
         """
         try:
-            return (yield from self._linked(state, graph, question, vector))
+            return (yield from self._linked(graph, question, vector))
         except ExtractionError as error:
             logger.warning("No links for %r, so a dense search is used. %s", question, error)
             return QuerySeeds(reason=str(error))
 
-    def _linked(
-        self, state: HippoRAGState, graph: KnowledgeGraph, question: str, vector: Floats | None
-    ) -> Steps[QuerySeeds]:
-        if not len(state.phrases):
+    def _linked(self, graph: AskedGraph, question: str, vector: Floats | None) -> Steps[QuerySeeds]:
+        if not graph.has_phrases:
             return QuerySeeds(reason="the graph has no phrases")
         if self.config.linking == "facts":
-            return (yield from self._by_facts(state, graph, question, vector))
+            return (yield from self._by_facts(graph, question, vector))
         if self.config.linking == "entities":
-            return (yield from self._by_entities(state, graph, question))
-        specific = self.config.node_specificity
-        links = links_of_text(state, graph, question, self.normalizer, specific, state.has_terms)
+            return (yield from self._by_entities(graph, question))
+        links = yield from graph.links(question, self.normalizer, self.config.node_specificity)
         return _seeds_of(links, "no phrase of the question is in the graph")
 
-    def _by_entities(self, state: HippoRAGState, graph: KnowledgeGraph, question: str) -> Steps[QuerySeeds]:
+    def _by_entities(self, graph: AskedGraph, question: str) -> Steps[QuerySeeds]:
         entities = yield from self._entities(question)
         if not entities:
             return QuerySeeds(reason="the question names no entity")
         names = list(dict.fromkeys(filter(None, (normalise(entity, self.normalizer) for entity in entities))))
+        config, most = self.config, self.config.links_per_entity
         vectors = yield from self.embed(names)
-        config = self.config
-        most, least, specific = config.links_per_entity, config.link_threshold, config.node_specificity
-        links = nearest_phrases(state, graph, names, vectors, most, least, specific)
+        phrases, shown = yield from graph.phrases_near(vectors, most)
+        near = yield from offload(nearest_phrases, phrases, shown, vectors, most, config.link_threshold)
+        places = yield from graph.places(list(dict.fromkeys(phrase for hits in near for phrase, _ in hits)))
+        links = [
+            Link(name, phrase, places[phrase][0], cosine, specificity(places[phrase][1], config.node_specificity))
+            for name, hits in zip(names, near, strict=True)
+            for phrase, cosine in hits
+        ]
         return _seeds_of(links, "no phrase is near to an entity of the question")
 
     def _entities(self, question: str) -> Steps[Sequence[str]]:
@@ -116,16 +116,18 @@ class Linker:
         )
         return reply.kept
 
-    def _by_facts(self, state: HippoRAGState, graph: KnowledgeGraph, question: str, vector: Any) -> Steps[QuerySeeds]:
+    def _by_facts(self, graph: AskedGraph, question: str, vector: Any) -> Steps[QuerySeeds]:
         config = self.config
-        facts = yield from offload(linked_facts, state, graph, vector, config.facts_top_k)
+        near, shown = yield from graph.facts_near(vector, config.facts_top_k)
+        facts = yield from offload(linked_facts, near, shown, vector, config.facts_top_k)
         if not facts:
             return QuerySeeds(reason="the graph has no facts")
         if config.filter_facts:
             facts = yield from self._helpful(question, facts, config.facts_top_k - 1 or 1)
             if not facts:
                 return QuerySeeds(reason="none of the facts near to the question helps")
-        links = seeds_of_facts(state, graph, facts, config.facts_top_k, config.node_specificity)
+        places = yield from graph.places(list(dict.fromkeys(end for fact, _ in facts for end in (fact[0], fact[2]))))
+        links = seeds_of_facts(facts, places, config.facts_top_k, config.node_specificity)
         return replace(_seeds_of(links, "the facts near to the question have no phrases"), facts=facts)
 
     def _helpful(

@@ -15,19 +15,19 @@ from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import PAPER_SEARCHES, GraphConfig, SearchConfig, Version
 from llama_index.hipporag.explanation import HippoRAGExplanation, explain
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph_view import AskedGraph
 from llama_index.hipporag.keywords import HippoRAGRetrieverKeywords
 from llama_index.hipporag.prompts import FACTS_PROMPT, QUESTION_PROMPT
 from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.stored_answer import StoredAnswer, answer_stored
-from llama_index.hipporag.stored_state import StoredGraphState
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedRetriever,
     Query,
     Steps,
+    ViewContents,
     arun_steps,
     as_bundle,
     gather,
@@ -35,6 +35,7 @@ from llama_index.ragkit import (
     run_steps,
 )
 from llama_index.ragkit.validation import chosen
+from llama_index.ragkit.vectors.nearness import Nearness
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -58,7 +59,7 @@ class HippoRAGRetrievalEvent(BaseEvent):
         return "HippoRAGRetrievalEvent"
 
 
-class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | StoredAnswer, HippoRAGExplanation]):
+class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], HippoRAGExplanation]):
     """Retrieves passages from a :class:`HippoRAGIndex`.
 
     A question is linked to phrases of the graph. Personalised PageRank starts there and activates nodes connected to
@@ -97,7 +98,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
         nearest to the question, which have this total weight (that of a phrase is 1, or its specificity); "each": from
         all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
     counted : without `passage_nodes`, how phrase scores are added to passages, see
-        :func:`search.passage_scores.passage_projection` ["contains"]
+        :meth:`graph.knowledge_graph.KnowledgeGraph.projection` ["contains"]
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
     conjunction : in [0, 1]: 0 uses one walk from all linked phrases, so that proximity to one of them is enough; 1 the
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
@@ -133,6 +134,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
         self, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
     ) -> None:
         super().__init__(index, **kwargs)
+        self.options.check_reading(index.storage.space().whole() is not None)
         self._linker = Linker(self.options, index.config.normalizer, index.resources.embed, self._complete)
 
     @staticmethod
@@ -187,39 +189,31 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
 
     # -- retrieval ----------------------------------------------------------------------------------
 
-    def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[HippoRAGState]]]:
-        queries = yield from super()._queries(bundles)
-        if not queries:
-            return queries
-        state = queries[0].state
-        phrases = self._compares_phrases and len(state.phrase_vectors) < len(state.phrases)
-        facts = self.options.linking == "facts" and len(state.fact_vectors) < len(state.facts)
-        if phrases or facts:
-            builder = cast(GraphBuilder, self._index.builder)
-            yield from self._index.writer.revise(partial(builder.embed_missing, phrases=phrases, facts=facts))
-            queries = yield from super()._queries(bundles)
-        return queries
+    def _vector(self, bundle: QueryBundle) -> Steps[Floats | None]:
+        yield from self._embed_missing()
+        return (yield from super()._vector(bundle))
 
-    @property
-    def _compares_phrases(self) -> bool:
-        """Whether a search needs vectors of phrases, or the synonym edges that follow from them."""
-        return self.options.linking == "entities" or self.options.synonyms
+    def _embed_missing(self) -> Steps[None]:
+        """Embed phrases or facts, if the search needs vectors that the index has not."""
+        options, state = self.options, (yield from self._index.writer.recovered()).state
+        phrases = options.linking == "entities" or options.synonyms
+        for work in (yield from self._builder.embedding(state, phrases, options.linking == "facts")):
+            yield from self._index.writer.revise(work)
 
-    def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult | StoredAnswer]:
-        if not isinstance(query.state, StoredGraphState):
-            return (yield from self._search_many([query]))[0]
-        found = yield from answer_stored(query, query.state, self.options, self._index.config.normalizer)
-        _send_linked(query, found.links)
-        return found
+    def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult[Any]]:
+        return (yield from self._search_many([query]))[0]
 
-    def _results(self, found: GraphSearchResult | StoredAnswer) -> Steps[list[NodeWithScore]]:
+    def _results(self, found: GraphSearchResult[Any]) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.ranking(self._wanted)))
 
     def _explanations(
-        self, found: GraphSearchResult | StoredAnswer, nodes: Sequence[NodeWithScore]
+        self, found: GraphSearchResult[Any], nodes: Sequence[NodeWithScore]
     ) -> Steps[list[HippoRAGExplanation]]:
-        drawn = (yield from found.drawn()) if isinstance(found, StoredAnswer) else found
-        return (yield from offload(_explained, drawn, nodes))
+        return (yield from offload(_explained, (yield from self._builder.graph.drawn(found)), nodes))
+
+    @property
+    def _builder(self) -> GraphBuilder:
+        return cast(GraphBuilder, self._index.builder)
 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
         """Answer many questions, with the same results as `retrieve`, by joint walks.
@@ -234,7 +228,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
         return await arun_steps(self._batch([as_bundle(query) for query in queries]))
 
     def _batch(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
-        if not self._index.storage.stored:
+        yield from self._embed_missing()
+        if self._index.storage.space().whole() is not None:
             return (yield from self._answers(bundles))
         outcomes = yield from gather([partial(self._ask_steps, bundle) for bundle in bundles])
         return [outcome.unwrap()[0] for outcome in outcomes]
@@ -256,33 +251,35 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult | Stor
             answers.append((yield from self._results(found)))
         return answers
 
-    def _search_many(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[GraphSearchResult]]:
-        state, allowed, wanted = queries[0].state, queries[0].allowed, queries[0].wanted
-        graph = yield from offload(state.visible, allowed)
+    def _search_many(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[GraphSearchResult[Any]]]:
+        """The answers to questions of one state: any number where it is all of the index, else one."""
+        query = queries[0]
+        selection = query.contents.selection if isinstance(query.contents, ViewContents) else self.selection
+        graph = yield from self._builder.graph.asked(query.state, query.allowed, selection, self.options)
         jobs = [partial(self._seeds, graph, query) for query in queries]
         if len(jobs) == 1:
             linked = [(yield from jobs[0]())]
         else:
             linked = [outcome.unwrap() for outcome in (yield from gather(jobs, self.options.num_workers))]
-        all_seeds = [seeds for seeds, _ in linked]
-        near, weight = [], self.options.lexical_weight
-        for query, (_, vector) in zip(queries, linked, strict=True):
-            near.append(None if vector is None else (yield from query.nearness(weight, vector)))
-        found = yield from offload(search_many, state, graph, allowed, all_seeds, near, self.options, wanted)
-        for query, seeds in zip(queries, all_seeds, strict=True):
+        for query, (seeds, _) in zip(queries, linked, strict=True):
             _send_linked(query, seeds.links)
-        return list(found)
+        found = yield from graph.prepared(queries, [seeds for seeds, _ in linked], [near for _, near in linked])
+        state, walked = found.queries[0].state, cast(KnowledgeGraph, found.graph)
+        answer = partial(search_many, state, walked, query.allowed, found.seeds, found.nearness)
+        return list((yield from offload(answer, self.options, query.wanted)))
 
-    def _seeds(self, graph: KnowledgeGraph, query: Query[HippoRAGState]) -> Steps[tuple[QuerySeeds, Floats | None]]:
-        """The seeds of a question, and its vector where passages are compared with it."""
+    def _seeds(self, graph: AskedGraph, query: Query[HippoRAGState]) -> Steps[tuple[QuerySeeds, Nearness | None]]:
+        """The seeds of a question, and its nearness to passages where the search needs it."""
         vector = (yield from query.vector()) if self.options.linking == "facts" else None
-        seeds = yield from self._linker.link(query.state, graph, query.text, vector)
-        return seeds, (yield from query.vector()) if needs_dense(seeds, self.options) else None
+        seeds = yield from self._linker.link(graph, query.text, vector)
+        if not needs_dense(seeds, self.options):
+            return seeds, None
+        return seeds, (yield from query.nearness(self.options.lexical_weight))
 
 
 def _send_linked(query: Query[HippoRAGState], links: Sequence[Link]) -> None:
     dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in links]))
 
 
-def _explained(found: GraphSearchResult, nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:
+def _explained(found: GraphSearchResult[KnowledgeGraph], nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:
     return [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]

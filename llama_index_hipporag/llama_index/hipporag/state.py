@@ -3,16 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
-from llama_index.hipporag.text.normalization import Normalizer, normalise
+from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.masks import recent
@@ -101,12 +102,52 @@ class HippoRAGState:
     def known_names(self, normalizer: Normalizer) -> KnownNames:
         """The phrases, to be found in questions; their numbers are rows."""
         if normalizer not in self._known_names:
-            self._known_names[normalizer] = KnownNames(list(self.phrases), partial(normalise, mode=normalizer))
+            self._known_names[normalizer] = KnownNames(list(self.phrases), normal_form(normalizer))
         return self._known_names[normalizer]
 
     @cached_property
     def _known_names(self) -> dict[Normalizer, KnownNames]:
         return {}
+
+    @classmethod
+    def of(
+        cls,
+        chunks: Snapshot,
+        passages: Sequence[Passage],
+        phrase_vectors: Snapshot | None = None,
+        fact_vectors: Snapshot | None = None,
+        lists: csr_matrix | None = None,
+        has_terms: bool = True,
+    ) -> "HippoRAGState":
+        """The state of chunks, all of an index or some.
+
+        Parameters
+        ----------
+        passages : what each chunk consists of
+        lists : of similar phrases, of those with a vector
+        """
+        phrases, facts = phrase_vectors or Snapshot.empty(), fact_vectors or Snapshot.empty()
+        # Phrases with a vector come first, in the order of their vectors.
+        numbered = Numbering(record.key for record in phrases.records)
+        state = cls(chunks, numbered, phrase_vectors=phrases, fact_vectors=facts, has_terms=has_terms)
+        state = state.with_names(passages)
+        n = len(state.phrases)
+        lists = resized(csr_matrix((0, 0)) if lists is None else lists, n)
+        blank = replace(KnowledgeGraph.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), synonym_lists=lists)
+        return replace(state, graph=replace(state, graph=blank).graph_with(passages))
+
+    def without(self, rows: Rows) -> tuple["HippoRAGState", list[str], list[Fact]]:
+        """The state without some passages, and the phrases and facts that no other has; chunks and vectors are kept."""
+        if not len(rows):
+            return self, [], []
+        graph, phrases, facts = self.graph.without(rows)
+        left = replace(self, phrases=self.phrases.without(phrases), facts=self.facts.without(facts), graph=graph)
+        return left, list(map(self.phrases.at, phrases.tolist())), list(map(self.facts.at, facts.tolist()))
+
+    def with_lists(self, lists: csr_matrix) -> "HippoRAGState":
+        """The state with lists of similar phrases, of the first phrases or of all."""
+        graph = self.graph.extended([], [], [], [], [], resized(lists, len(self.phrases)))
+        return replace(self, graph=graph)
 
     def with_names(self, passages: Sequence[Passage]) -> "HippoRAGState":
         """The state with numbers for the phrases and facts of passages."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 
-from llama_index.hipporag.config import Edges
+from llama_index.hipporag.config import Edges, PhraseCount
 from llama_index.hipporag.graph.synonym_search import mutual
 from llama_index.hipporag.pagerank.power_iteration import Walk
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -246,21 +246,52 @@ class KnowledgeGraph:
 
         def make() -> "KnowledgeGraph":
             common = self.frequency > most_passages(share, self.shape[0])
-            if not common.any():
-                return self
-            rare = diags((~common).astype(np.float64))
-            joining = diags((~(common[self.heads] | common[self.tails])).astype(np.float64))
-            statements = self.statements @ joining
-            # The other phrase of a fact with a common one stays that of its passage.
-            named = (self.mentions - statements @ self.fact_phrases) @ rare
-            parts = [named, self.about @ rare, statements]
-            lists = (rare @ self.synonym_lists @ rare).tocsr()
-            for matrix in (*parts, lists):
-                matrix.eliminate_zeros()
-            named, about, statements = (matrix.tocsr() for matrix in parts)
-            return replace(self, named=named, about=about, statements=statements, synonym_lists=lists)
+            return self.without_phrases(common) if common.any() else self
 
         return self if share >= 1 else self.once(("without_common", share), make)
+
+    def without_phrases(self, left_out: Mask) -> "KnowledgeGraph":
+        """The same graph, in which some phrases, shape (n,), join nothing."""
+        rare = diags((~left_out).astype(np.float64))
+        joining = diags((~(left_out[self.heads] | left_out[self.tails])).astype(np.float64))
+        statements = self.statements @ joining
+        # The other phrase of a fact with one of these stays that of its passage.
+        named = (self.mentions - statements @ self.fact_phrases) @ rare
+        parts = [named, self.about @ rare, statements, rare @ self.synonym_lists @ rare]
+        named, about, statements, lists = (matrix.tocsr() for matrix in parts)
+        for matrix in (named, about, statements, lists):
+            matrix.eliminate_zeros()
+        return replace(self, named=named, about=about, statements=statements, synonym_lists=lists)
+
+    def projection(
+        self, counted: PhraseCount = "contains", length_normalization: float = 0.0, passage_nodes: bool = False
+    ) -> csr_matrix:
+        """The matrix from scores of nodes to scores of passages, shape (p, n), or (p, n + p) with passage nodes.
+
+        Parameters
+        ----------
+        counted : "contains" takes each phrase of a passage once (this package's default), "mentions" as often as
+            the passage mentions it (the paper, section 2.3), "facts" once for each different fact that has it
+            (the published code)
+        length_normalization : a in [0, 1]; the sum is divided by (phrases of the passage) ** a, so that passages with
+            many phrases are not favoured
+        passage_nodes : a passage has the score of its own node instead; these nodes follow the phrases
+        """
+
+        def make() -> csr_matrix:
+            p, n, _ = self.shape
+            if passage_nodes:
+                counts = csr_matrix((np.ones(p), np.arange(n, n + p), np.arange(p + 1)), shape=(p, n + p))
+            elif counted == "contains":
+                counts = self.contains
+            else:
+                counts = self.mentions if counted == "mentions" else self.facts_with_phrase
+            if not length_normalization:
+                return counts
+            lengths = np.maximum(np.diff(self.contains.indptr), 1)
+            return csr_matrix(diags(lengths**-length_normalization) @ counts)
+
+        return self.once(("projection", counted, length_normalization, passage_nodes), make)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """A value derived from this graph for some options; computed on first use and cached."""

@@ -1,12 +1,12 @@
 """`RecordReader`: the records of an extractor as normalised passages."""
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from llama_index.hipporag.config import GraphConfig
 from llama_index.hipporag.graph.passage import Passage, read_record
-from llama_index.hipporag.text.normalization import normalise
+from llama_index.hipporag.text.normalization import normal_form
 
 __all__ = ["RecordReader"]
 
@@ -18,7 +18,7 @@ class RecordReader:
 
     def __init__(self, config: GraphConfig) -> None:
         self._config = config
-        self._normalised = lru_cache(_REMEMBERED)(partial(normalise, mode=config.normalizer))
+        self._normalised = lru_cache(_REMEMBERED)(normal_form(config.normalizer))
 
     def read(self, record: Mapping[str, Any] | None) -> Passage:
         """A record as phrases and facts."""

@@ -1,21 +1,23 @@
 """`GraphSearchResult` and `search_many`: walks from the seeds of questions, and scores of passages."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
+from llama_index.hipporag.graph.graph_part import GraphPart
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (
     geometric_mean,
     min_max,
-    passage_projection,
     share_of_best,
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
@@ -24,24 +26,25 @@ from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
 
-__all__ = ["GraphSearchResult", "needs_dense", "search_many"]
+__all__ = ["GraphSearchResult", "needs_dense", "search_many", "seed_passages"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Reset = tuple[Ints, Floats]
+Graph = TypeVar("Graph", KnowledgeGraph, GraphPart)
 
 _WALKS_AT_ONCE = 32  # bounds the memory of many questions over a large graph
 _LEAST_ACTIVE = 1e-7  # probability below which a phrase is not reported
 
 
 @dataclass(frozen=True)
-class GraphSearchResult:
+class GraphSearchResult(Generic[Graph]):
     """The answer to one question, over all passages.
 
     Attributes
     ----------
-    state, graph : the searched state, and the part of its graph that passes the filters
+    state, graph : the searched state, and the part of its graph that passes the filters, or was read for the question
     allowed : (p,), passages that may be returned; None for all
     seeds : what the walk started from
     nodes, active : phrases that the walk activated (rows), and their probabilities; empty after a fallback
@@ -53,7 +56,7 @@ class GraphSearchResult:
     """
 
     state: HippoRAGState
-    graph: KnowledgeGraph
+    graph: Graph
     allowed: Mask | None
     seeds: QuerySeeds
     nodes: Ints
@@ -73,25 +76,28 @@ class GraphSearchResult:
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
         """The k best passages, then the rest, since a node may be deleted or too long for a budget."""
+        return chain.from_iterable(self._ranked(k))
+
+    def _ranked(self, k: int) -> Iterator[Iterable[tuple[str, float]]]:
+        """The ranking in parts, the first of k."""
         chunks = self.state.chunks
         shown = self.scores if self.allowed is None else np.where(self.allowed, self.scores, -np.inf)
         given, total = 0, int(np.isfinite(shown).sum())
         while given < total:
             rows = best_rows(shown, k, chunks)
-            for row in rows[given:]:
-                yield chunks.ids[row], float(shown[row])
+            yield [(chunks.ids[row], float(shown[row])) for row in rows[given:]]
             given, k = len(rows), 4 * k
 
 
 def search_many(
     state: HippoRAGState,
-    graph: KnowledgeGraph,
+    graph: Graph,
     allowed: Mask | None,
     all_seeds: Sequence[QuerySeeds],
     nearness: Sequence[Nearness | None],
     config: SearchConfig,
     wanted: int,
-) -> list[GraphSearchResult]:
+) -> list[GraphSearchResult[Graph]]:
     """Answer many questions: by joint power iteration in a small graph, by forward push in a large one.
 
     Parameters
@@ -120,7 +126,7 @@ def search_many(
     return [found[i] for i in range(len(all_seeds))]
 
 
-def _by_nearness(graph: KnowledgeGraph, near: Nearness | None) -> Floats:
+def _by_nearness(graph: Graph, near: Nearness | None) -> Floats:
     return np.zeros(graph.shape[0]) if near is None else squashed(near.scores)
 
 
@@ -159,7 +165,7 @@ class _Question:
 
 
 @dataclass(frozen=True)
-class _GraphSearch:
+class _GraphSearch(Generic[Graph]):
     """A graph, and the projection of walks on its passages.
 
     Attributes
@@ -167,39 +173,21 @@ class _GraphSearch:
     projection : (p, nodes), in the node order of the walks: by strength in a large graph
     """
 
-    graph: KnowledgeGraph
+    graph: Graph
     allowed: Mask | None
     config: SearchConfig
     walk: Walk
     projection: csr_matrix
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch":
+    def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
         graph = graph.without_common(config.max_phrase_share)
-        weight = config.subject_weight if config.passage_nodes else None
-        walk = graph.walk(config.edges, config.synonyms, weight)
-
-        pushed = _is_pushed(walk, config)
-
-        def projection() -> csr_matrix:
-            found = passage_projection(
-                graph, config.counted, config.length_normalization, passage_nodes=config.passage_nodes
-            )
-            if not pushed:
-                return found
-            return csr_matrix((found.data, walk.ordered.place[found.indices], found.indptr), shape=found.shape)
-
-        key = (
-            config.edges,
-            config.synonyms,
-            weight,
-            pushed,
-            config.counted,
-            config.length_normalization,
-            config.passage_nodes,
-        )
-        return cls(graph, allowed, config, walk, graph.once(key, projection))
+        walk = graph.walk(config.edges, config.synonyms, config.subject_weight if config.passage_nodes else None)
+        projection = graph.projection(config.counted, config.length_normalization, config.passage_nodes)
+        if isinstance(graph, KnowledgeGraph) and _is_pushed(walk, config):
+            projection = _ordered(graph, walk, projection, config)
+        return cls(graph, allowed, config, walk, projection)
 
     @property
     def large(self) -> bool:
@@ -213,7 +201,7 @@ class _GraphSearch:
             config.ensemble == "uncertainty" and seeds.weakest <= config.recognition_threshold
         )
         near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
-        reset = _reset(self.graph, self.allowed, seeds, cosines, config)
+        reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
         combined = near if averaged or config.ensemble == "trust" else None
         return _Question(reset, combined, averaged, self._shared(seeds))
 
@@ -249,7 +237,9 @@ class _GraphSearch:
             dense = np.zeros((len(block), len(self.walk)))
             for row, (nodes, weights) in zip(dense, block, strict=True):
                 row[nodes] = weights
-            yield from pagerank(self.walk, dense, damping=self.config.damping, max_steps=self.config.max_steps)
+            reset = dense if len(dense) > 1 else dense[0]  # one vector is multiplied faster than a matrix of one column
+            scores = pagerank(self.walk, reset, damping=self.config.damping, max_steps=self.config.max_steps)
+            yield from np.atleast_2d(scores)
 
     def _shared(self, seeds: QuerySeeds) -> Floats | None:
         if not self.config.conjunction or len(seeds.weights) < 2:
@@ -298,7 +288,18 @@ class _GraphSearch:
 
 
 def _is_pushed(walk: Walk, config: SearchConfig) -> bool:
-    return len(walk) >= PUSH_FROM and config.max_steps is None
+    return walk.undirected and len(walk) >= PUSH_FROM and config.max_steps is None
+
+
+def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: SearchConfig) -> csr_matrix:
+    """The projection of nodes by their strength."""
+
+    def make() -> csr_matrix:
+        places = walk.ordered.place[projection.indices]
+        return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
+
+    walked = (config.edges, config.synonyms, config.subject_weight)
+    return graph.once(("ordered", *walked, config.counted, config.length_normalization, config.passage_nodes), make)
 
 
 def _final(found: _Passages) -> _Passages:
@@ -306,21 +307,31 @@ def _final(found: _Passages) -> _Passages:
 
 
 def _reset(
-    graph: KnowledgeGraph, allowed: Mask | None, seeds: QuerySeeds, cosines: Floats | None, config: SearchConfig
+    phrases: int, allowed: Mask | None, seeds: QuerySeeds, cosines: Floats | None, config: SearchConfig
 ) -> Reset:
-    """The reset of a walk: phrases by weight, and passages (nodes after the phrases) depending on `passage_seeds`."""
-    n = graph.shape[1]
+    """The reset of a walk: phrases by weight, and passages (nodes after the phrases)."""
     nodes = np.fromiter(seeds.weights, np.int64, len(seeds.weights))
     weights = np.fromiter(seeds.weights.values(), np.float64, len(seeds.weights))
+    rows, shares = seed_passages(cosines, allowed, config)
+    return np.concatenate([nodes, rows + phrases]), np.concatenate([weights, shares])
+
+
+def seed_passages(cosines: Floats | None, allowed: Mask | None, config: SearchConfig) -> Reset:
+    """The passages that a walk starts from (rows), depending on `passage_seeds`, and their weights.
+
+    Parameters
+    ----------
+    cosines : (p,), of the question and each passage; None where they are not used
+    """
     if config.passage_seeds == "none" or cosines is None:
-        return nodes, weights
+        return np.empty(0, np.int64), np.empty(0)
     if config.passage_seeds == "each":
         rows, shares = np.arange(cosines.size), min_max(cosines, allowed)
     else:
         chosen = np.arange(cosines.size) if allowed is None else np.flatnonzero(allowed)
         places, shares = passage_seeds(cosines[chosen])
         rows = chosen[places]
-    return np.concatenate([nodes, rows + n]), np.concatenate([weights, shares * config.passage_seed_weight])
+    return rows, shares * config.passage_seed_weight
 
 
 def needs_dense(seeds: QuerySeeds, config: SearchConfig) -> bool:

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags
 
-from llama_index.hipporag.config import PhraseCount
+from llama_index.hipporag.graph.graph_part import GraphPart
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.power_iteration import pagerank
 
 __all__ = [
     "geometric_mean",
     "min_max",
-    "passage_projection",
+    "rerank_weights",
     "rescored",
     "share_of_best",
 ]
@@ -23,37 +22,6 @@ Mask = NDArray[np.bool_]
 
 _LEAST = 1e-6  # smallest share in a geometric mean
 _DECIMALS = 10  # of scores: hides the effect of the order of rows on sums
-
-
-def passage_projection(
-    graph: KnowledgeGraph,
-    counted: PhraseCount = "contains",
-    length_normalization: float = 0.0,
-    *,
-    passage_nodes: bool = False,
-) -> csr_matrix:
-    """The matrix from scores of nodes to scores of passages, shape (p, n), or (p, n + p) with passage nodes.
-
-    Parameters
-    ----------
-    counted : "contains" takes each phrase of a passage once (this package's default), "mentions" as often as
-        the passage mentions it (the paper, section 2.3), "facts" once for each different fact that has it
-        (the published code)
-    length_normalization : a in [0, 1]; the sum is divided by (phrases of the passage) ** a, so that passages with many
-        phrases are not favoured
-    passage_nodes : a passage has the score of its own node instead; these nodes follow the phrases
-    """
-    p, n, _ = graph.shape
-    if passage_nodes:
-        counts = csr_matrix((np.ones(p), np.arange(n, n + p), np.arange(p + 1)), shape=(p, n + p))
-    elif counted == "contains":
-        counts = graph.contains
-    else:
-        counts = graph.mentions if counted == "mentions" else graph.facts_with_phrase
-    if not length_normalization:
-        return counts
-    lengths = np.maximum(np.diff(graph.contains.indptr), 1)
-    return csr_matrix(diags(lengths**-length_normalization) @ counts)
 
 
 def share_of_best(scores: Floats, allowed: Mask | None = None) -> Floats:
@@ -89,7 +57,7 @@ def min_max(values: Floats, allowed: Mask | None = None) -> Floats:
 
 
 def rescored(
-    graph: KnowledgeGraph,
+    graph: KnowledgeGraph | GraphPart,
     rows: NDArray[np.int64],
     weights: Mapping[int, float],
     node_weight: float,
@@ -109,17 +77,33 @@ def rescored(
     (position in `rows`, score in [0, 1]) in the new order. Unknown passages keep their positions, with the score of
     the one before them.
     """
-    p, n, _ = graph.shape
+    n = graph.shape[1]
     places = [place for place, row in enumerate(rows.tolist()) if row >= 0]
     if not places:
         return best_first(len(rows), places, np.empty(0))
-    reset = np.zeros(n + p)
-    np.add.at(reset, n + rows[places], rank_shares(places) * (node_weight if weights else 1.0))
-    total = sum(weights.values())
-    for row, weight in weights.items():
-        reset[row] += (1 - node_weight) * weight / total
-    walked = pagerank(graph.walk(subject_weight=subject_weight), reset)[n:]
+    walk = graph.walk("added", synonyms=False, subject_weight=subject_weight)
+    reset = np.zeros(len(walk))
+    phrases, shares = rerank_weights(weights, places, node_weight)
+    np.add.at(reset, n + rows[places], shares)
+    for row, weight in phrases.items():
+        reset[row] += weight
+    walked = pagerank(walk, reset)[n:]
     return best_first(len(rows), places, walked[rows[places]])
+
+
+def rerank_weights(
+    weights: Mapping[int, float], places: Sequence[int], node_weight: float
+) -> tuple[Mapping[int, float], Floats]:
+    """The reset of a walk that reranks passages: the weights of phrases, and those of the passages at some places.
+
+    Parameters
+    ----------
+    weights : phrase -> weight, of any sum
+    node_weight : see :func:`rescored`
+    """
+    total = sum(weights.values())
+    phrases = {row: (1 - node_weight) * weight / total for row, weight in weights.items()}
+    return phrases, rank_shares(places) * (node_weight if weights else 1.0)
 
 
 def rank_shares(places: Sequence[int]) -> Floats:

@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact
-from llama_index.hipporag.state import HippoRAGState, fact_of
-from llama_index.hipporag.text.normalization import Normalizer, normalise
+from llama_index.hipporag.state import fact_of
+from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.hipporag.text.terms import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.mentions import names_part
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = [
     "FactFilter",
@@ -25,7 +24,6 @@ __all__ = [
     "QuerySeeds",
     "linked_facts",
     "links_of_named",
-    "links_of_text",
     "nearest_phrases",
     "seeds_of_facts",
     "specificity",
@@ -106,47 +104,36 @@ class FactFilter(Reply):
     facts: NumberList = Field(description="numbers of the facts that help, the most helpful first")
 
 
-def specificity(graph: KnowledgeGraph, row: int, used: bool) -> float:
+def specificity(frequency: float, used: bool) -> float:
     """1 / number of passages with the phrase (paper, section 2.3), or 1."""
-    return 1.0 / max(1.0, float(graph.frequency[row])) if used else 1.0
+    return 1.0 / max(1.0, frequency) if used else 1.0
 
 
 def nearest_phrases(
-    state: HippoRAGState,
-    graph: KnowledgeGraph,
-    asked: Sequence[str],
-    vectors: Floats,
-    most: int,
-    threshold: float,
-    by_specificity: bool,
-) -> list[Link]:
-    """For each phrase of the question, the nearest phrases of the graph with a cosine of at least `threshold`.
+    phrases: Snapshot, shown: Mask, vectors: Floats, most: int, threshold: float
+) -> list[list[tuple[str, float]]]:
+    """For each phrase of the question, the nearest phrases with a cosine of at least `threshold`, and these.
 
     Parameters
     ----------
-    vectors : shape (len(asked), d)
-    most : maximum number of phrases of the graph for each
+    phrases, shown : rows of phrases, and which of them may be found
+    vectors : of the phrases of the question, shape (q, d)
+    most : how many for each
     """
-    known = graph.frequency > 0
-    if not len(asked) or not known.any():
-        return []
-    links = []
-    for text, hits in zip(
-        asked, state.phrase_vectors.search(vectors, most, None if known.all() else known), strict=True
-    ):
-        for row, cosine in zip(hits.rows.tolist(), hits.scores, strict=True):
-            if cosine >= threshold:
-                links.append(Link(text, state.phrases.at(row), row, cosine, specificity(graph, row, by_specificity)))
-    return links
+    if not len(vectors) or not shown.any():
+        return [[] for _ in vectors]
+    return [
+        [
+            (phrases.records[row].key, cosine)
+            for row, cosine in zip(hits.rows.tolist(), hits.scores, strict=True)
+            if cosine >= threshold
+        ]
+        for hits in phrases.search(vectors, most, None if shown.all() else shown)
+    ]
 
 
-def links_of_text(
-    state: HippoRAGState,
-    graph: KnowledgeGraph,
-    question: str,
-    normalizer: Normalizer,
-    by_specificity: bool,
-    by_terms: bool,
+def links_of_named(
+    named: NamedPhrases, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool
 ) -> list[Link]:
     """The phrases of the graph that the question names, or, if none is known, its terms; in its first 1,000 words.
 
@@ -157,20 +144,10 @@ def links_of_text(
     ----------
     by_terms : whether terms are matched; in a graph of names such matches are accidental
     """
-    named = NamedPhrases(state.known_names(normalizer), state.phrases.at, graph.frequency, graph.mentioned)
-    return links_of_named(named, question, normalizer, by_specificity, by_terms)
-
-
-def links_of_named(
-    named: NamedPhrases, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool
-) -> list[Link]:
-    """As :func:`links_of_text`, for phrases wherever they are kept."""
     question = names_part(question)
-    normal = partial(normalise, mode=normalizer)
+    normal = normal_form(normalizer)
     known, frequency = named.known, named.frequency
-
-    def seen(row: int) -> bool:
-        return bool(frequency[row] > 0)
+    seen = (frequency > 0).item  # row -> whether a passage has the phrase
 
     links: list[Link] = []
 
@@ -211,38 +188,47 @@ def _known_terms(
     return sorted(found, key=lambda term: term[1])
 
 
-def linked_facts(state: HippoRAGState, graph: KnowledgeGraph, vector: Floats, most: int) -> list[tuple[Fact, float]]:
-    """The facts nearest to a question, with their cosines scaled to [0, 1] over all facts; best first."""
-    rows = state.fact_vectors
-    stated = graph.stated
-    allowed = None if stated.all() else stated[state.fact_columns]
-    cosines = rows.cosines([vector])[:, 0]
+def linked_facts(facts: Snapshot, shown: Mask, vector: Floats, most: int) -> list[tuple[Fact, float]]:
+    """The facts nearest to a question, with their cosines scaled to [0, 1] over all facts; best first.
+
+    Parameters
+    ----------
+    facts, shown : rows of facts, and which of them may be found; at least the nearest and the farthest of these
+    """
+    allowed = None if shown.all() else shown
+    cosines = facts.cosines([vector])[:, 0]
     if allowed is not None:
         cosines = cosines[allowed]
     if not cosines.size:
         return []
-    (hits,) = rows.search([vector], most, allowed)
+    (hits,) = facts.search([vector], most, allowed)
     # The scores of the search are exact, the cosines rounded: without both, a score could be below 0 or above 1.
     low, high = min(float(cosines.min()), hits.scores[-1]), max(float(cosines.max()), hits.scores[0])
     span = high - low
     return [
-        (fact_of(rows.records[row].key), (score - low) / span if span > 0 else 1.0)
+        (fact_of(facts.records[row].key), (score - low) / span if span > 0 else 1.0)
         for row, score in zip(hits.rows.tolist(), hits.scores, strict=True)
     ]
 
 
 def seeds_of_facts(
-    state: HippoRAGState, graph: KnowledgeGraph, facts: Sequence[tuple[Fact, float]], most: int, by_specificity: bool
+    facts: Sequence[tuple[Fact, float]], places: Mapping[str, tuple[int, float]], most: int, by_specificity: bool
 ) -> list[Link]:
-    """Phrases of the facts: each fact contributes its score times specificity; a phrase has the mean over its facts."""
-    given: dict[int, list[tuple[float, Fact]]] = {}
+    """Phrases of the facts: each fact contributes its score times specificity; a phrase has the mean over its facts.
+
+    Parameters
+    ----------
+    places : the row of each phrase, and in how many passages it is
+    """
+    given: dict[str, list[tuple[float, Fact]]] = {}
     for fact, score in facts:
-        for row in state.rows_of_phrases(dict.fromkeys((fact[0], fact[2]))).tolist():
-            if row >= 0:
-                given.setdefault(row, []).append((score, fact))
+        for phrase in dict.fromkeys((fact[0], fact[2])):
+            if phrase in places:
+                given.setdefault(phrase, []).append((score, fact))
     links = []
-    for row, parts in given.items():
-        weight = float(np.mean([score for score, _ in parts])) * specificity(graph, row, by_specificity)
+    for phrase, parts in given.items():
+        row, frequency = places[phrase]
+        weight = float(np.mean([score for score, _ in parts])) * specificity(frequency, by_specificity)
         score, fact = max(parts)
-        links.append(Link("; ".join(fact), state.phrases.at(row), row, score, weight))
+        links.append(Link("; ".join(fact), phrase, row, score, weight))
     return sorted(links, key=lambda link: (-link.weight, link.phrase))[:most]

@@ -1,12 +1,14 @@
 """Normalisation of phrases."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, get_args
 
 from llama_index.ragkit.text import mentions
 from llama_index.ragkit.validation import check_choice
 
-__all__ = ["NORMALIZERS", "Normalizer", "check_normalizer", "normalise", "significant"]
+__all__ = ["NORMALIZERS", "Normalizer", "check_normalizer", "normal_form", "normalise", "significant"]
 
 Normalizer = Literal["unicode", "legacy"]
 NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
@@ -35,6 +37,12 @@ def normalise(text: str, mode: Normalizer = "unicode") -> str:
     if mode == "legacy":
         return _NOT_LEGACY.sub(" ", text.lower()).strip()
     return mentions.normalise(text)
+
+
+def normal_form(mode: Normalizer) -> Callable[[str], str]:
+    """:func:`normalise` in one mode, for many texts: the mode is checked once."""
+    check_normalizer(mode)
+    return mentions.normalise if mode == "unicode" else partial(normalise, mode=mode)
 
 
 def significant(phrase: str) -> int:

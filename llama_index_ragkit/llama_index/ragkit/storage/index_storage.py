@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
@@ -105,7 +106,25 @@ class IndexStorage:
 
     def space(self, name: str = CHUNKS) -> Space:
         """A vector space, wherever it is."""
-        return self.stored[name] if self.stored else self.spaces[name]
+        if not self.stored:
+            return self.spaces[name]
+        if name not in self.stored:  # another process has added it
+            self._open_space(name)
+        return self.stored[name]
+
+    def add_space(self, name: str) -> None:
+        """Keep vectors of a further kind, from the commit of the write on within which this is called.
+
+        To be called in a write of its own, unless the index is new: vectors that a write puts into a space which its
+        index is not known to have would stay if it ended early.
+        """
+        if self.stored and name not in self.struct.spaces:
+            self._open_space(name)
+            self.struct.spaces[name] = name
+
+    def _open_space(self, name: str) -> None:
+        spaces: Mapping[str, Any] = self.stores.spaces((name,), self.records)
+        self.stored.update(spaces)
 
     @property
     def chunks(self) -> VectorSpace:
@@ -172,6 +191,8 @@ class IndexStorage:
         yield from self.commits.begin(documents, nodes)
         if self.stored:
             left = yield from self.commits.left()
+            for name in self.struct.spaces:
+                self.space(name)
             for space in self.stored.values():
                 yield from space.begin(self.commits.token, left, self.struct.embedding.get("dimension"))
 

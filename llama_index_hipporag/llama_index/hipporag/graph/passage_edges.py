@@ -17,16 +17,32 @@ from llama_index.hipporag.graph.passage import Passage
 from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 
-__all__ = ["FACT", "NAMED", "PASSAGE", "PassageRows", "is_passage", "passage_number", "passage_rows", "phrase_number"]
+__all__ = [
+    "FACT",
+    "LISTED",
+    "LISTS",
+    "NAMED",
+    "PASSAGE",
+    "SUBJECT",
+    "PassageRows",
+    "cosine_of",
+    "is_passage",
+    "list_rows",
+    "passage_number",
+    "passage_rows",
+    "phrase_number",
+]
 
 Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
 
 PHRASE, PASSAGE = 0, 1
 """Kinds of nodes: the lowest bits of their numbers."""
 
-FACT, STATED, NAMED, SUBJECT = 0, 1, 2, 3
+FACT, STATED, NAMED, SUBJECT, LISTS, LISTED = range(6)
 """Kinds of edges: between phrases by a fact; between a passage and a phrase that it has in facts alone, that it names
-as an entity, or that it is about."""
+as an entity, or that it is about; from a phrase to one on its list of similar phrases, and back."""
+
+_COSINE = 1 << 30  # the count of an edge for a cosine of 1
 
 
 class PassageRows(NamedTuple):
@@ -48,6 +64,7 @@ def phrase_number(phrase: str) -> int:
     return content_number(PHRASE, phrase)
 
 
+@lru_cache(1 << 16)
 def passage_number(node_id: str) -> int:
     """The number of a passage's node."""
     return content_number(PASSAGE, node_id)
@@ -75,6 +92,30 @@ def passage_rows(passages: Mapping[str, Passage], count: int = 1) -> PassageRows
         labels.update((phrase_number(phrase), phrase) for phrase in passage.phrases())
         edges += _edges(number, passage, count)
     return PassageRows(EdgeChange.of(edges), labels)
+
+
+def list_rows(lists: Mapping[str, Mapping[str, float]], count: int = 1) -> PassageRows:
+    """The edges of lists of similar phrases.
+
+    Parameters
+    ----------
+    lists : phrase -> phrases on its list, with their cosines
+    count : 1 to add them, -1 to remove them
+    """
+    labels = {phrase_number(phrase): phrase for one, near in lists.items() for phrase in (one, *near)}
+    edges: list[Edge] = []
+    for phrase, near in lists.items():
+        one = phrase_number(phrase)
+        for name, cosine in near.items():
+            other, times = phrase_number(name), count * round(cosine * _COSINE)
+            edges += [(one, other, 0, LISTS, times), (other, one, 0, LISTED, times)]
+    return PassageRows(EdgeChange.of(edges), labels)
+
+
+def cosine_of(counts: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The cosines of edges between similar phrases."""
+    found: NDArray[np.float64] = counts / _COSINE
+    return found
 
 
 def _edges(number: int, passage: Passage, count: int) -> Iterator[Edge]:
