@@ -247,7 +247,7 @@ def test_a_call_that_fails_fails_all_nodes_of_its_document_and_is_made_again_onc
         return "I would rather not." if broken[0] and "Otto" in text_of(prompt) else good(prompt)
 
     llm = ScriptedLLM(script)
-    index = build([*chunks("lamp", "theft"), chunk("tower", TOWER, "E")], llm)
+    index = build([*chunks("lamp", "theft"), chunk("tower", TOWER, "E")], llm, fallback=None)
     assert sorted(failure.node_id for failure in index.failures()) == ["lamp", "theft"]
     assert set(facts(index)) == {"tower"}
     assert index.retry_failed() == 2

@@ -148,6 +148,7 @@ def test_a_map_that_cannot_be_had_makes_a_failed_node_that_is_bought_later(reply
             extractor=MindMapExtractor(llm=client(server.url), retry=QUICK),
             embed_model=HashEmbedding(),
             transformations=[SentenceSplitter()],
+            fallback=None,
         )
         assert len(index.graph.facts) == 0
         # Nothing is found by facts, so the node itself is the answer.

@@ -12,7 +12,7 @@ from tests.cases import CASES, Case, told
 from tests.page_data import page_data
 from tests.serving.places import PLACES, Place
 
-from llama_index.ragkit import StoredBuilder
+from llama_index.ragkit import Builder
 
 MARK = "qorvex"  # in every text, name, title and id of the other tenant; letters that no escape changes
 PEOPLE = {
@@ -143,7 +143,7 @@ def test_where_more_pass_than_a_question_reads_words_are_counted_over_these(
     case: Case, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chunks that pass a filter of equality are known to the lexical index, however many they are."""
-    monkeypatch.setattr(StoredBuilder, "few", 0)
+    monkeypatch.setattr(Builder, "few", 0)
     alone = indexes.of(case, "stores", alone=True).as_retriever().retrieve(QUESTION)
     found = indexes.of(case, "stores").as_retriever(**RESTRICTIONS["filters"]).retrieve(QUESTION)
     assert told(found) == told(alone)

@@ -41,6 +41,7 @@ from llama_index.graphrag.statement_rows import (
     tokens_in,
 )
 from llama_index.ragkit import (
+    Builder,
     Change,
     ChunkView,
     Failure,
@@ -50,7 +51,6 @@ from llama_index.ragkit import (
     Snapshot,
     SpaceRows,
     Steps,
-    StoredBuilder,
     count_tokens,
     offload,
     plain_text,
@@ -78,7 +78,7 @@ class _Part(NamedTuple):
     tokens: Mapping[str, int]
 
 
-class GraphRAGBuilder(StoredBuilder[GraphRAGConfig, GraphRAGState]):
+class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     """Updates what is derived from the records of the extractor.
 
     Where a state in memory has all statements, they follow from these records. Elsewhere they are stored as rows too,

@@ -113,7 +113,6 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
-    stored_builder_cls = GraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor

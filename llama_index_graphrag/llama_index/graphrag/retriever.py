@@ -29,13 +29,13 @@ from llama_index.graphrag.prompts import (
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
 from llama_index.ragkit import (
+    Builder,
     DerivedIndex,
     DerivedRetriever,
     LastQuery,
     Query,
     Selection,
     Steps,
-    StoredBuilder,
     fit_tokens,
     fresh,
     offload,
@@ -218,7 +218,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _wanted(self) -> int:
         return max(super()._wanted, self.options.relevance_budget or 0)
 
-    def _selection(self, builder: StoredBuilder[Any, GraphRAGState]) -> Steps[Selection]:
+    def _selection(self, builder: Builder[Any, GraphRAGState]) -> Steps[Selection]:
         """Which chunks count; for a question that reads the whole under a filter, one by one."""
         each = self._reads_whole or self.options.entities_top_k
         selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)

@@ -22,6 +22,7 @@ from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.phrase_vectors import PhraseVectors
 from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, facts_of, phrase_id
 from llama_index.ragkit import (
+    Builder,
     Change,
     ChunkView,
     IndexStorage,
@@ -30,7 +31,6 @@ from llama_index.ragkit import (
     Snapshot,
     SpaceRows,
     Steps,
-    StoredBuilder,
 )
 
 __all__ = ["GraphBuilder"]
@@ -38,7 +38,7 @@ __all__ = ["GraphBuilder"]
 Write = Callable[[HippoRAGState], Steps[HippoRAGState]]
 
 
-class GraphBuilder(StoredBuilder[GraphConfig, HippoRAGState]):
+class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     """Updates the rows of passages, and vectors of phrases and facts.
 
     Attributes

@@ -83,7 +83,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     config_cls = GraphConfig
     config_is_fixed = True
     builder_cls = GraphBuilder
-    stored_builder_cls = GraphBuilder
     retriever_cls = HippoRAGRetriever
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor

@@ -13,6 +13,7 @@ from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.index_heads import IndexHeads
 from llama_index.mrag.state import MRAGState
 from llama_index.ragkit import (
+    Builder,
     Change,
     ChunkView,
     IndexStorage,
@@ -20,7 +21,6 @@ from llama_index.ragkit import (
     Resources,
     Selection,
     Steps,
-    StoredBuilder,
     offload,
 )
 from llama_index.ragkit.errors import ConfigurationError
@@ -30,7 +30,7 @@ __all__ = ["MRAGBuilder"]
 _SUMS = "head_sums"
 
 
-class MRAGBuilder(StoredBuilder[MRAGConfig, MRAGState]):
+class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     """Keeps the sums over the heads of all nodes, and the head stores, up to date.
 
     A state of the whole index has the sums. Where there is none they are a record, which a write changes with

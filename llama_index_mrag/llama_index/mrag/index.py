@@ -65,7 +65,6 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     config_cls = MRAGConfig
     config_is_fixed = True
     builder_cls = MRAGBuilder
-    stored_builder_cls = MRAGBuilder
     retriever_cls = MRAGRetriever
     keywords = MRAGKeywords
 

@@ -17,6 +17,7 @@ from llama_index.pgrag.map_view import MapView
 from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of
 from llama_index.ragkit import (
+    Builder,
     Change,
     ChunkView,
     IndexStorage,
@@ -25,7 +26,6 @@ from llama_index.ragkit import (
     Snapshot,
     SpaceRows,
     Steps,
-    StoredBuilder,
     as_matrix,
     sort_key,
 )
@@ -38,7 +38,7 @@ Cells = Mapping[str, Mapping[str, MapCell]]
 """Cells by kind, then by id."""
 
 
-class MapBuilder(StoredBuilder[PGRAGConfig, PseudoGraph]):
+class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     """Keeps the vectors of the cells, the super nodes over them, and the rows by which parts of the maps are found.
 
     What a write reads and changes are the maps of its nodes, the super nodes that it touches, and the nodes that

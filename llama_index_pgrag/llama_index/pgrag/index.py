@@ -67,7 +67,6 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     config_cls = PGRAGConfig
     config_is_fixed = True
     builder_cls = MapBuilder
-    stored_builder_cls = MapBuilder
     retriever_cls = PGRAGRetriever
     keywords = PGRAGKeywords
     default_extractor = MindMapExtractor

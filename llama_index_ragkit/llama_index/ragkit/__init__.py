@@ -35,7 +35,6 @@ from llama_index.ragkit.index.query import FallbackEvent, Found, Query, as_bundl
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import deepened, fit_tokens, fresh, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
-from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
@@ -116,7 +115,6 @@ __all__ = [
     "Space",
     "SpaceRows",
     "Steps",
-    "StoredBuilder",
     "StoredChunks",
     "Stores",
     "StructuredExtractor",

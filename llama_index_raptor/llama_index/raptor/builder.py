@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit import (
+    Builder,
     Change,
     ChunkView,
     Failure,
@@ -15,7 +16,6 @@ from llama_index.ragkit import (
     Selection,
     Snapshot,
     Steps,
-    StoredBuilder,
     SummaryBuilder,
     SummaryWriter,
     run_steps,
@@ -38,7 +38,7 @@ _AT_ONCE = 200  # new chunks whose neighbours are looked for together
 _MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
 
 
-class TreeBuilder(StoredBuilder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, RaptorState]):
+class TreeBuilder(Builder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, RaptorState]):
     """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
 
     Where everything is clustered (a first build, an insert of more than a quarter of the chunks,

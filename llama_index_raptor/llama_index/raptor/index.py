@@ -88,7 +88,6 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "summaries")
     config_cls = TreeConfig
     builder_cls = TreeBuilder
-    stored_builder_cls = TreeBuilder
     retriever_cls = RaptorRetriever
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer

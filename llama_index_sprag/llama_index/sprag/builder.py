@@ -11,6 +11,7 @@ from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.ragkit import (
+    Builder,
     Change,
     ChunkView,
     Failure,
@@ -22,7 +23,6 @@ from llama_index.ragkit import (
     Space,
     SpaceRows,
     Steps,
-    StoredBuilder,
     StoredChunks,
     check_model,
     offload,
@@ -51,7 +51,7 @@ PLAIN = "plain"
 _AT_ONCE = 100  # documents that are described again together
 
 
-class ContextBuilder(StoredBuilder[SpRAGConfig, SpRAGState]):
+class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     """Keeps documents and headers as rows, and in the space "chunks" the vector of each chunk with its header.
 
     A write reads and changes the rows of its documents. A chunk has one vector: with its header, or of its text alone

@@ -73,7 +73,6 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     config_cls = SpRAGConfig
     config_is_fixed = True
     builder_cls = ContextBuilder
-    stored_builder_cls = ContextBuilder
     retriever_cls = SpRAGRetriever
     keywords = SpRAGKeywords
     default_extractor = AutoContext

@@ -1,43 +1,40 @@
-"""`Builder`: loads the state of a method and updates it when nodes change."""
+"""`Builder`: derives and stores the data of a method, and reads what queries need of it."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import ClassVar, Generic
 
+import numpy as np
 from llama_index.core.schema import BaseNode
+from numpy.typing import NDArray
 
 from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.index.state import Config, State
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.nodes import embed_text
+from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.selection import Selection, select_stored
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["Builder", "Config", "IndexState", "State", "SummaryBuilder"]
-
-
-class IndexState(Protocol):
-    """The interface of every method's state: the chunks that it was built from.
-
-    A state is immutable. A write builds a new one, and a query uses one throughout.
-    """
-
-    @property
-    def chunks(self) -> Snapshot:
-        """The rows of the space "chunks" that the state was built from."""
-
-
-Config = TypeVar("Config")
-State = TypeVar("State", bound=IndexState)
+__all__ = ["Builder", "SummaryBuilder"]
 
 
 class Builder(ABC, Generic[Config, State]):
-    """Derives and stores the data of a method, and returns the state that queries read.
+    """Derives and stores the data of a method, and reads what queries need of it.
+
+    Where an index is in memory, :meth:`load` returns the state of all of it, which every query reads and every write
+    advances. Where it is served from stores, that state is empty, and :meth:`view` gives the state for one question, in
+    which the method searches in the same way. Rows are written such that a write that was killed may be repeated.
 
     :meth:`apply` deletes everything that refers to removed nodes before it calls a model or stores anything, so that a
     write that is killed leaves nothing of a deleted document behind; :meth:`load` repairs the remains of such a write.
@@ -52,6 +49,11 @@ class Builder(ABC, Generic[Config, State]):
 
     Attributes
     ----------
+    spaces : the vector spaces that are kept in stores
+    few : chunks that pass a filter, up to which a question reads all of them: what is derived from them together, such
+        as a mean, is then that of an index of these alone
+    waits_for_all : whether what is derived depends on which nodes are given together. These are written in parts; the
+        builder derives it with the last of them (`Change.more`), or by :meth:`derive_waiting` if that never comes
     keeps_terms : whether the index keeps the :meth:`terms_of` chunks; not for a method that searches other texts
     lexical_source : what :meth:`terms_of` counts, stored with the terms: where another version counted something else,
         they are made again when an index is loaded; in stores they stay as they are
@@ -60,6 +62,9 @@ class Builder(ABC, Generic[Config, State]):
     terms : keeps the words of the chunks
     """
 
+    spaces: ClassVar[tuple[str, ...]] = (CHUNKS,)
+    few: ClassVar[int] = 500
+    waits_for_all: ClassVar[bool] = False
     keeps_terms: ClassVar[bool] = True
     lexical_source: ClassVar[str] = "text"
     embeds_chunks: ClassVar[bool] = True
@@ -93,6 +98,82 @@ class Builder(ABC, Generic[Config, State]):
         record : what the extractor read from the node; None if it failed, or there is none
         """
         return lexical_terms(embed_text(node))
+
+    @property
+    def chunks(self) -> StoredChunks:
+        """The chunks, by their vectors and by their words."""
+        return StoredChunks(self.storage.stored[CHUNKS], self.terms.words if self.keeps_terms else None)
+
+    def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
+        """Which chunks count: as their ids where these are known, or few pass the filter, or there are few.
+
+        Parameters
+        ----------
+        few : see the attribute, which is the default
+        """
+        found = yield from select_stored(self.storage.manifest, given.filters, given.only, given.documents)
+        if found.filters is None:
+            return found
+        if found.only is None:
+            most = self.few if few is None else few
+            texts = yield from offload(self.terms.words.passing, found.filters, most)
+            few_at_all = self.storage.struct.counters.get(CHUNKS, 0) <= most
+            if isinstance(texts, LabelledTexts) or (texts is None and not few_at_all):
+                return replace(found, texts=texts)
+            found = replace(found, only=texts)
+        rows = yield from self.storage.space().described(found.only, found)
+        return Selection(only=rows.ids)
+
+    def view(
+        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection
+    ) -> Steps[ViewContents[State]]:
+        """What a question is answered from.
+
+        Parameters
+        ----------
+        vector : of the question, shape (dimension,)
+        wanted : how many chunks will be shown
+        selection : which chunks count
+        """
+        near = yield from self.chunks.view(question, vector, wanted, selection)
+        state, near = yield from self.state_for(question, vector, wanted, near, selection)
+        return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further)
+
+    def state_for(
+        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
+    ) -> Steps[tuple[State, ChunkView]]:
+        """The state for a question, and its chunks: those near to it, and others that the method needs.
+
+        Parameters
+        ----------
+        vector, wanted, selection : see :meth:`view`
+        near : the chunks near to the question
+        """
+        return (yield from self.state_of(near, selection)), near
+
+    def derive_waiting(self, state: State) -> Steps[State]:
+        """Derive what waits for a last part that has not come, and return the new state."""
+        return state
+        yield
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
+        """The state for a question, from the chunks near to it; a method without it is served from memory alone."""
+        raise NotImplementedError
+
+    def find_further(
+        self, vectors: NDArray[np.float32], wanted: int, selection: Selection
+    ) -> Steps[Mapping[str, Record] | None]:
+        """Records of chunks near to parts of a question that the method finds in stores of its own.
+
+        None if it has none: the chunks whose vectors are near to these are found then.
+
+        Parameters
+        ----------
+        vectors : of the parts, shape (n, dimension)
+        wanted : how many count for each
+        """
+        return None
+        yield
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.builder import State
+from llama_index.ragkit.index.state import State
 from llama_index.ragkit.steps import Steps, gather
 from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record

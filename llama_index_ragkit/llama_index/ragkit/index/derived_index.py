@@ -30,7 +30,7 @@ from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.html import InlinePage, Page, write
-from llama_index.ragkit.index.builder import Builder, Config, State
+from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.components import check_components
 from llama_index.ragkit.index.copying import reduced
 from llama_index.ragkit.index.description import describe_index
@@ -49,7 +49,7 @@ from llama_index.ragkit.index.parameters import choose_parameters, field_default
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
 from llama_index.ragkit.index.serving import check_serving, new_storage, open_storage
-from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.index.state import Config, State
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
@@ -98,7 +98,6 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_extractor, default_summarizer : used where none is passed; None where the method has none
     rule_extractor : an extractor without an LLM, which stands in for one with in estimates and at nodes where that
         failed; None where there is none
-    stored_builder_cls : the builder of an index that is served from stores; None where it is served from memory alone
 
     Parameters
     ----------
@@ -141,7 +140,6 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
     rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
-    stored_builder_cls: ClassVar[type[StoredBuilder[Any, Any]] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -173,7 +171,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
         context = storage_context or StorageContext.from_defaults()
         with reading_struct(index_struct):
-            serve_from = check_serving(type(self).__name__, given, context, index_struct, self.stored_builder_cls)
+            serve_from = check_serving(type(self).__name__, given, context, index_struct, self.builder_cls)
             stored = {} if index_struct is None else index_struct.parameters_of(self.method)
             config: Config = choose_parameters(
                 self.config_cls, stored, self._parameters(given), fixed=self.config_is_fixed
@@ -190,7 +188,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         self._config = config
         self._resources = resources
         self._chunk_store = given.get("vector_store")
-        self._stored_builder_cls = self.stored_builder_cls if serve_from == "stores" else None
+        self._in_stores = serve_from == "stores"
         self._builder_keywords = {
             name: value
             for name, value in given.items()
@@ -364,8 +362,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _open(self, storage: IndexStorage) -> None:
         """Create builder and writer for a storage, and load its state."""
         self._storage = storage
-        builder_cls = self._stored_builder_cls or self.builder_cls
-        self._builder: Builder[Config, State] = builder_cls(
+        self._builder: Builder[Config, State] = self.builder_cls(
             storage, self._resources, self._config, **self._builder_keywords
         )
         parameters = asdict(self._config)  # type: ignore[call-overload]
@@ -398,8 +395,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         if found is not None:
             self._load(context, found)
         else:
-            struct, builder_cls = self._index_struct, self._stored_builder_cls
-            self._open(new_storage(context, self.method, self.space_names, struct, self._chunk_store, builder_cls))
+            struct, spaces = self._index_struct, self.builder_cls.spaces if self._in_stores else self.space_names
+            self._open(new_storage(context, self.method, spaces, struct, self._chunk_store, in_stores=self._in_stores))
         self._resumed = found is not None
         self._writer.checks.describe()
         hold(self._index_struct.uid, self)
@@ -485,7 +482,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         enough for readers to see.
         """
         check_nodes(documents)
-        size = max(1, len(documents)) if self._stored_builder_cls is None else _AT_ONCE
+        size = max(1, len(documents)) if not self._in_stores else _AT_ONCE
         for start in range(0, len(documents) or 1, size):
             yield documents[start : start + size], start + size < len(documents)
 

@@ -14,11 +14,11 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
+from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
 from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.results import fit_tokens
-from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.selection import Selection
@@ -127,7 +127,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """
         index: DerivedIndex[Any, Any] = self._index
         builder = index.builder
-        if not index.storage.stored or not isinstance(builder, StoredBuilder):
+        if not index.storage.stored:
             return (yield from work(*(yield from self._among(nodes, bundle))))
         vector = yield from index.writer.question_vector(bundle)
         among = partial(self._among_stored, builder, nodes, bundle, vector)
@@ -153,7 +153,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
 
     def _among_stored(
         self,
-        builder: StoredBuilder[Any, Any],
+        builder: Builder[Any, Any],
         nodes: Sequence[NodeWithScore],
         bundle: QueryBundle,
         vector: NDArray[np.float32] | None,

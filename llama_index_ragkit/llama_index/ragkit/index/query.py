@@ -10,10 +10,10 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.builder import State
 from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
+from llama_index.ragkit.index.state import State
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines

@@ -15,7 +15,7 @@ from llama_index.core.llms.utils import resolve_llm
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.builder import State
+from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.description import describe_retriever
 from llama_index.ragkit.index.keywords import RetrieverKeywords, check_keywords, names_of, show_keywords
@@ -23,7 +23,7 @@ from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import field_defaults, field_names
 from llama_index.ragkit.index.query import Query, SearchOutcome, as_bundle, report_fallback
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
-from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.index.state import State
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
@@ -269,7 +269,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state, in memory or in stores; None where there is nothing to search."""
         index, builder = self._index, self._index.builder
-        if not index.storage.stored or not isinstance(builder, StoredBuilder):
+        if not index.storage.stored:
             queries = yield from self._queries([bundle])
             return queries[0] if queries else None
         if index.storage.is_empty or vector is None:
@@ -280,7 +280,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             return None
         return Query(bundle, contents, None, self._wanted, index.resources, vector)
 
-    def _selection(self, builder: StoredBuilder[Any, State]) -> Steps[Selection]:
+    def _selection(self, builder: Builder[Any, State]) -> Steps[Selection]:
         """Which chunks of an index that is served from stores count."""
         return (yield from builder.select(self.selection))
 

@@ -7,7 +7,7 @@ from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.index.stored_builder import StoredBuilder
+from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.sql.context import SQLStorageContext
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
@@ -31,7 +31,7 @@ def check_serving(
     given: Mapping[str, Any],
     context: StorageContext,
     stored: DerivedStruct | None,
-    builder: type[StoredBuilder[Any, Any]] | None,
+    builder: type[Builder[Any, Any]],
 ) -> ServeFrom:
     """What an index is to be served from: as it was built, as its keywords say, or as its storage context does.
 
@@ -41,7 +41,7 @@ def check_serving(
     given : its keywords
     context : its storage context
     stored : the struct of a stored index
-    builder : the builder of indexes that are served from stores; None where the method has none
+    builder : of the method
 
     Raises
     ------
@@ -62,7 +62,7 @@ def check_serving(
             'serve_from="memory" contradicts the storage context, whose vectors are in vector stores. Leave it out, or '
             "make the context without vectors=."
         )
-    if chosen == _STORES and builder is None:
+    if chosen == _STORES and builder.state_of is Builder.state_of:
         raise ConfigurationError(f'{owner} is served from memory alone: leave out serve_from="stores".')
     if chosen == _STORES and given.get("vector_store") is not None:
         raise ConfigurationError(
@@ -78,22 +78,23 @@ def new_storage(
     space_names: Sequence[str],
     struct: DerivedStruct,
     chunk_store: BasePydanticVectorStore | None,
-    builder: type[StoredBuilder[Any, Any]] | None,
+    *,
+    in_stores: bool,
 ) -> IndexStorage:
     """The storage of a new index.
 
     Parameters
     ----------
     chunk_store : the user's store for chunks of an index in memory
-    builder : of an index that is served from stores; None for one in memory
+    in_stores : whether it is served from stores
     """
-    if builder is None:
+    if not in_stores:
         external, mirrored = find_external_store(context, method, chunk_store)
         struct.params["mirrored"] = mirrored
         return IndexStorage.create(context, method, space_names, struct, external)
     struct.uid = new_uid()
     struct.params["serve_from"] = _STORES
-    struct.spaces = {name: name for name in builder.spaces}
+    struct.spaces = {name: name for name in space_names}
     return _in_stores(context, method, struct)
 
 

@@ -25,7 +25,6 @@ from llama_index.core.schema import Document
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, RagKitError
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.index.derived_index import DerivedIndex
-from llama_index.ragkit.index.stored_builder import StoredBuilder
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.validation import check_choice, check_count
@@ -122,7 +121,7 @@ def build(
         done.append(built)
     if done and all(built.error for built in done):
         raise RagKitError(f"No shard could be built. The first: {done[0].error}")
-    if isinstance(index.builder, StoredBuilder) and index.builder.waits_for_all:
+    if index.builder.waits_for_all:
         run_steps(index.writer.revise(index.builder.derive_waiting))
     return sorted(done, key=lambda built: built.number)
 
