@@ -64,9 +64,9 @@ PUBLIC = (
     "testing", "text", "validation", "vectors",
 )  # fmt: skip
 # Methods that have a second builder, state or search for an index that is served from stores.
-TWO_PATHS = {"gemrag", "graphrag", "hipporag", "mrag", "pgrag", "sprag"}
+TWO_PATHS = {"graphrag", "hipporag", "mrag", "pgrag", "sprag"}
 # Methods that still have a second builder, state or search for an index that is served from stores.
-TWO_PATHS = {"gemrag", "graphrag", "hipporag", "mrag", "pgrag", "sprag"}
+TWO_PATHS = {"graphrag", "hipporag", "mrag", "pgrag", "sprag"}
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.
 LLAMA_INDEX_FOLDERS = ("extraction",)
 # What belongs to the machine of whoever wrote it. Spelled in halves, since this file is searched too.

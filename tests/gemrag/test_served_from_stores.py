@@ -16,13 +16,10 @@ from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
-from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, stored_graph
-from llama_index.gemrag import stored_builder as module
-from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
-from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
-from llama_index.gemrag.theme_records import group_names
-from llama_index.gemrag.themes.groups import graph_of, rows_by_group
-from llama_index.ragkit import Selection
+from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, builder, group_reader
+from llama_index.gemrag.group_reader import GroupReader
+from llama_index.gemrag.memory_rows import QUESTIONS, THEME_QUESTIONS, GroupRow, MemoryRows
+from llama_index.gemrag.themes.grouping import group_sizes, own_groups
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
@@ -46,11 +43,12 @@ class MemoryTwins(Twins):
     def check(self) -> None:
         """The rows are the state in memory: themes, texts, questions, groups and the mean of all questions."""
         rows, state, storage = MemoryRows(self.stored.storage), self.memory.state, self.stored.storage
-        groups = group_names(state.chunks, self.memory.config)
+        own_sizes = Counter(own_groups(state.chunks, self.memory.config.group_by))
         sizes = run_steps(rows.groups(run_steps(rows.all_groups())))
-        assert {name: group.size for name, group in sizes.items()} == dict(Counter(groups))
-        changes = self.memory.builder._groups  # type: ignore[attr-defined]
-        assert {name: group.changes for name, group in sizes.items()} == changes
+        assert {name: group.size for name, group in sizes.items()} == group_sizes(own_sizes, self.memory.config)
+        in_memory = MemoryRows(self.memory.storage)
+        assert sizes == run_steps(in_memory.groups(run_steps(in_memory.all_groups())))
+        assert run_steps(in_memory.are_of(state, self.memory.config))
         names = run_steps(rows.themes_of_groups(run_steps(rows.groups_with_themes())))
         themes = run_steps(rows.themes(names))
         assert {n: (t.group, t.members) for n, t in themes.items()} == {
@@ -122,22 +120,21 @@ def wander(twins: MemoryTwins, seed: int, steps: int, after: Callable[[], None])
 
 @pytest.mark.parametrize("streamed_from", [10, 10_000])
 def test_the_graph_of_a_group_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed_from: int):
-    monkeypatch.setattr(stored_graph, "_AT_ONCE", 7)
-    monkeypatch.setattr(stored_graph, "STREAMED_FROM", streamed_from)
     twins = MemoryTwins(tmp_path, [node(i, f"d{i % 3}") for i in range(60)], group_by=None)
     twins.check()
-    layer, config, reader = (
-        twins.memory.state.chunk_layer,
-        twins.memory.config,
-        twins.stored.builder._reader(Selection()),
-    )
-    ids = run_steps(stored_graph.in_canonical_order(reader, layer.texts.ids[::-1]))
-    rows = rows_by_group([""] * len(ids), [""], layer)[""]
-    assert ids == [layer.texts.ids[row] for row in rows]
-    read, made = run_steps(stored_graph.read_graph(reader, ids, config)), graph_of(layer, rows, config)
-    for name in ("a", "b", "degrees", "diagonal"):
-        np.testing.assert_allclose(getattr(read, name), getattr(made, name), atol=1e-6)
-    assert isinstance(read.a, np.memmap) == (streamed_from == 10)
+    readers = [GroupReader(index.storage, MemoryRows(index.storage), index.config) for index in twins]
+    assert [reader.holds_all for reader in readers] == [False, True]
+    ids = twins.memory.state.chunks.ids
+    ordered = sorted(ids, key=lambda name: twins.memory.state.chunks.record_of(name).key)
+    made = run_steps(readers[1].graph(ordered))
+    monkeypatch.setattr(group_reader, "_AT_ONCE", 7)
+    monkeypatch.setattr(group_reader, "STREAMED_FROM", streamed_from)
+    for reader in readers:
+        assert run_steps(reader.in_order(ids[::-1])) == run_steps(reader.chunks("null")) == ordered
+        read = run_steps(reader.graph(ordered))
+        for name in ("a", "b", "degrees", "diagonal"):
+            np.testing.assert_allclose(getattr(read, name), getattr(made, name), atol=1e-6)
+        assert isinstance(read.a, np.memmap) == (streamed_from == 10)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +240,7 @@ def test_a_chunk_is_found_by_a_question_whatever_its_text(tmp_path: Path):
 
 def test_a_write_leaves_large_groups_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = MemoryTwins(tmp_path, corpus(), group_by=None)
-    monkeypatch.setattr(module, "_LARGE", 20)
+    monkeypatch.setattr(builder, "_LARGE", 20)
     theme = next(iter(twins.stored.as_retriever(summary_margin=0.0).explain(PROMPTS[0])[0].themes))
     members = run_steps(MemoryRows(twins.stored.storage).themes([theme]))[theme].members
     for index in twins:

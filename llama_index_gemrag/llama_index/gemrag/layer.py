@@ -50,17 +50,22 @@ class Centre:
     counted: NDArray[np.bool_] | None = None
 
     @cached_property
+    def sum(self) -> tuple[Doubles, int]:
+        """The sum of the unit vectors, shape (d,), and their number."""
+        if self.total is not None:
+            return self.total
+        total, count = np.zeros(self.questions.dim or 0), 0
+        for number, rows in enumerate(self.questions.blocks(BLOCK)):
+            if self.counted is not None:
+                rows = rows[self.counted[number * BLOCK : (number + 1) * BLOCK]]
+            total += unit_rows(rows.astype(np.float64)).sum(axis=0)
+            count += len(rows)
+        return total, count
+
+    @cached_property
     def direction(self) -> Doubles | None:
         """The mean, shape (d,), rounded to twelve decimals; None without questions."""
-        if self.total is not None:
-            total, count = self.total
-        else:
-            total, count = np.zeros(self.questions.dim or 0), 0
-            for number, rows in enumerate(self.questions.blocks(BLOCK)):
-                if self.counted is not None:
-                    rows = rows[self.counted[number * BLOCK : (number + 1) * BLOCK]]
-                total += unit_rows(rows.astype(np.float64)).sum(axis=0)
-                count += len(rows)
+        total, count = self.sum
         if not count:
             return None
         mean: Doubles = np.round(total / count, _DECIMALS)
@@ -181,6 +186,11 @@ class Layer:
         questions = unit_rows(self.questions.vectors_of(names)) if names else texts[:0]
         means: Floats = question_means(texts, questions, positions, blend, literal=False)
         return means
+
+    def mean_of(self, node_id: str, blend: float) -> Floats:
+        """The mean of the blended questions of a node, shape (d,)."""
+        mean: Floats = self.mean_questions([self.texts.row_of(node_id)], blend)[0]
+        return mean
 
     def questions_with_owners(self) -> list[tuple[str, str]]:
         """The id of the node and the text of each question."""

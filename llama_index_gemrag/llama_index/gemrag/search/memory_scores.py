@@ -94,7 +94,7 @@ class MemoryScores:
         return np.concatenate([self.chunks, self.themes])
 
     def _place(self, node_id: str) -> tuple[Layer, int]:
-        layer = self.state.theme_layer if node_id in self.state.theme_layer.texts else self.state.chunk_layer
+        layer = self.state.layer_of(node_id)
         return layer, layer.texts.row_of(node_id)
 
     def match(self, node_id: str) -> Match:

@@ -1,43 +1,30 @@
-"""Storage of themes and groups in the records of an index."""
+"""Which chunks share a memory graph, and when its themes are due. Pure functions.
+
+A chunk has an own group, by a value of its metadata. Own groups that are too small for themes of their own share one.
+"""
 
 import json
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from llama_index.gemrag.config import MemoryConfig
-from llama_index.gemrag.layer import OWNER_KEY
-from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
-from llama_index.gemrag.state import Theme
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
-from llama_index.ragkit import IndexStorage, Record, Snapshot, Steps
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = [
     "SHORT_DOCUMENTS",
-    "SUMMARIES",
-    "THEMES",
     "GroupChanges",
     "changed_groups",
-    "group_names",
     "group_of",
     "group_sizes",
-    "load_groups",
-    "load_themes",
     "own_group",
     "own_groups",
-    "store_groups",
-    "store_themes",
     "theme_id",
-    "theme_of",
 ]
 
-THEMES = "themes"
 SHORT_DOCUMENTS = "short documents"  # not the JSON of a value
-SUMMARIES = "summaries"
-_GROUPS = "groups"
 _NAMESPACE = uuid.UUID("8f0b1a0e-3a53-5a7e-9a0e-6c1d1f2b7a44")
 
 
@@ -95,13 +82,6 @@ def group_of(own: str, size: int, config: MemoryConfig) -> str:
     return SHORT_DOCUMENTS if shares and size < NODES_PER_THEME else own
 
 
-def group_names(chunks: Snapshot, config: MemoryConfig) -> list[str]:
-    """The group of each row."""
-    names = own_groups(chunks, config.group_by)
-    group = {name: group_of(name, size, config) for name, size in Counter(names).items()}
-    return [group[name] for name in names]
-
-
 def group_sizes(own_sizes: Mapping[str, int], config: MemoryConfig) -> Counter[str]:
     """The number of chunks of each group, from those of the own groups."""
     sizes: Counter[str] = Counter()
@@ -129,55 +109,3 @@ def changed_groups(
             changed[was] += sizes[0]
             changed[now] += max(0, sizes[1] - count)
     return changed
-
-
-def load_groups(storage: IndexStorage) -> Steps[dict[str, GroupChanges]]:
-    """Load the stored groups."""
-    stored = yield from storage.records.get_all(_GROUPS)
-    return {name: GroupChanges(int(r["changed"]), bool(r["lost"])) for name, r in stored.items()}
-
-
-def store_groups(storage: IndexStorage, groups: Mapping[str, GroupChanges], removed: Collection[str]) -> Steps[None]:
-    """Store groups, and delete others."""
-    records = [(name, {"changed": group.chunks, "lost": group.theme_deleted}) for name, group in groups.items()]
-    yield from storage.records.put(_GROUPS, records)
-    yield from storage.records.delete(_GROUPS, removed)
-
-
-def load_themes(storage: IndexStorage) -> Steps[tuple[dict[str, Theme], dict[str, Record]]]:
-    """Load the themes, and the records of the written ones.
-
-    An interrupted write is repaired: themes with a removed member are deleted, and so are rows, records and questions
-    without a node.
-    """
-    stored = {name: theme_of(r) for name, r in (yield from storage.records.get_all(THEMES)).items()}
-    chunks = storage.snapshot()
-    broken = {name for name, theme in stored.items() if any(member not in chunks for member in theme.members)}
-    yield from storage.records.delete(THEMES, sorted(broken))
-    themes = {name: theme for name, theme in stored.items() if name not in broken}
-    records = yield from storage.records.get_all(SUMMARIES)
-    rows = storage.snapshot("themes")
-    written = {name for name in themes if name in records and name in rows}
-    yield from storage.records.delete(SUMMARIES, [name for name in records if name not in written])
-    yield from storage.spaces["themes"].remove([name for name in rows.ids if name not in written])
-    for space, known in ((QUESTIONS, chunks), (THEME_QUESTIONS, written)):
-        questions = storage.snapshot(space)
-        if len(questions):
-            column, codes = questions.column(OWNER_KEY)
-            orphan = np.array([owner not in known for owner in column.values], dtype=np.bool_)
-            yield from storage.spaces[space].remove([questions.ids[row] for row in np.flatnonzero(orphan[codes])])
-    return themes, {name: records[name] for name in sorted(written)}
-
-
-def theme_of(record: Record) -> Theme:
-    """The theme that :func:`store_themes` stored."""
-    return Theme(record["group"], tuple(record["members"]), tuple(record["weights"]))
-
-
-def store_themes(storage: IndexStorage, themes: Mapping[str, Theme]) -> Steps[None]:
-    """Store the members of these themes."""
-    records = [
-        (name, {"group": theme.group, "members": list(theme.members), "weights": list(theme.weights)})
-        for name, theme in themes.items()
-    ]
-    yield from storage.records.put(THEMES, records)
