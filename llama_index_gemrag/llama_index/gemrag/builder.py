@@ -16,7 +16,7 @@ from llama_index.gemrag.memory_view import MemoryContents, MemoryView
 from llama_index.gemrag.question_writer import QuestionWriter, questions_in, terms_with_questions
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.theme_writer import ThemeWriter
-from llama_index.gemrag.themes.grouping import GroupChanges, changed_groups, group_of, own_group
+from llama_index.gemrag.themes.grouping import NO_DOCUMENT, GroupChanges, changed_groups, group_of, own_group
 from llama_index.ragkit import (
     Change,
     ChunkView,
@@ -179,7 +179,8 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
 
     def _own_group(self, node: BaseNode) -> str:
         key = self.config.group_by
-        metadata = {**node.metadata, "doc_id": node.ref_doc_id, "ref_doc_id": node.ref_doc_id}
+        document = NO_DOCUMENT if node.ref_doc_id is None else node.ref_doc_id
+        metadata = {**node.metadata, **dict.fromkeys(("doc_id", "ref_doc_id", "document_id"), document)}
         return own_group(None if key is None else metadata.get(key))
 
     # -- themes -------------------------------------------------------------------------------------

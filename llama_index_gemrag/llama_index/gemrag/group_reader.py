@@ -17,7 +17,7 @@ from llama_index.gemrag.memory_rows import QUESTIONS, MemoryRows
 from llama_index.gemrag.state import Theme
 from llama_index.gemrag.themes.clusters import find_clusters
 from llama_index.gemrag.themes.eigenthemes import find_themes, most_themes
-from llama_index.gemrag.themes.grouping import SHORT_DOCUMENTS, own_groups
+from llama_index.gemrag.themes.grouping import NO_DOCUMENT, SHORT_DOCUMENTS, own_groups
 from llama_index.gemrag.themes.spectrum import STREAMED_FROM
 from llama_index.ragkit import IndexStorage, Steps, offload
 
@@ -65,7 +65,7 @@ class GroupReader:
         """The chunks of a group: those of its documents, where documents are groups, else by their metadata."""
         owns = (yield from self._rows.short()) if group == SHORT_DOCUMENTS else [group]
         values = [json.loads(own) for own in owns]
-        if self._config.group_by == "ref_doc_id" and None not in values:
+        if self._config.group_by == "ref_doc_id" and NO_DOCUMENT not in values:
             return (yield from self._storage.manifest.nodes_of_documents(values))
         if self._by_own is None:
             rows, by_own = (yield from self._chunks.described()), defaultdict[str, list[str]](list)

@@ -59,6 +59,8 @@ class MemoryView:
     ) -> Steps[tuple[GEMRAGState, ChunkView]]:
         """The state for a question, and its chunks: those near to it by their texts, words or questions.
 
+        It has the themes near to the question by their texts or questions, and those of the chunks with most words.
+
         Parameters
         ----------
         chunks : of the index
@@ -72,12 +74,13 @@ class MemoryView:
         if selection.only is None and counters.get("questions", 0):
             asked = yield from self._storage.space(QUESTIONS).near(vector[None], 2 * count)
             near = yield from chunks.including(near, question, _owners(asked), selection)
-        texts = of_themes = Snapshot.empty()
+        state = yield from self._over(near, selection, asked)
         if counters.get("themes", 0):
             texts = yield from self._storage.space(THEMES).near(vector[None], count)
             of_themes = yield from self._storage.space(THEME_QUESTIONS).near(vector[None], count)
-        state = yield from self._over(near, selection, asked)
-        state = yield from self._with_themes(state, [*texts.ids, *_owners(of_themes)], selection, texts, of_themes)
+            by_words = yield from self._themes_of([near.rows.ids[row] for row in np.argsort(-near.lexical)[:wanted]])
+            names = [*texts.ids, *_owners(of_themes), *by_words]
+            state = yield from self._with_themes(state, names, selection, texts, of_themes)
         most = -np.inf if asked is None or not len(asked) else float(question_cosines(asked, vector).min())
         return replace(state, chunk_layer=replace(state.chunk_layer, most=most)), near
 

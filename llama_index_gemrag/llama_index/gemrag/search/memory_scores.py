@@ -31,6 +31,7 @@ from llama_index.ragkit.vectors.snapshot import Mask
 __all__ = ["MemoryScores"]
 
 Doubles = NDArray[np.float64]
+_EQUAL = 1e-9  # scores that differ by less are equal; of chunks with the best one, the one with the best dense score counts
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class MemoryScores:
         chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):
-            themes = np.minimum(themes, dense[int(chunks.argmax())]) - _lacking(state, lexical, allowed)
+            best = chunks >= chunks.max() - _EQUAL
+            themes = np.minimum(themes, dense[best].max()) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
         return cls(state, vector, rule, chunks, themes - margin, lexical)
