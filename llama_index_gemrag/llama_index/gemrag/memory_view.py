@@ -20,7 +20,6 @@ from llama_index.ragkit import (
     StoredChunks,
     ViewContents,
 )
-from llama_index.ragkit.storage.selection import EVERYTHING
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import question_cosines
 
@@ -152,7 +151,7 @@ class MemoryView:
         """With some nodes, those that do not count outside."""
         near = yield from contents.stored.including(contents.near, contents.question, nodes)
         state = yield from self._with_chunks(contents.state, near.rows)
-        state = yield from self._with_themes(state, nodes, EVERYTHING)
+        state = yield from self._with_themes(state, nodes, Selection())
         themes = {name: state.themes[name] for name in nodes if name in state.themes}
         passing = yield from self._passing(themes, contents.selection)
         chunks = yield from self._storage.space(CHUNKS).described(nodes, contents.selection)

@@ -135,7 +135,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
             yield from query.vector()
         if self.add_themes:
             contents = yield from builder.memory.with_themes_of(contents, start)
-        themes = self._themes(contents.state, start, selection)[: self.top_n - len(results)]
+        themes = self._themes(contents.state, start)[: self.top_n - len(results)]
         search = partial(self._reached, query, [*start, *themes], self.top_n - len(results) - len(themes))
         blend = index.config.blend
         found = yield from builder.memory.explored(contents, search, _node_ids, [*start, *themes], blend)
@@ -153,7 +153,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     ) -> Steps[_Reached]:
         """The nodes that a search from others selects in what was read."""
         state, scores = contents.state, None
-        allowed = state.allowed(Selection(self.filters))
+        allowed = state.allowed(self._allowed)
         if query is not None:
             scores = yield from self._scores(replace(query, contents=contents, allowed=allowed, _lexical=None))
         traversal = Traversal(state, self._index.config.blend, allowed)
@@ -173,11 +173,11 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         )
         return scores.all_nodes
 
-    def _themes(self, state: GEMRAGState, matched: Sequence[str], selection: Selection) -> list[str]:
+    def _themes(self, state: GEMRAGState, matched: Sequence[str]) -> list[str]:
         """Written themes that pass the filter and contain matched nodes, by the sum of these members' components."""
         if not self.add_themes:
             return []
-        traversal = Traversal(state, 0.0, state.allowed(selection))
+        traversal = Traversal(state, 0.0, state.allowed(self._allowed))
         sums: dict[str, float] = {}
         for member in matched:
             for name in state.themes_of.get(member, ()):

@@ -1,6 +1,6 @@
 """The immutable state that a query reads: chunks and themes with their questions, all of an index or a part of it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.layer import Centre, Layer
-from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.vectors.masks import recent, shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -99,9 +98,14 @@ class GEMRAGState:
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)
         return [self.chunks.rows_of([i for i in names if i in self.chunks]) for names in members]
 
-    def allowed(self, selection: Selection) -> Mask | None:
-        """Mask of the chunks that count; None for all."""
-        return selection.allowed(self.chunks) if self.outside is None else self._inside(self.chunks)
+    def allowed(self, passing: Callable[[Snapshot], Mask | None]) -> Mask | None:
+        """Mask of the chunks that count, None for all.
+
+        Parameters
+        ----------
+        passing : rows -> mask of those that pass the filter, None for all; a part was read by it
+        """
+        return passing(self.chunks) if self.outside is None else self._inside(self.chunks)
 
     def _inside(self, rows: Snapshot) -> Mask | None:
         return np.array([name not in self.outside for name in rows.ids], np.bool_) if self.outside else None

@@ -31,7 +31,7 @@ from llama_index.ragkit.vectors.snapshot import Mask
 __all__ = ["MemoryScores"]
 
 Doubles = NDArray[np.float64]
-_EQUAL = 1e-9  # scores that differ by less are equal; of chunks with the best one, the one with the best dense score counts
+_EQUAL = 1e-9  # scores that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class MemoryScores:
         chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):
-            best = chunks >= chunks.max() - _EQUAL
+            best = chunks >= chunks.max() - _EQUAL  # of these, the order of the rows must not choose one
             themes = np.minimum(themes, dense[best].max()) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
