@@ -207,6 +207,24 @@ def test_chunks_without_a_document_or_a_value_share_a_graph(tmp_path: Path, grou
     twins.check()
 
 
+def test_chunks_without_a_document_that_an_earlier_version_stored_share_a_graph(tmp_path: Path):
+    """It stored them as a group that it never found again."""
+    nodes = [TextNode(id_=f"b{i}", text=f"{TOPICS[i % 2]} number{i}") for i in range(12)]
+    twins = MemoryTwins(tmp_path, [*corpus(3), *nodes], refresh_share=0.0)
+    records = twins.stored.storage.records
+    for collection in ("gem_long", "gem_groups"):
+        row = run_steps(records.get(collection, '"None"'))
+        run_steps(records.put(collection, [("null", row)]))
+        run_steps(records.delete(collection, ['"None"']))
+    rows = run_steps(records.get_all("gem_chunks"))
+    of_none = [(name, {**row, "own": "null"}) for name, row in rows.items() if row["own"] == '"None"']
+    run_steps(records.put("gem_chunks", of_none))
+    for index in (twins.again(), twins.memory):
+        index.insert_nodes([TextNode(id_="b20", text=TOPICS[3])])
+    twins.check()
+    assert {row["own"] for row in run_steps(records.get_many("gem_chunks", ["b0", "b20"])).values()} == {'"None"'}
+
+
 def test_what_fails_is_told_and_made_up_for(tmp_path: Path):
     twins = MemoryTwins(tmp_path, corpus())
     for index in twins:

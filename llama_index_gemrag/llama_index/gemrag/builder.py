@@ -16,7 +16,14 @@ from llama_index.gemrag.memory_view import MemoryContents, MemoryView
 from llama_index.gemrag.question_writer import QuestionWriter, questions_in, terms_with_questions
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.theme_writer import ThemeWriter
-from llama_index.gemrag.themes.grouping import NO_DOCUMENT, GroupChanges, changed_groups, group_of, own_group
+from llama_index.gemrag.themes.grouping import (
+    DOCUMENT_KEYS,
+    NO_DOCUMENT,
+    GroupChanges,
+    changed_groups,
+    group_of,
+    own_group,
+)
 from llama_index.ragkit import (
     Change,
     ChunkView,
@@ -62,6 +69,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self.memory = MemoryView(storage, self._rows)
         self._rows_differ = False  # from the state in memory
+        self._brought_forward = False  # whether no rows are left as earlier versions stored them
 
     def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
         """The terms of a chunk and of the questions that it answers."""
@@ -110,8 +118,19 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         if self._rows_differ:
             yield from self._rows.put_all(state, self.config)
             self._rows_differ = False
+        if not self._brought_forward:
+            yield from self._bring_forward()
+            self._brought_forward = True
         given = self.storage, self.resources, self._rows, self._questions, self._summaries
         return ThemeWriter(*given, self.config.max_theme_tokens)
+
+    def _bring_forward(self) -> Steps[None]:
+        """Give chunks without a document their own group, which they did not have in stores before."""
+        earlier, own = own_group(None), own_group(NO_DOCUMENT)
+        if self.config.group_by in DOCUMENT_KEYS:
+            moved = yield from self._rows.move_chunks(earlier, own)
+            if moved:
+                yield from self._count_own(Counter({earlier: moved}), Counter({own: moved}), ())
 
     def _changed(self, state: GEMRAGState, writer: ThemeWriter) -> GEMRAGState:
         """The state after a write, if it is all of the index."""
@@ -160,6 +179,10 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         new = {n.node_id: self._own_group(n) for n in change.added if n.node_id not in known}
         yield from self._rows.put_chunks(new)
         gone, came = Counter(row["own"] for row in removed.values()), Counter(new.values())
+        yield from self._count_own(gone, came, with_broken_theme)
+
+    def _count_own(self, gone: Counter[str], came: Counter[str], with_broken_theme: Collection[str]) -> Steps[None]:
+        """Store the sizes and changes of groups, by the numbers of chunks that went and came of own groups."""
         before = yield from self._rows.own_sizes(sorted({*gone, *came}))
         after = {own: before.get(own, 0) - gone[own] + came[own] for own in {*gone, *came}}
         yield from self._rows.put_own_sizes(after)
@@ -180,7 +203,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
     def _own_group(self, node: BaseNode) -> str:
         key = self.config.group_by
         document = NO_DOCUMENT if node.ref_doc_id is None else node.ref_doc_id
-        metadata = {**node.metadata, **dict.fromkeys(("doc_id", "ref_doc_id", "document_id"), document)}
+        metadata = {**node.metadata, **dict.fromkeys(DOCUMENT_KEYS, document)}
         return own_group(None if key is None else metadata.get(key))
 
     # -- themes -------------------------------------------------------------------------------------

@@ -108,6 +108,15 @@ class MemoryRows:
         """Store new chunks with their own groups."""
         yield from self._records.put(_CHUNKS, [(name, {"own": own, "themes": []}) for name, own in owns.items()])
 
+    def move_chunks(self, own: str, other: str) -> Steps[int]:
+        """Move the chunks of an own group to another; returns how many."""
+        if not (yield from self.own_sizes([own])):
+            return 0
+        rows = yield from self._records.get_all(_CHUNKS)
+        moved = {name: {**row, "own": other} for name, row in rows.items() if row["own"] == own}
+        yield from self._records.put(_CHUNKS, list(moved.items()))
+        return len(moved)
+
     def delete_chunks(self, ids: Iterable[str]) -> Steps[None]:
         """Delete the rows of chunks."""
         yield from self._records.delete(_CHUNKS, ids)

@@ -14,6 +14,7 @@ from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = [
+    "DOCUMENT_KEYS",
     "NO_DOCUMENT",
     "SHORT_DOCUMENTS",
     "GroupChanges",
@@ -25,6 +26,7 @@ __all__ = [
     "theme_id",
 ]
 
+DOCUMENT_KEYS = ("doc_id", "ref_doc_id", "document_id")
 NO_DOCUMENT = "None"  # what chunks without a document have for its id, as in core
 SHORT_DOCUMENTS = "short documents"  # not the JSON of a value
 _NAMESPACE = uuid.UUID("8f0b1a0e-3a53-5a7e-9a0e-6c1d1f2b7a44")
