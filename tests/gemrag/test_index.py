@@ -14,7 +14,7 @@ from tests.raptor.summarizers import FirstWords
 
 from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.layer import OWNER_KEY
-from llama_index.gemrag.memory_rows import MemoryRows
+from llama_index.gemrag.memory_rows import GROUPS, MemoryRows
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ExtractorMismatchError
 from llama_index.ragkit.steps import run_steps
@@ -368,11 +368,11 @@ def test_an_index_of_a_version_without_rows_of_chunks_is_read_and_brought_forwar
         each.delete_nodes(["n0-00", "n2-05"])
         each.insert_nodes([TextNode(id_="more", text="river bridge boats harbour ferry")])
     rows, records = MemoryRows(written.storage), written.storage.records
-    names = run_steps(rows.all_groups())
-    groups = [(name, {**row.record}) for name, row in run_steps(rows.groups(names)).items()]
-    for collection in (name for name in COLLECTIONS_OF_ROWS):
+    names = run_steps(rows.names(GROUPS))
+    groups = run_steps(rows.groups(names)).items()
+    for collection in COLLECTIONS_OF_ROWS:
         run_steps(records.delete(collection, run_steps(records.get_all(collection))))
-    run_steps(records.put("groups", [(name, {k: r[k] for k in ("changed", "lost")}) for name, r in groups]))
+    run_steps(records.put("groups", [(n, {"changed": g.changed, "lost": g.theme_deleted}) for n, g in groups]))
     written.storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     again = load_index_from_storage(context, extractor=TwoQuestions(), summarizer=FirstWords())
@@ -389,7 +389,7 @@ def test_an_index_of_a_version_without_rows_of_chunks_is_read_and_brought_forwar
             getattr(each, write)()
         assert run_steps(MemoryRows(each.storage).are_of(each.state, each.config))
     ours, theirs = (MemoryRows(each.storage) for each in (again, index))
-    names = run_steps(ours.all_groups())
+    names = run_steps(ours.names(GROUPS))
     assert run_steps(ours.groups(names)) == run_steps(theirs.groups(names))
     assert again.themes == index.themes
     assert again.state.written.keys() == index.state.written.keys()

@@ -18,9 +18,9 @@ from tests.serving.twins import Twins
 
 from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, builder, group_reader
 from llama_index.gemrag.group_reader import GroupReader
-from llama_index.gemrag.memory_rows import QUESTIONS, THEME_QUESTIONS, GroupRow, MemoryRows
+from llama_index.gemrag.memory_rows import GROUPS, OF_GROUP, QUESTIONS, THEME_QUESTIONS, UNWRITTEN, MemoryRows
 from llama_index.gemrag.state import GEMRAGState, Theme
-from llama_index.gemrag.themes.grouping import group_sizes, own_groups
+from llama_index.gemrag.themes.grouping import Group, group_sizes, own_groups
 from llama_index.ragkit import node_from_record
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
@@ -61,13 +61,13 @@ class MemoryTwins(Twins):
         """The rows are the state in memory: themes, texts, questions, groups and the mean of all questions."""
         rows, state, storage = MemoryRows(self.stored.storage), self.memory.state, self.stored.storage
         own_sizes = Counter(own_groups(state.chunks, self.memory.config.group_by))
-        sizes = run_steps(rows.groups(run_steps(rows.all_groups())))
+        sizes = run_steps(rows.groups(run_steps(rows.names(GROUPS))))
         assert {name: group.size for name, group in sizes.items()} == group_sizes(own_sizes, self.memory.config)
         in_memory = MemoryRows(self.memory.storage)
-        assert sizes == run_steps(in_memory.groups(run_steps(in_memory.all_groups())))
+        assert sizes == run_steps(in_memory.groups(run_steps(in_memory.names(GROUPS))))
         assert run_steps(in_memory.are_of(state, self.memory.config))
         assert contents_of(run_steps(self.memory.builder.load())) == contents_of(state)
-        names = run_steps(rows.themes_of_groups(run_steps(rows.groups_with_themes())))
+        names = run_steps(rows.themes_of_groups(run_steps(rows.names(OF_GROUP))))
         themes = run_steps(rows.themes(names))
         assert {n: (t.group, t.members) for n, t in themes.items()} == {
             n: (t.group, t.members) for n, t in state.themes.items()
@@ -76,7 +76,7 @@ class MemoryTwins(Twins):
         assert {n: (r["node"], r["error"]) for n, r in texts.items()} == {
             n: (r["node"], r["error"]) for n, r in state.written.items()
         }
-        assert run_steps(rows.unwritten()) == state.unwritten
+        assert run_steps(rows.names(UNWRITTEN)) == state.unwritten
         of_chunks = run_steps(rows.chunks(state.chunks.ids))
         assert {i: tuple(row["themes"]) for i, row in of_chunks.items() if row["themes"]} == state.themes_of
         assert set(run_steps(storage.records.get_all("gem_chunks"))) == set(state.chunks.ids)
@@ -190,7 +190,7 @@ def test_any_sequence_of_writes_leaves_the_memory_of_an_index_in_memory(tmp_path
         for index in twins:
             index.delete_ref_doc(name, delete_from_docstore=True)
     twins.check()
-    assert run_steps(MemoryRows(twins.stored.storage).all_groups()) == []
+    assert run_steps(MemoryRows(twins.stored.storage).names(GROUPS)) == []
     left = everything_in(make_engine(twins.url))
     assert not any(word in left for topic in TOPICS for word in topic.split())
 
@@ -304,7 +304,7 @@ def test_a_theme_of_another_group_keeps_its_text_and_is_found_by_the_new_one(tmp
         run_steps(rows.put_themes({name: Theme("other", theme.members, theme.weights)}, {name: theme}))
         assert run_steps(rows.themes_of_groups(["other"])) == [name]
         assert name not in run_steps(rows.themes_of_groups([theme.group]))
-        assert run_steps(rows.unwritten()) == []
+        assert run_steps(rows.names(UNWRITTEN)) == []
         assert all(name in row["themes"] for row in run_steps(rows.chunks(theme.members)).values())
 
 
@@ -474,7 +474,7 @@ def keep_members(self: MemoryRows, themes: Any, *, add: bool) -> Any:
     yield
 
 
-def keep_sizes(self: MemoryRows, groups: dict[str, GroupRow], share: float) -> Any:
+def keep_sizes(self: MemoryRows, groups: dict[str, Group], share: float) -> Any:
     return
     yield
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,17 @@ from numpy.typing import NDArray
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.layer import OWNER_KEY
-from llama_index.gemrag.memory_rows import CHUNKS, QUESTIONS, THEME_QUESTIONS, THEMES, GroupRow, MemoryRows
+from llama_index.gemrag.memory_rows import (
+    CHUNKS,
+    GROUPS,
+    OF_GROUP,
+    QUESTIONS,
+    THEME_QUESTIONS,
+    THEMES,
+    UNASKED,
+    UNWRITTEN,
+    MemoryRows,
+)
 from llama_index.gemrag.memory_view import MemoryContents, MemoryView
 from llama_index.gemrag.question_writer import QuestionWriter, questions_in, terms_with_questions
 from llama_index.gemrag.state import GEMRAGState
@@ -19,9 +30,9 @@ from llama_index.gemrag.theme_writer import ThemeWriter
 from llama_index.gemrag.themes.grouping import (
     DOCUMENT_KEYS,
     NO_DOCUMENT,
-    GroupChanges,
+    Group,
     changed_groups,
-    group_of,
+    group_sizes,
     own_group,
 )
 from llama_index.ragkit import (
@@ -187,17 +198,14 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         after = {own: before.get(own, 0) - gone[own] + came[own] for own in {*gone, *came}}
         yield from self._rows.put_own_sizes(after)
         changed = changed_groups(gone + came, before, after, self.config)
-        sizes: Counter[str] = Counter()
-        for own in after:
-            for size, sign in ((before.get(own, 0), -1), (after[own], 1)):
-                sizes[group_of(own, size, self.config)] += sign * size
-        groups = yield from self._rows.groups({*changed, *with_broken_theme, *sizes})
-        for name in {*changed, *with_broken_theme, *sizes}:
-            old = groups.get(name, GroupRow())
-            changes = GroupChanges(
-                old.changes.chunks + changed[name], old.changes.theme_deleted or name in with_broken_theme
-            )
-            groups[name] = GroupRow(old.size + sizes[name], changes)
+        sizes = group_sizes(after, self.config)
+        sizes.subtract(group_sizes(before, self.config))
+        names = {*changed, *with_broken_theme, *sizes}
+        groups = yield from self._rows.groups(names)
+        for name in names:
+            old = groups.get(name, Group())
+            deleted = old.theme_deleted or name in with_broken_theme
+            groups[name] = Group(old.size + sizes[name], old.changed + changed[name], deleted)
         yield from self._rows.put_groups(groups, self.config.refresh_share)
 
     def _own_group(self, node: BaseNode) -> str:
@@ -214,12 +222,12 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
 
     def rebuild(self, state: GEMRAGState) -> Steps[GEMRAGState]:
         """Recompute the themes of all groups; unchanged themes are kept."""
-        return (yield from self._update(state, self._rows.all_groups))
+        return (yield from self._update(state, partial(self._rows.names, GROUPS)))
 
     def _update(self, state: GEMRAGState, groups: Callable[[], Steps[Iterable[str]]] | None) -> Steps[GEMRAGState]:
         """Recompute the spectra of groups, and write every missing theme."""
         writer = yield from self._begin(state)
-        with_themes = yield from self._rows.groups_with_themes()
+        with_themes = yield from self._rows.names(OF_GROUP)
         there = yield from self._rows.groups(with_themes)
         left = [name for name in with_themes if name not in there]
         yield from writer.read((yield from self._rows.themes_of_groups(left)))
@@ -237,7 +245,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
 
     def _write_themes(self, writer: ThemeWriter, groups: Sequence[str], reader: GroupReader) -> Steps[None]:
         known = yield from self._rows.themes_of_groups(groups)
-        yield from writer.read([*known, *(yield from self._rows.unwritten())])
+        yield from writer.read([*known, *(yield from self._rows.names(UNWRITTEN))])
         themes = {}
         for name in groups:
             themes[name] = yield from reader.themes(name)
@@ -245,7 +253,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         yield from writer.write()
         self.storage.struct.counters["failed_themes"] = len(writer.failed)
         sizes = yield from self._rows.groups(groups)
-        unchanged = {name: GroupRow(group.size) for name, group in sizes.items()}
+        unchanged = {name: Group(group.size) for name, group in sizes.items()}
         yield from self._rows.put_groups(unchanged, self.config.refresh_share)
         self._summaries.report(writer.failed, writer.themes)
 
@@ -256,13 +264,13 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         return len(self._unwritten(state))
 
     def _unwritten(self, state: GEMRAGState) -> Sequence[str]:
-        return run_steps(self._rows.unwritten()) if self._vectors() is None else state.unwritten
+        return run_steps(self._rows.names(UNWRITTEN)) if self._vectors() is None else state.unwritten
 
     def failures(self, state: GEMRAGState) -> list[Failure]:
         """The themes without a summary, and those with a summary but without questions."""
         texts = state.written
         if self._vectors() is None:
-            texts = run_steps(self._rows.texts(run_steps(self._rows.unasked())))
+            texts = run_steps(self._rows.texts(run_steps(self._rows.names(UNASKED))))
         unasked = {name: record["error"] for name, record in texts.items() if record["error"] is not None}
         questions = [Failure(name, "questions", str(error)) for name, error in unasked.items()]
         return [*self._summaries.failures(self._unwritten(state)), *questions]
@@ -272,7 +280,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         if self._unwritten(state):
             state = yield from self._update(state, None)
         writer = yield from self._begin(state)
-        yield from writer.read((yield from self._rows.unasked()))
+        yield from writer.read((yield from self._rows.names(UNASKED)))
         if writer.written:
             yield from writer.ask_again()
         return self._changed(state, writer)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import MemoryGraph, question_means, unit_rows
 from llama_index.gemrag.layer import Layer
-from llama_index.gemrag.memory_rows import QUESTIONS, MemoryRows
+from llama_index.gemrag.memory_rows import QUESTIONS, SHORT, MemoryRows
 from llama_index.gemrag.state import Theme
-from llama_index.gemrag.themes.clusters import find_clusters
-from llama_index.gemrag.themes.eigenthemes import find_themes, most_themes
+from llama_index.gemrag.themes.eigenthemes import find_clusters, find_themes, most_themes
 from llama_index.gemrag.themes.grouping import NO_DOCUMENT, SHORT_DOCUMENTS, own_groups
 from llama_index.gemrag.themes.spectrum import STREAMED_FROM
 from llama_index.ragkit import IndexStorage, Steps, offload
@@ -33,6 +32,10 @@ class GroupReader:
     Parameters
     ----------
     storage, rows, config : of the index
+
+    Attributes
+    ----------
+    holds_all : whether all vectors are in memory
     """
 
     def __init__(self, storage: IndexStorage, rows: MemoryRows, config: MemoryConfig) -> None:
@@ -42,12 +45,8 @@ class GroupReader:
         self._chunks, self._questions = storage.space(), storage.space(QUESTIONS)
         chunks, questions = self._chunks.whole(), self._questions.whole()
         self._whole = None if chunks is None or questions is None else Layer(chunks, questions)
+        self.holds_all = self._whole is not None
         self._by_own: Mapping[str, Sequence[str]] | None = None
-
-    @property
-    def holds_all(self) -> bool:
-        """Whether all vectors are in memory."""
-        return self._whole is not None
 
     def themes(self, group: str) -> Steps[list[Theme]]:
         """What the themes of a group are now, in the order of their eigenvalues."""
@@ -63,7 +62,7 @@ class GroupReader:
 
     def _chunks_of(self, group: str) -> Steps[Sequence[str]]:
         """The chunks of a group: those of its documents, where documents are groups, else by their metadata."""
-        owns = (yield from self._rows.short()) if group == SHORT_DOCUMENTS else [group]
+        owns = (yield from self._rows.names(SHORT)) if group == SHORT_DOCUMENTS else [group]
         values = [json.loads(own) for own in owns]
         if self._config.group_by == "ref_doc_id" and NO_DOCUMENT not in values:
             return (yield from self._storage.manifest.nodes_of_documents(values))

@@ -133,19 +133,15 @@ class Layer:
     @cached_property
     def hubs(self) -> Floats:
         """Mean cosine of each text with all questions of the index, shape (n,)."""
-        return self._near(self.centre.direction)
+        return self.edges_from(self.centre.direction)
 
-    def _near(self, direction: Floats | Doubles | None) -> Floats:
-        """Dot product of each unit text with a vector of any norm, shape (n,)."""
+    def edges_from(self, direction: Floats | Doubles | None) -> Floats:
+        """Weights of the edges from a node with this mean of blended questions to each text, shape (n,)."""
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         if direction is None or not length:
             return np.zeros(len(self.texts), np.float32)
         near: Floats = self.texts.cosines([direction.astype(np.float32)])[:, 0] * np.float32(length)
         return near
-
-    def edges_from(self, direction: Floats) -> Floats:
-        """Weights of the edges from the node with this mean of blended questions to each text, shape (n,)."""
-        return self._near(direction)
 
     def cosines(self, vector: Floats, rule: Rule) -> NodeCosines:
         """What the scores of the nodes are made of; for questions that were not read, the most that they can add."""
@@ -186,11 +182,6 @@ class Layer:
         questions = unit_rows(self.questions.vectors_of(names)) if names else texts[:0]
         means: Floats = question_means(texts, questions, positions, blend, literal=False)
         return means
-
-    def mean_of(self, node_id: str, blend: float) -> Floats:
-        """The mean of the blended questions of a node, shape (d,)."""
-        mean: Floats = self.mean_questions([self.texts.row_of(node_id)], blend)[0]
-        return mean
 
     def questions_with_owners(self) -> list[tuple[str, str]]:
         """The id of the node and the text of each question."""

@@ -3,7 +3,7 @@
 import base64
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,46 +12,36 @@ from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.layer import OWNER_KEY, Layer
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
-from llama_index.gemrag.themes.grouping import GroupChanges, group_sizes, own_groups
+from llama_index.gemrag.themes.grouping import Group, group_sizes, own_groups
 from llama_index.ragkit import IndexStorage, Record, Steps
 
-__all__ = ["CHUNKS", "QUESTIONS", "SUMMARIES", "THEMES", "THEME_QUESTIONS", "GroupRow", "MemoryRows"]
+__all__ = [
+    "CHUNKS",
+    "GROUPS",
+    "OF_GROUP",
+    "QUESTIONS",
+    "SHORT",
+    "THEMES",
+    "THEME_QUESTIONS",
+    "UNASKED",
+    "UNWRITTEN",
+    "MemoryRows",
+]
 
 CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS = "chunks", "questions", "themes", "theme_questions"
 """The vector spaces. A collection named like that of themes has their members."""
 
-SUMMARIES = "summaries"
-"""The collection of the texts of themes."""
+_SUMMARIES = "summaries"  # the texts of themes
 
-_CHUNKS, _SHORT, _LONG = "gem_chunks", "gem_short", "gem_long"
-_GROUPS, _PENDING, _OF_GROUP = "gem_groups", "gem_pending", "gem_of_group"
-_UNWRITTEN, _UNASKED, _CENTRE = "gem_unwritten", "gem_unasked", "gem_centre"
+SHORT, GROUPS, OF_GROUP = "gem_short", "gem_groups", "gem_of_group"
+UNWRITTEN, UNASKED = "gem_unwritten", "gem_unasked"
+"""Collections of :meth:`MemoryRows.names`."""
+
+_CHUNKS, _LONG, _PENDING, _CENTRE = "gem_chunks", "gem_long", "gem_pending", "gem_centre"
 _EARLIER_GROUPS = "groups"  # of an index in memory, before it had the rows above
 
 Doubles = NDArray[np.float64]
 Rows = dict[str, Record]
-
-
-@dataclass(frozen=True)
-class GroupRow:
-    """A group of chunks: how many it has, and what changed since its spectrum was computed."""
-
-    size: int = 0
-    changes: GroupChanges = field(default_factory=GroupChanges)
-
-    @classmethod
-    def of(cls, row: Record) -> "GroupRow":
-        """The group of a record."""
-        return cls(row.get("size", 0), GroupChanges(int(row["changed"]), bool(row["lost"])))
-
-    @property
-    def record(self) -> Record:
-        """The group as a record."""
-        return {"size": self.size, "changed": self.changes.chunks, "lost": self.changes.theme_deleted}
-
-    def pending(self, share: float) -> Record:
-        """The record of a group that changed: its `"size"`, and whether it is `"due"`."""
-        return {"due": self.changes.is_due(self.size, share), "size": self.size}
 
 
 class MemoryRows:
@@ -77,26 +67,34 @@ class MemoryRows:
         They are not after a write that ended early where there are no transactions, nor in an index in memory of a
         version that had no such rows.
         """
-        for collection, rows in _rows_of(state, (yield from self._changes()), config).items():
+        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
             if (yield from self._records.get_all(collection)) != rows:
                 return False
         return (yield from self.centre())[1] == len(state.chunk_layer.questions)
 
     def put_all(self, state: GEMRAGState, config: MemoryConfig) -> Steps[None]:
         """Store the rows of all of an index in place of those that are there."""
-        for collection, rows in _rows_of(state, (yield from self._changes()), config).items():
+        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
             stored = yield from self._records.get_all(collection)
             yield from self._records.delete(collection, [key for key in stored if key not in rows])
             yield from self._records.put(collection, list(rows.items()))
         yield from self._records.delete(_EARLIER_GROUPS, (yield from self._records.get_all(_EARLIER_GROUPS)))
         yield from self.put_centre(*state.chunk_layer.centre.sum)
 
-    def _changes(self) -> Steps[dict[str, GroupChanges]]:
-        """What changed in each group."""
-        stored = yield from self._records.get_all(_GROUPS)
-        if not stored:
-            stored = yield from self._records.get_all(_EARLIER_GROUPS)
-        return {name: GroupRow.of(row).changes for name, row in stored.items()}
+    def _all_groups(self) -> Steps[dict[str, Group]]:
+        stored = yield from self._records.get_all(GROUPS)
+        return _as_groups(stored or (yield from self._records.get_all(_EARLIER_GROUPS)))
+
+    def names(self, collection: str) -> Steps[list[str]]:
+        """What is listed in a collection, sorted.
+
+        Parameters
+        ----------
+        collection : :data:`SHORT`, own groups that are too small for themes of their own; :data:`GROUPS` that have
+            chunks; :data:`OF_GROUP`, those that have themes, with chunks or without; :data:`UNWRITTEN` themes; and
+            :data:`UNASKED`, themes with a text whose questions could not be extracted
+        """
+        return sorted((yield from self._records.get_all(collection)))
 
     # -- chunks and their own groups ----------------------------------------------------------------
 
@@ -124,7 +122,7 @@ class MemoryRows:
     def own_sizes(self, names: Iterable[str]) -> Steps[dict[str, int]]:
         """The sizes of those own groups that there are."""
         names = list(names)
-        short = yield from self._records.get_many(_SHORT, names)
+        short = yield from self._records.get_many(SHORT, names)
         found = short | (yield from self._records.get_many(_LONG, names))
         return {name: row["size"] for name, row in found.items()}
 
@@ -134,22 +132,13 @@ class MemoryRows:
             yield from self._records.put(collection, list(rows.items()))
             yield from self._records.delete(collection, [name for name in sizes if name not in rows])
 
-    def short(self) -> Steps[list[str]]:
-        """The own groups that are too small for themes of their own."""
-        return sorted((yield from self._records.get_all(_SHORT)))
-
     # -- groups -------------------------------------------------------------------------------------
 
-    def groups(self, names: Iterable[str]) -> Steps[dict[str, GroupRow]]:
+    def groups(self, names: Iterable[str]) -> Steps[dict[str, Group]]:
         """Those groups that have chunks."""
-        found = yield from self._records.get_many(_GROUPS, names)
-        return {name: GroupRow.of(row) for name, row in found.items()}
+        return _as_groups((yield from self._records.get_many(GROUPS, names)))
 
-    def all_groups(self) -> Steps[list[str]]:
-        """All groups that have chunks, sorted."""
-        return sorted((yield from self._records.get_all(_GROUPS)))
-
-    def put_groups(self, groups: Mapping[str, GroupRow], share: float) -> Steps[None]:
+    def put_groups(self, groups: Mapping[str, Group], share: float) -> Steps[None]:
         """Store groups; those without chunks are deleted.
 
         Parameters
@@ -177,20 +166,16 @@ class MemoryRows:
 
     def texts(self, names: Iterable[str]) -> Steps[Rows]:
         """The records of those themes that have a text."""
-        return (yield from self._records.get_many(SUMMARIES, names))
+        return (yield from self._records.get_many(_SUMMARIES, names))
 
     def all_texts(self) -> Steps[Rows]:
         """The records of all themes that have a text."""
-        return (yield from self._records.get_all(SUMMARIES))
+        return (yield from self._records.get_all(_SUMMARIES))
 
     def themes_of_groups(self, groups: Iterable[str]) -> Steps[list[str]]:
         """The themes of some groups."""
-        found = yield from self._records.get_many(_OF_GROUP, groups)
+        found = yield from self._records.get_many(OF_GROUP, groups)
         return [name for row in found.values() for name in row["themes"]]
-
-    def groups_with_themes(self) -> Steps[list[str]]:
-        """All groups that have themes, with chunks or without."""
-        return sorted((yield from self._records.get_all(_OF_GROUP)))
 
     def put_themes(self, themes: Mapping[str, Theme], known: Mapping[str, Theme]) -> Steps[None]:
         """Store themes, and note them for their members and their groups.
@@ -204,48 +189,40 @@ class MemoryRows:
         moved = {n: theme for n, theme in themes.items() if n in known and theme.group != known[n].group}
         yield from self._change_members({name: known[name] for name in moved}, add=False)
         yield from self._change_members({**new, **moved}, add=True)
-        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in new])
+        yield from self._records.put(UNWRITTEN, [(name, {}) for name in new])
 
     def delete_themes(self, themes: Mapping[str, Theme]) -> Steps[None]:
         """Delete themes, their texts, and what was noted of them."""
-        for collection in (SUMMARIES, _UNWRITTEN, _UNASKED, THEMES):
+        for collection in (_SUMMARIES, UNWRITTEN, UNASKED, THEMES):
             yield from self._records.delete(collection, themes)
         yield from self._change_members(themes, add=False)
 
     def _change_members(self, themes: Mapping[str, Theme], *, add: bool) -> Steps[None]:
         lists: tuple[tuple[str, list[tuple[str, str]]], ...] = (
             (_CHUNKS, [(member, name) for name, theme in themes.items() for member in theme.members]),
-            (_OF_GROUP, [(theme.group, name) for name, theme in themes.items()]),
+            (OF_GROUP, [(theme.group, name) for name, theme in themes.items()]),
         )
         for collection, pairs in lists:
             rows = yield from self._records.get_many(collection, dict.fromkeys(key for key, _ in pairs))
             for key, name in pairs:
-                if key in rows or collection == _OF_GROUP:
+                if key in rows or collection == OF_GROUP:
                     row = rows.setdefault(key, {"themes": []})
                     row["themes"] = sorted({*row["themes"], name} if add else {*row["themes"]} - {name})
-            empty = [key for key, row in rows.items() if collection == _OF_GROUP and not row["themes"]]
+            empty = [key for key, row in rows.items() if collection == OF_GROUP and not row["themes"]]
             yield from self._records.put(collection, [(key, row) for key, row in rows.items() if key not in empty])
             yield from self._records.delete(collection, empty)
 
     def put_texts(self, records: Mapping[str, Record]) -> Steps[None]:
         """Store the texts of themes."""
-        yield from self._records.put(SUMMARIES, list(records.items()))
-        yield from self._records.delete(_UNWRITTEN, records)
+        yield from self._records.put(_SUMMARIES, list(records.items()))
+        yield from self._records.delete(UNWRITTEN, records)
         failed = _unasked(records)
-        yield from self._records.put(_UNASKED, list(failed.items()))
-        yield from self._records.delete(_UNASKED, [name for name in records if name not in failed])
+        yield from self._records.put(UNASKED, list(failed.items()))
+        yield from self._records.delete(UNASKED, [name for name in records if name not in failed])
 
     def delete_texts(self, names: Collection[str]) -> Steps[None]:
         """Delete the texts of themes that do not belong to any, or lack their vector."""
-        yield from self._records.delete(SUMMARIES, names)
-
-    def unwritten(self) -> Steps[list[str]]:
-        """The themes without a text, sorted."""
-        return sorted((yield from self._records.get_all(_UNWRITTEN)))
-
-    def unasked(self) -> Steps[list[str]]:
-        """The themes with a text whose questions could not be extracted, sorted."""
-        return sorted((yield from self._records.get_all(_UNASKED)))
+        yield from self._records.delete(_SUMMARIES, names)
 
     # -- questions ----------------------------------------------------------------------------------
 
@@ -281,12 +258,12 @@ class MemoryRows:
         yield from self._records.put(_CENTRE, [(_CENTRE, {"sum": data, "count": count})])
 
 
-def _rows_of(state: GEMRAGState, changes: Mapping[str, GroupChanges], config: MemoryConfig) -> dict[str, Rows]:
+def _rows_of(state: GEMRAGState, known: Mapping[str, Group], config: MemoryConfig) -> dict[str, Rows]:
     """The rows of all of an index by collection, besides themes, their texts and the centre of the questions."""
     owns = own_groups(state.chunks, config.group_by)
     own_sizes = Counter(owns)
     sizes = group_sizes(own_sizes, config)
-    groups = {name: GroupRow(size, changes.get(name, GroupChanges())) for name, size in sizes.items()}
+    groups = {name: replace(known.get(name, Group()), size=size) for name, size in sizes.items()}
     of_group: Rows = {}
     for name, theme in sorted(state.themes.items()):
         of_group.setdefault(theme.group, {"themes": []})["themes"].append(name)
@@ -295,26 +272,34 @@ def _rows_of(state: GEMRAGState, changes: Mapping[str, GroupChanges], config: Me
         _CHUNKS: {name: {"own": own, "themes": list(state.themes_of.get(name, ()))} for name, own in chunks},
         **_by_size(own_sizes),
         **_group_rows(groups, config.refresh_share),
-        _OF_GROUP: of_group,
-        _UNWRITTEN: {name: {} for name in state.unwritten},
-        _UNASKED: _unasked(state.written),
+        OF_GROUP: of_group,
+        UNWRITTEN: {name: {} for name in state.unwritten},
+        UNASKED: _unasked(state.written),
         f"gem_{QUESTIONS}": _question_rows(state.chunk_layer),
         f"gem_{THEME_QUESTIONS}": _question_rows(state.theme_layer),
     }
 
 
 def _by_size(own_sizes: Mapping[str, int]) -> dict[str, Rows]:
-    rows: dict[str, Rows] = {_SHORT: {}, _LONG: {}}
+    rows: dict[str, Rows] = {SHORT: {}, _LONG: {}}
     for name, size in sorted(own_sizes.items()):
         if size:
-            rows[_SHORT if size < NODES_PER_THEME else _LONG][name] = {"size": size}
+            rows[SHORT if size < NODES_PER_THEME else _LONG][name] = {"size": size}
     return rows
 
 
-def _group_rows(groups: Mapping[str, GroupRow], share: float) -> dict[str, Rows]:
-    there = {name: group for name, group in groups.items() if group.size}
-    pending = {name: group.pending(share) for name, group in there.items() if group.changes != GroupChanges()}
-    return {_GROUPS: {name: group.record for name, group in there.items()}, _PENDING: pending}
+def _group_rows(groups: Mapping[str, Group], share: float) -> dict[str, Rows]:
+    rows: dict[str, Rows] = {GROUPS: {}, _PENDING: {}}
+    for name, group in groups.items():
+        if group.size:
+            rows[GROUPS][name] = {"size": group.size, "changed": group.changed, "lost": group.theme_deleted}
+            if group != Group(group.size):
+                rows[_PENDING][name] = {"due": group.is_due(share), "size": group.size}
+    return rows
+
+
+def _as_groups(stored: Rows) -> dict[str, Group]:
+    return {name: Group(r.get("size", 0), int(r["changed"]), bool(r["lost"])) for name, r in stored.items()}
 
 
 def _question_rows(layer: Layer) -> Rows:

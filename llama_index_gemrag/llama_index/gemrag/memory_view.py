@@ -73,7 +73,7 @@ class MemoryView:
         if selection.only is None and counters.get("questions", 0):
             asked = yield from self._storage.space(QUESTIONS).near(vector[None], 2 * count)
             near = yield from chunks.including(near, question, _owners(asked), selection)
-        state = yield from self._over(near, selection, asked)
+        state = yield from self.over(near, selection, asked)
         if counters.get("themes", 0):
             texts = yield from self._storage.space(THEMES).near(vector[None], count)
             of_themes = yield from self._storage.space(THEME_QUESTIONS).near(vector[None], count)
@@ -83,12 +83,8 @@ class MemoryView:
         most = -np.inf if asked is None or not len(asked) else float(question_cosines(asked, vector).min())
         return replace(state, chunk_layer=replace(state.chunk_layer, most=most)), near
 
-    def over(self, near: ChunkView, selection: Selection) -> Steps[GEMRAGState]:
-        """The state over some chunks with all of their questions, and under a filter with the themes among them."""
-        return (yield from self._over(near, selection, None))
-
-    def _over(self, near: ChunkView, selection: Selection, asked: Snapshot | None) -> Steps[GEMRAGState]:
-        """As :meth:`over`.
+    def over(self, near: ChunkView, selection: Selection, asked: Snapshot | None = None) -> Steps[GEMRAGState]:
+        """The state over some chunks with their questions, and under a filter with the themes that contain them.
 
         Parameters
         ----------
@@ -137,7 +133,8 @@ class MemoryView:
         if not nodes or not isinstance(contents, ViewContents) or contents.selection.only is not None:
             return contents  # all chunks that count are there
         state, selection = contents.state, contents.selection
-        means = np.stack([state.layer_of(name).mean_of(name, blend) for name in nodes])
+        layers = [(name, state.layer_of(name)) for name in nodes]
+        means = np.concatenate([part.mean_questions([part.texts.row_of(name)], blend) for name, part in layers])
         found = yield from contents.stored.space.records_near_each(list(means), NEAREST, selection)
         records = {key: record for records in found for key, record in records.items()}
         near = yield from contents.stored.joined(contents.near, contents.question, records, selection)
@@ -163,11 +160,11 @@ class MemoryView:
         self,
         contents: MemoryContents,
         search: Callable[[MemoryContents], Steps[Searched]],
-        reached: Callable[[Searched], Sequence[str]],
+        reached: Callable[[Searched], Iterable[str]],
         start: Sequence[str],
         blend: float,
-    ) -> Steps[Searched]:
-        """The result of a search along the edges of the memory graph.
+    ) -> Steps[tuple[MemoryContents, Searched]]:
+        """What was read for a search along the edges of the memory graph, and its result.
 
         Of a memory that is not here as a whole, what is near to the nodes that were reached is read, and the search is
         repeated, until it reaches no other nodes.
@@ -186,7 +183,7 @@ class MemoryView:
             new = [name for name in reached(found) if name not in seen]
             more = yield from self.around(contents, new, blend)
             if more is contents:
-                return found
+                return contents, found
             contents = more
             seen.update(new)
 

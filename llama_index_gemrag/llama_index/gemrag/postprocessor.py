@@ -1,9 +1,9 @@
 """`GEMRAGPostprocessor`: expands the nodes of any retriever by best-first search of the memory graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
@@ -22,7 +22,6 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
     Query,
-    Record,
     Selection,
     Steps,
     fetch_derived,
@@ -39,13 +38,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["GEMRAGPostprocessor"]
-
-
-class _Reached(NamedTuple):
-    """The nodes that a search selected, with their priorities, and the records of the themes in what it read."""
-
-    reached: list[tuple[str, float]]
-    written: Mapping[str, Record]
 
 
 class GEMRAGPostprocessor(DerivedPostprocessor):
@@ -138,10 +130,10 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         themes = self._themes(contents.state, start)[: self.top_n - len(results)]
         search = partial(self._reached, query, [*start, *themes], self.top_n - len(results) - len(themes))
         blend = index.config.blend
-        found = yield from builder.memory.explored(contents, search, _node_ids, [*start, *themes], blend)
+        contents, reached = yield from builder.memory.explored(contents, search, dict, [*start, *themes], blend)
         least = min(result.get_score() for result in results)
-        fetch = fetch_derived(found.written, index.storage.get_node)
-        for name, priority in [*((name, least) for name in themes), *found.reached]:
+        fetch = fetch_derived(contents.state.written, index.storage.get_node)
+        for name, priority in [*((name, least) for name in themes), *reached]:
             node = yield from fetch(name)
             if node is not None:
                 least = min(least, priority)
@@ -150,8 +142,8 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
 
     def _reached(
         self, query: Query[GEMRAGState] | None, start: Sequence[str], count: int, contents: MemoryContents
-    ) -> Steps[_Reached]:
-        """The nodes that a search from others selects in what was read."""
+    ) -> Steps[list[tuple[str, float]]]:
+        """The nodes that a search from others selects in what was read, with their priorities."""
         state, scores = contents.state, None
         allowed = state.allowed(self._allowed)
         if query is not None:
@@ -160,7 +152,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         admit = traversal.admission(True, self.max_summaries)
         steps = yield from offload(traversal.run, scores, count, self.edge_weight, traversal.place(start), admit)
         values = squashed(np.array([priority for _, priority, _ in steps])).tolist()
-        return _Reached([(name, value) for (name, _, _), value in zip(steps, values, strict=True)], state.written)
+        return [(name, value) for (name, _, _), value in zip(steps, values, strict=True)]
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[NDArray[np.float64]]:
         """The scores of all nodes for the query, those of chunks and then those of themes."""
@@ -186,7 +178,3 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
                     sums[name] = sums.get(name, 0.0) + theme.weights[theme.members.index(member)]
         ranked = sorted(sums, key=lambda name: (-sums[name], name))
         return ranked if self.max_summaries is None else ranked[: self.max_summaries]
-
-
-def _node_ids(found: _Reached) -> list[str]:
-    return [name for name, _ in found.reached]

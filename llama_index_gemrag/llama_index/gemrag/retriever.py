@@ -15,8 +15,7 @@ from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGRetrieverKeywords
 from llama_index.gemrag.memory_view import MemoryContents, MemoryView
 from llama_index.gemrag.page import FoundForPage
-from llama_index.gemrag.search.argmax import rank_nodes
-from llama_index.gemrag.search.memory_scores import MemoryScores
+from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
@@ -129,7 +128,9 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         if self.options.mode == "argmax":
             found = yield from search(query.contents)
         else:
-            found = yield from self._memory.explored(query.contents, search, _reached, (), self._graph_blend)
+            _, found = yield from self._memory.explored(
+                query.contents, search, lambda found: [hit.node_id for hit in found[2]], (), self._graph_blend
+            )
         asked, scores, first = found
         ranking = deepened(first, partial(self._ranked, scores, query.allowed), query.wanted)
         return _FoundInMemory(asked, scores, ranking, fallback)
@@ -194,7 +195,3 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         contents = yield from self._memory.with_questions_of(contents, shown)
         scores = replace(found.scores, state=contents.state.counting(query.allowed))
         return (yield from offload(explain, scores, query.allowed, via, nodes, found.fallback))
-
-
-def _reached(found: tuple[Query[GEMRAGState], MemoryScores, list[_Hit]]) -> list[str]:
-    return [hit.node_id for hit in found[2]]

@@ -142,15 +142,18 @@ class ThemeWriter:
             return
         extracted = yield from self._questions.extract({name: text for name, (text, _) in texts.items()})
         vectors = yield from self._resources.embed([text for text, _ in texts.values()], "themes")
-        nodes, records = [], []
-        for (name, (text, keys)), found in zip(texts.items(), extracted, strict=True):
-            node = derived_node(name, text, {THEME_KEY: True}, self.themes[name].members)
-            nodes.append(node)
-            record = {"node": node_to_record(node), "cache_keys": [*keys, *found.cache_keys], "error": found.error}
-            records.append((name, record))
+        nodes = {
+            name: derived_node(name, text, {THEME_KEY: True}, self.themes[name].members)
+            for name, (text, _) in texts.items()
+        }
+        yield from self._put_texts(
+            {
+                name: {"node": node_to_record(nodes[name]), "cache_keys": [*keys, *e.cache_keys], "error": e.error}
+                for (name, (_, keys)), e in zip(texts.items(), extracted, strict=True)
+            }
+        )
         questions = {found.node_id: questions_in(found.record) for found in extracted}
-        order = {node.node_id: sort_key(node) for node in nodes}
-        yield from self._put_texts(dict(records))
+        order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
         rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
         yield from self._storage.space(THEMES).put(rows_of_texts)

@@ -17,7 +17,7 @@ __all__ = [
     "DOCUMENT_KEYS",
     "NO_DOCUMENT",
     "SHORT_DOCUMENTS",
-    "GroupChanges",
+    "Group",
     "changed_groups",
     "group_of",
     "group_sizes",
@@ -38,27 +38,28 @@ def theme_id(members: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class GroupChanges:
-    """The changes of a group of chunks since its spectrum was computed.
+class Group:
+    """A group of chunks, with its changes since its spectrum was computed.
 
     Attributes
     ----------
-    chunks : number of chunks that were added, changed or removed
+    size : number of chunks
+    changed : number of chunks that were added, changed or removed
     theme_deleted : whether one of its themes was deleted
     """
 
-    chunks: int = 0
+    size: int = 0
+    changed: int = 0
     theme_deleted: bool = False
 
-    def is_due(self, size: int, share: float) -> bool:
+    def is_due(self, share: float) -> bool:
         """Whether the spectrum must be recomputed.
 
         Parameters
         ----------
-        size : chunks of the group
-        share : of them that may change before
+        share : of the chunks that may change before
         """
-        return self.theme_deleted or (self.chunks > 0 and self.chunks > share * (size - self.chunks))
+        return self.theme_deleted or (self.changed > 0 and self.changed > share * (self.size - self.changed))
 
 
 def own_groups(chunks: Snapshot, group_by: str | None) -> list[str]:
