@@ -306,8 +306,10 @@ def _question_rows(layer: Layer) -> Rows:
     rows: Rows = {}
     if len(layer.questions):
         column, codes = layer.questions.column(OWNER_KEY)
-        for row_id, code in sorted(zip(layer.questions.ids, codes.tolist(), strict=True)):
+        for row_id, code in zip(layer.questions.ids, codes.tolist(), strict=True):
             rows.setdefault(column.values[code], {"ids": []})["ids"].append(row_id)
+    for row in rows.values():
+        row["ids"].sort()
     return rows
 
 

@@ -106,11 +106,11 @@ class MemoryView:
     def with_questions_of(self, contents: MemoryContents, nodes: Iterable[str]) -> Steps[MemoryContents]:
         """With all questions of some nodes."""
         layer = contents.state.chunk_layer
-        nodes = [name for name in nodes if name in layer.unread]
-        if not nodes:
+        asked = {name: layer.unread[name] for name in nodes if name in layer.unread}
+        if not asked:
             return contents
-        further = yield from self._storage.space(QUESTIONS).fetch(_all({name: layer.unread[name] for name in nodes}))
-        unread = {chunk: ids for chunk, ids in layer.unread.items() if chunk not in nodes}
+        further = yield from self._storage.space(QUESTIONS).fetch(_all(asked))
+        unread = {chunk: ids for chunk, ids in layer.unread.items() if chunk not in asked}
         layer = replace(layer, questions=layer.questions.joined(further), unread=unread)
         return replace(contents, state=replace(contents.state, chunk_layer=layer))
 
