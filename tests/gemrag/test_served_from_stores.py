@@ -20,7 +20,7 @@ from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever
 from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.memory_rows import GROUPS, OF_GROUP, QUESTIONS, THEME_QUESTIONS, UNWRITTEN, MemoryRows
 from llama_index.gemrag.state import GEMRAGState, Theme
-from llama_index.gemrag.themes.grouping import Group, group_sizes, own_groups
+from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
 from llama_index.ragkit import node_from_record
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
@@ -474,7 +474,7 @@ def keep_members(self: MemoryRows, themes: Any, *, add: bool) -> Any:
     yield
 
 
-def keep_sizes(self: MemoryRows, groups: dict[str, Group], share: float) -> Any:
+def keep_sizes(self: MemoryRows, groups: dict[str, ChunkGroup], share: float) -> Any:
     return
     yield
 

@@ -30,7 +30,7 @@ from llama_index.gemrag.theme_writer import ThemeWriter
 from llama_index.gemrag.themes.grouping import (
     DOCUMENT_KEYS,
     NO_DOCUMENT,
-    Group,
+    ChunkGroup,
     changed_groups,
     group_sizes,
     own_group,
@@ -203,9 +203,9 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         names = {*changed, *with_broken_theme, *sizes}
         groups = yield from self._rows.groups(names)
         for name in names:
-            old = groups.get(name, Group())
+            old = groups.get(name, ChunkGroup())
             deleted = old.theme_deleted or name in with_broken_theme
-            groups[name] = Group(old.size + sizes[name], old.changed + changed[name], deleted)
+            groups[name] = ChunkGroup(old.size + sizes[name], old.changed + changed[name], deleted)
         yield from self._rows.put_groups(groups, self.config.refresh_share)
 
     def _own_group(self, node: BaseNode) -> str:
@@ -253,7 +253,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         yield from writer.write()
         self.storage.struct.counters["failed_themes"] = len(writer.failed)
         sizes = yield from self._rows.groups(groups)
-        unchanged = {name: Group(group.size) for name, group in sizes.items()}
+        unchanged = {name: ChunkGroup(group.size) for name, group in sizes.items()}
         yield from self._rows.put_groups(unchanged, self.config.refresh_share)
         self._summaries.report(writer.failed, writer.themes)
 

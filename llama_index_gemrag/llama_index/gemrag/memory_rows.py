@@ -12,7 +12,7 @@ from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.layer import OWNER_KEY, Layer
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
-from llama_index.gemrag.themes.grouping import Group, group_sizes, own_groups
+from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
 from llama_index.ragkit import IndexStorage, Record, Steps
 
 __all__ = [
@@ -81,7 +81,7 @@ class MemoryRows:
         yield from self._records.delete(_EARLIER_GROUPS, (yield from self._records.get_all(_EARLIER_GROUPS)))
         yield from self.put_centre(*state.chunk_layer.centre.sum)
 
-    def _all_groups(self) -> Steps[dict[str, Group]]:
+    def _all_groups(self) -> Steps[dict[str, ChunkGroup]]:
         stored = yield from self._records.get_all(GROUPS)
         return _as_groups(stored or (yield from self._records.get_all(_EARLIER_GROUPS)))
 
@@ -134,11 +134,11 @@ class MemoryRows:
 
     # -- groups -------------------------------------------------------------------------------------
 
-    def groups(self, names: Iterable[str]) -> Steps[dict[str, Group]]:
+    def groups(self, names: Iterable[str]) -> Steps[dict[str, ChunkGroup]]:
         """Those groups that have chunks."""
         return _as_groups((yield from self._records.get_many(GROUPS, names)))
 
-    def put_groups(self, groups: Mapping[str, Group], share: float) -> Steps[None]:
+    def put_groups(self, groups: Mapping[str, ChunkGroup], share: float) -> Steps[None]:
         """Store groups; those without chunks are deleted.
 
         Parameters
@@ -258,12 +258,12 @@ class MemoryRows:
         yield from self._records.put(_CENTRE, [(_CENTRE, {"sum": data, "count": count})])
 
 
-def _rows_of(state: GEMRAGState, known: Mapping[str, Group], config: MemoryConfig) -> dict[str, Rows]:
+def _rows_of(state: GEMRAGState, known: Mapping[str, ChunkGroup], config: MemoryConfig) -> dict[str, Rows]:
     """The rows of all of an index by collection, besides themes, their texts and the centre of the questions."""
     owns = own_groups(state.chunks, config.group_by)
     own_sizes = Counter(owns)
     sizes = group_sizes(own_sizes, config)
-    groups = {name: replace(known.get(name, Group()), size=size) for name, size in sizes.items()}
+    groups = {name: replace(known.get(name, ChunkGroup()), size=size) for name, size in sizes.items()}
     of_group: Rows = {}
     for name, theme in sorted(state.themes.items()):
         of_group.setdefault(theme.group, {"themes": []})["themes"].append(name)
@@ -288,18 +288,18 @@ def _by_size(own_sizes: Mapping[str, int]) -> dict[str, Rows]:
     return rows
 
 
-def _group_rows(groups: Mapping[str, Group], share: float) -> dict[str, Rows]:
+def _group_rows(groups: Mapping[str, ChunkGroup], share: float) -> dict[str, Rows]:
     rows: dict[str, Rows] = {GROUPS: {}, _PENDING: {}}
     for name, group in groups.items():
         if group.size:
             rows[GROUPS][name] = {"size": group.size, "changed": group.changed, "lost": group.theme_deleted}
-            if group != Group(group.size):
+            if group != ChunkGroup(group.size):
                 rows[_PENDING][name] = {"due": group.is_due(share), "size": group.size}
     return rows
 
 
-def _as_groups(stored: Rows) -> dict[str, Group]:
-    return {name: Group(r.get("size", 0), int(r["changed"]), bool(r["lost"])) for name, r in stored.items()}
+def _as_groups(stored: Rows) -> dict[str, ChunkGroup]:
+    return {name: ChunkGroup(r.get("size", 0), int(r["changed"]), bool(r["lost"])) for name, r in stored.items()}
 
 
 def _question_rows(layer: Layer) -> Rows:

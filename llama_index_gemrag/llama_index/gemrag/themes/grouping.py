@@ -17,7 +17,7 @@ __all__ = [
     "DOCUMENT_KEYS",
     "NO_DOCUMENT",
     "SHORT_DOCUMENTS",
-    "Group",
+    "ChunkGroup",
     "changed_groups",
     "group_of",
     "group_sizes",
@@ -38,7 +38,7 @@ def theme_id(members: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Group:
+class ChunkGroup:
     """A group of chunks, with its changes since its spectrum was computed.
 
     Attributes
