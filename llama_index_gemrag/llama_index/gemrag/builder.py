@@ -169,8 +169,7 @@ class GEMRAGBuilder(StoredBuilder[MemoryConfig, GEMRAGState], SummaryBuilder[Mem
         yield from writer.delete(list(writer.themes))  # delete everything derived from a deleted chunk first
         yield from self._questions.delete(QUESTIONS, change.removed)
         yield from self._rows.delete_chunks(change.removed)
-        keys = {node.node_id: sort_key(node) for node in change.added}
-        yield from self._questions.store(QUESTIONS, _asked(change), keys)
+        yield from self._questions.store(QUESTIONS, _asked(change), {n.node_id: sort_key(n) for n in change.added})
         yield from self._count_changes(change, removed, with_broken_theme)
         if change.added or self.config.summaries == "eager":
             yield from self._write_due(writer)

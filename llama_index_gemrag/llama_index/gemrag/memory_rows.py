@@ -90,9 +90,9 @@ class MemoryRows:
 
         Parameters
         ----------
-        collection : :data:`SHORT`, own groups that are too small for themes of their own; :data:`GROUPS` that have
-            chunks; :data:`OF_GROUP`, those that have themes, with chunks or without; :data:`UNWRITTEN` themes; and
-            :data:`UNASKED`, themes with a text whose questions could not be extracted
+        collection : `SHORT`, own groups that are too small for themes of their own; `GROUPS` that have chunks;
+            `OF_GROUP`, those that have themes, with chunks or without; `UNWRITTEN` themes; `UNASKED`, themes with a
+            text whose questions could not be extracted
         """
         return sorted((yield from self._records.get_all(collection)))
 
@@ -221,7 +221,7 @@ class MemoryRows:
         yield from self._records.delete(UNASKED, [name for name in records if name not in failed])
 
     def delete_texts(self, names: Collection[str]) -> Steps[None]:
-        """Delete the texts of themes that do not belong to any, or lack their vector."""
+        """Delete texts that belong to no theme, or lack their vector."""
         yield from self._records.delete(_SUMMARIES, names)
 
     # -- questions ----------------------------------------------------------------------------------

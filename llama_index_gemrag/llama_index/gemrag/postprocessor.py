@@ -128,9 +128,9 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         if self.add_themes:
             contents = yield from builder.memory.with_themes_of(contents, start)
         themes = self._themes(contents.state, start)[: self.top_n - len(results)]
-        search = partial(self._reached, query, [*start, *themes], self.top_n - len(results) - len(themes))
-        blend = index.config.blend
-        contents, reached = yield from builder.memory.explored(contents, search, dict, [*start, *themes], blend)
+        start += themes
+        search = partial(self._reached, query, start, self.top_n - len(results) - len(themes))
+        contents, reached = yield from builder.memory.explored(contents, search, dict, start, index.config.blend)
         least = min(result.get_score() for result in results)
         fetch = fetch_derived(contents.state.written, index.storage.get_node)
         for name, priority in [*((name, least) for name in themes), *reached]:
