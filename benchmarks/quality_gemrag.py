@@ -21,11 +21,12 @@ from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionEx
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.graph.similarity import Rule
+from llama_index.gemrag.group_reader import GroupReader
+from llama_index.gemrag.memory_rows import MemoryRows
 from llama_index.gemrag.themes.eigenthemes import find_themes
-from llama_index.gemrag.themes.groups import graph_of
 from llama_index.gemrag.themes.members import oriented, top_components
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Steps, run_steps
 
 __all__ = ["add_arguments", "build", "make_index"]
 
@@ -167,7 +168,7 @@ def print_themes(corpus: Corpus, embed_model: BaseEmbedding, questions: int) -> 
     layer = index.state.chunk_layer
     names = sorted(set(corpus.category_of.values()))
     labels = np.array([names.index(corpus.category_of[corpus.passage_of[i]]) for i in layer.texts.ids])
-    graph = graph_of(layer, np.arange(len(labels)), 0.5, literal=False)
+    graph = run_steps(GroupReader(index.storage, MemoryRows(index.storage), index.config).graph(layer.texts.ids))
     rows: dict[str, list[NDArray[np.intp]]] = {}
     for config in (
         MemoryConfig(num_themes=len(names)),

@@ -64,7 +64,7 @@ PUBLIC = (
     "testing", "text", "validation", "vectors",
 )  # fmt: skip
 # Methods that still have a second builder, state or search for an index that is served from stores.
-TWO_PATHS: set[str] = {"gemrag"}
+TWO_PATHS: set[str] = {}
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.
 LLAMA_INDEX_FOLDERS = ("extraction",)
 # What belongs to the machine of whoever wrote it. Spelled in halves, since this file is searched too.

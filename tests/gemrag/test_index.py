@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
@@ -12,6 +14,7 @@ from tests.raptor.summarizers import FirstWords
 
 from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.layer import OWNER_KEY
+from llama_index.gemrag.memory_rows import GROUPS, MemoryRows
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ExtractorMismatchError
 from llama_index.ragkit.steps import run_steps
@@ -23,6 +26,12 @@ TOPICS = [
     "river bridge boats harbour",
     "bread oven flour yeast",
 ]
+
+
+COLLECTIONS_OF_ROWS = [
+    f"gem_{name}"
+    for name in ("chunks", "short", "long", "groups", "pending", "of_group", "unwritten", "unasked", "centre")
+] + ["gem_questions", "gem_theme_questions"]
 
 
 def corpus(per_topic: int = 12) -> list[TextNode]:
@@ -348,3 +357,60 @@ class _Pass:
 
     def __call__(self, nodes, **kwargs):
         return nodes
+
+
+@pytest.mark.parametrize("write", ["insert", "delete", "write_summaries", "rebuild", "retry_failed"])
+def test_an_index_of_a_version_without_rows_of_chunks_is_read_and_brought_forward(write: str, tmp_path):
+    """It had a record a theme and one a group, which said what changed, and no size."""
+    index, written = (build(group_by="ref_doc_id", num_themes=1) for _ in range(2))
+    for each in (index, written):
+        each.resources.summarizer.fail_on = "silk"
+        each.delete_nodes(["n0-00", "n2-05"])
+        each.insert_nodes([TextNode(id_="more", text="river bridge boats harbour ferry")])
+    rows, records = MemoryRows(written.storage), written.storage.records
+    names = run_steps(rows.names(GROUPS))
+    groups = run_steps(rows.groups(names)).items()
+    for collection in COLLECTIONS_OF_ROWS:
+        run_steps(records.delete(collection, run_steps(records.get_all(collection))))
+    run_steps(records.put("groups", [(n, {"changed": g.changed, "lost": g.theme_deleted}) for n, g in groups]))
+    written.storage_context.persist(str(tmp_path))
+    context = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    again = load_index_from_storage(context, extractor=TwoQuestions(), summarizer=FirstWords())
+    assert again.themes == index.themes
+    assert [each.node_id for each in again.failures()] == [each.node_id for each in index.failures()] != []
+    assert not run_steps(again.storage.records.get_all("gem_chunks"))  # opening writes nothing
+    index.resources.summarizer.fail_on = "\0"
+    for each in (index, again):
+        if write == "insert":
+            each.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
+        elif write == "delete":
+            each.delete_nodes(["n1-01", "n2-02"])
+        else:
+            getattr(each, write)()
+        assert run_steps(MemoryRows(each.storage).are_of(each.state, each.config))
+    ours, theirs = (MemoryRows(each.storage) for each in (again, index))
+    names = run_steps(ours.names(GROUPS))
+    assert run_steps(ours.groups(names)) == run_steps(theirs.groups(names))
+    assert again.themes == index.themes
+    assert again.state.written.keys() == index.state.written.keys()
+    assert not run_steps(again.storage.records.get_all("groups"))
+
+
+writes = st.lists(st.tuples(st.sampled_from(["insert", "change", "delete"]), st.integers(0, 47)), max_size=8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(writes, st.sampled_from(["ref_doc_id", "topic", None]))
+def test_a_state_that_a_write_advanced_is_that_of_all_rows(some: list[tuple[str, int]], group_by: str | None):
+    nodes = corpus()
+    index = build(nodes[::2], group_by=group_by, num_themes=1, refresh_share=0.0)
+    for kind, number in some:
+        if kind == "delete":
+            index.delete_nodes([nodes[number].node_id])
+        else:
+            text = nodes[number].text + (f" changed {number}" if kind == "change" else "")
+            index.insert_nodes([nodes[number].model_copy(update={"text": text})])
+        state, loaded = index.state, run_steps(index.builder.load())
+        assert (loaded.themes, loaded.written) == (state.themes, state.written)
+        assert sorted(loaded.chunk_layer.questions.ids) == sorted(state.chunk_layer.questions.ids)
+        assert run_steps(MemoryRows(index.storage).are_of(loaded, index.config))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.gemrag.test_index import TOPICS, TwoQuestions, corpus
 from tests.raptor.summarizers import FirstWords
@@ -16,13 +16,12 @@ from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
-from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, stored_graph
-from llama_index.gemrag import stored_builder as module
-from llama_index.gemrag.memory_rows import GroupRow, MemoryRows
-from llama_index.gemrag.question_writer import QUESTIONS, THEME_QUESTIONS
-from llama_index.gemrag.theme_records import group_names
-from llama_index.gemrag.themes.groups import graph_of, rows_by_group
-from llama_index.ragkit import Selection
+from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, builder, group_reader
+from llama_index.gemrag.group_reader import GroupReader
+from llama_index.gemrag.memory_rows import GROUPS, OF_GROUP, QUESTIONS, THEME_QUESTIONS, UNWRITTEN, MemoryRows
+from llama_index.gemrag.state import GEMRAGState, Theme
+from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
+from llama_index.ragkit import node_from_record
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
@@ -30,6 +29,21 @@ from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 
 PROMPTS = ("silk of the loom", "what turned the gears and wheels?", "boats in the harbour", "yeast number3")
+
+
+def contents_of(state: GEMRAGState) -> Any:
+    """What a state holds, whichever way it was made."""
+    layers = (state.chunk_layer, state.theme_layer)
+    ids = [sorted(part.ids) for layer in layers for part in (layer.texts, layer.questions)]
+    return ids, state.themes, state.written, state.themes_of
+
+
+class AllWords(FirstWords):
+    """The words of all texts, so that no two themes are alike."""
+
+    def summarize(self, texts: Any, **kwargs: Any) -> Any:
+        return " ".join(sorted({word for text in texts for word in text.split()})), []
+        yield
 
 
 class MemoryTwins(Twins):
@@ -46,12 +60,14 @@ class MemoryTwins(Twins):
     def check(self) -> None:
         """The rows are the state in memory: themes, texts, questions, groups and the mean of all questions."""
         rows, state, storage = MemoryRows(self.stored.storage), self.memory.state, self.stored.storage
-        groups = group_names(state.chunks, self.memory.config)
-        sizes = run_steps(rows.groups(run_steps(rows.all_groups())))
-        assert {name: group.size for name, group in sizes.items()} == dict(Counter(groups))
-        changes = self.memory.builder._groups  # type: ignore[attr-defined]
-        assert {name: group.changes for name, group in sizes.items()} == changes
-        names = run_steps(rows.themes_of_groups(run_steps(rows.groups_with_themes())))
+        own_sizes = Counter(own_groups(state.chunks, self.memory.config.group_by))
+        sizes = run_steps(rows.groups(run_steps(rows.names(GROUPS))))
+        assert {name: group.size for name, group in sizes.items()} == group_sizes(own_sizes, self.memory.config)
+        in_memory = MemoryRows(self.memory.storage)
+        assert sizes == run_steps(in_memory.groups(run_steps(in_memory.names(GROUPS))))
+        assert run_steps(in_memory.are_of(state, self.memory.config))
+        assert contents_of(run_steps(self.memory.builder.load())) == contents_of(state)
+        names = run_steps(rows.themes_of_groups(run_steps(rows.names(OF_GROUP))))
         themes = run_steps(rows.themes(names))
         assert {n: (t.group, t.members) for n, t in themes.items()} == {
             n: (t.group, t.members) for n, t in state.themes.items()
@@ -60,7 +76,7 @@ class MemoryTwins(Twins):
         assert {n: (r["node"], r["error"]) for n, r in texts.items()} == {
             n: (r["node"], r["error"]) for n, r in state.written.items()
         }
-        assert run_steps(rows.unwritten()) == state.unwritten
+        assert run_steps(rows.names(UNWRITTEN)) == state.unwritten
         of_chunks = run_steps(rows.chunks(state.chunks.ids))
         assert {i: tuple(row["themes"]) for i, row in of_chunks.items() if row["themes"]} == state.themes_of
         assert set(run_steps(storage.records.get_all("gem_chunks"))) == set(state.chunks.ids)
@@ -120,24 +136,33 @@ def wander(twins: MemoryTwins, seed: int, steps: int, after: Callable[[], None])
         after()
 
 
+SOME = MetadataFilters(filters=[MetadataFilter(key="topic", value=1)])
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> MemoryTwins:
+    """More chunks and themes than a question reads."""
+    nodes = [node(i, f"d{i // 4}", f"w{7 * i % 31} w{11 * i % 53}") for i in range(400)]
+    return MemoryTwins(tmp_path_factory.mktemp("large"), nodes, summarizer=AllWords())
+
+
 @pytest.mark.parametrize("streamed_from", [10, 10_000])
 def test_the_graph_of_a_group_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed_from: int):
-    monkeypatch.setattr(stored_graph, "_AT_ONCE", 7)
-    monkeypatch.setattr(stored_graph, "STREAMED_FROM", streamed_from)
     twins = MemoryTwins(tmp_path, [node(i, f"d{i % 3}") for i in range(60)], group_by=None)
     twins.check()
-    layer, config, reader = (
-        twins.memory.state.chunk_layer,
-        twins.memory.config,
-        twins.stored.builder._reader(Selection()),
-    )
-    ids = run_steps(stored_graph.in_canonical_order(reader, layer.texts.ids[::-1]))
-    rows = rows_by_group([""] * len(ids), [""], layer)[""]
-    assert ids == [layer.texts.ids[row] for row in rows]
-    read, made = run_steps(stored_graph.read_graph(reader, ids, config)), graph_of(layer, rows, config)
-    for name in ("a", "b", "degrees", "diagonal"):
-        np.testing.assert_allclose(getattr(read, name), getattr(made, name), atol=1e-6)
-    assert isinstance(read.a, np.memmap) == (streamed_from == 10)
+    readers = [GroupReader(index.storage, MemoryRows(index.storage), index.config) for index in twins]
+    assert [reader.holds_all for reader in readers] == [False, True]
+    ids = twins.memory.state.chunks.ids
+    ordered = sorted(ids, key=lambda name: twins.memory.state.chunks.record_of(name).key)
+    made = run_steps(readers[1].graph(ordered))
+    monkeypatch.setattr(group_reader, "_AT_ONCE", 7)
+    monkeypatch.setattr(group_reader, "STREAMED_FROM", streamed_from)
+    for reader in readers:
+        assert run_steps(reader.in_order(ids[::-1])) == run_steps(reader.chunks("null")) == ordered
+        read = run_steps(reader.graph(ordered))
+        for name in ("a", "b", "degrees", "diagonal"):
+            np.testing.assert_allclose(getattr(read, name), getattr(made, name), atol=1e-6)
+        assert isinstance(read.a, np.memmap) == (streamed_from == 10)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +190,39 @@ def test_any_sequence_of_writes_leaves_the_memory_of_an_index_in_memory(tmp_path
         for index in twins:
             index.delete_ref_doc(name, delete_from_docstore=True)
     twins.check()
-    assert run_steps(MemoryRows(twins.stored.storage).all_groups()) == []
+    assert run_steps(MemoryRows(twins.stored.storage).names(GROUPS)) == []
     left = everything_in(make_engine(twins.url))
     assert not any(word in left for topic in TOPICS for word in topic.split())
+
+
+@pytest.mark.parametrize("group_by", ["ref_doc_id", "document_id", "topic"])
+def test_chunks_without_a_document_or_a_value_share_a_graph(tmp_path: Path, group_by: str):
+    nodes = [TextNode(id_=f"b{i}", text=f"{TOPICS[i % 2]} number{i}") for i in range(12)]
+    twins = MemoryTwins(tmp_path, [*corpus(3), *nodes], group_by=group_by)
+    twins.check()
+    assert any(members[0][0] == "b" for members in twins.memory.themes.values())
+    for index in twins:
+        index.delete_nodes(["b1", "b2"])
+        index.insert_nodes([TextNode(id_="b20", text=TOPICS[3])])
+    twins.check()
+
+
+def test_chunks_without_a_document_that_an_earlier_version_stored_share_a_graph(tmp_path: Path):
+    """It stored them as a group that it never found again."""
+    nodes = [TextNode(id_=f"b{i}", text=f"{TOPICS[i % 2]} number{i}") for i in range(12)]
+    twins = MemoryTwins(tmp_path, [*corpus(3), *nodes], refresh_share=0.0)
+    records = twins.stored.storage.records
+    for collection in ("gem_long", "gem_groups"):
+        row = run_steps(records.get(collection, '"None"'))
+        run_steps(records.put(collection, [("null", row)]))
+        run_steps(records.delete(collection, ['"None"']))
+    rows = run_steps(records.get_all("gem_chunks"))
+    of_none = [(name, {**row, "own": "null"}) for name, row in rows.items() if row["own"] == '"None"']
+    run_steps(records.put("gem_chunks", of_none))
+    for index in (twins.again(), twins.memory):
+        index.insert_nodes([TextNode(id_="b20", text=TOPICS[3])])
+    twins.check()
+    assert {row["own"] for row in run_steps(records.get_many("gem_chunks", ["b0", "b20"])).values()} == {'"None"'}
 
 
 def test_what_fails_is_told_and_made_up_for(tmp_path: Path):
@@ -241,9 +296,21 @@ def test_a_chunk_is_found_by_a_question_whatever_its_text(tmp_path: Path):
         assert [each.node.node_id for each in found] == ["x301"]
 
 
+def test_a_theme_of_another_group_keeps_its_text_and_is_found_by_the_new_one(tmp_path: Path):
+    twins = MemoryTwins(tmp_path, corpus())
+    for index in twins:
+        rows = MemoryRows(index.storage)
+        (name, theme), *_ = run_steps(rows.all_themes()).items()
+        run_steps(rows.put_themes({name: Theme("other", theme.members, theme.weights)}, {name: theme}))
+        assert run_steps(rows.themes_of_groups(["other"])) == [name]
+        assert name not in run_steps(rows.themes_of_groups([theme.group]))
+        assert run_steps(rows.names(UNWRITTEN)) == []
+        assert all(name in row["themes"] for row in run_steps(rows.chunks(theme.members)).values())
+
+
 def test_a_write_leaves_large_groups_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = MemoryTwins(tmp_path, corpus(), group_by=None)
-    monkeypatch.setattr(module, "_LARGE", 20)
+    monkeypatch.setattr(builder, "_LARGE", 20)
     theme = next(iter(twins.stored.as_retriever(summary_margin=0.0).explain(PROMPTS[0])[0].themes))
     members = run_steps(MemoryRows(twins.stored.storage).themes([theme]))[theme].members
     for index in twins:
@@ -257,19 +324,17 @@ def test_a_write_leaves_large_groups_to_a_rebuild(tmp_path: Path, monkeypatch: p
     twins.check()
 
 
-def test_a_prompt_reads_many_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    index = MemoryTwins(tmp_path, [node(i, f"d{i // 4}") for i in range(600)]).stored
+def test_a_prompt_reads_many_rows_at_once(large: MemoryTwins, monkeypatch: pytest.MonkeyPatch):
     reads = count_reads(monkeypatch)
     refuse_other_reads(monkeypatch)
-    assert index.as_retriever().retrieve(PROMPTS[0])
+    assert large.stored.as_retriever().retrieve(PROMPTS[0])
     assert len(reads) <= 30
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_a_prompt_reads_the_questions_near_to_it_and_those_of_the_best_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
+    large: MemoryTwins, monkeypatch: pytest.MonkeyPatch, prompt: str
 ):
-    twins = MemoryTwins(tmp_path, [node(i, f"d{i // 4}") for i in range(600)])
     asked, read = list[str](), StoredSpace.rows
 
     def counted(space: StoredSpace, records: Any) -> Any:
@@ -277,19 +342,15 @@ def test_a_prompt_reads_the_questions_near_to_it_and_those_of_the_best_chunks(
         return read(space, records)
 
     monkeypatch.setattr(StoredSpace, "rows", counted)
-    ours, theirs = (each.as_retriever(similarity_top_k=10).retrieve(prompt) for each in twins)
-    chunks = twins.memory.state.chunks
-    # Several themes have the same score, and rounding orders them.
-    assert [each.node_id in chunks and each.node_id for each in ours] == [
-        each.node_id in chunks and each.node_id for each in theirs
-    ]
+    ours, theirs = (each.as_retriever(similarity_top_k=10).retrieve(prompt) for each in large)
+    assert [each.node_id for each in ours] == [each.node_id for each in theirs]
     # A chunk of which some questions are read has the scores of these.
     np.testing.assert_allclose([each.score for each in ours], [each.score for each in theirs], atol=1e-2)
-    assert 250 <= len(asked) <= 250 + 2 * 2 * 10 < len(twins.memory.state.chunk_layer.questions)
+    assert 250 <= len(asked) <= 250 + 2 * 2 * 10 < len(large.memory.state.chunk_layer.questions)
     assert len(set(asked)) == len(asked)
-    shown = [each.node_id for each in ours if each.node_id in twins.memory.state.chunks]
-    explained = {each.node_id: each.question for each in twins.stored.as_retriever(similarity_top_k=10).explain(prompt)}
-    expected = {each.node_id: each.question for each in twins.memory.as_retriever(similarity_top_k=10).explain(prompt)}
+    shown = [each.node_id for each in ours if each.node_id in large.memory.state.chunks]
+    explained = {each.node_id: each.question for each in large.stored.as_retriever(similarity_top_k=10).explain(prompt)}
+    expected = {each.node_id: each.question for each in large.memory.as_retriever(similarity_top_k=10).explain(prompt)}
     assert [explained[name] for name in shown] == [expected[name] for name in shown]
 
 
@@ -333,18 +394,77 @@ def test_the_page_has_the_answer_and_what_is_near_to_it(tmp_path: Path):
     assert "near to the question" in html
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"edge_weight": 0.0},
+        {"edge_weight": 1.0},
+        {"similarity_top_k": 30, "summary_margin": 0.0, "keep_covered": True},
+        {"lexical_weight": 0.0, "max_summaries": 1},
+        {"filters": SOME},
+        {"node_ids": [f"x{i:03d}" for i in range(0, 400, 3)]},
+        GEMRAGRetriever.paper(),
+    ],
+)
+def test_a_best_first_search_selects_what_it_selects_in_memory(large: MemoryTwins, options: dict[str, Any]):
+    options = {**options, "mode": "best_first"}
+    large.same(PROMPTS[1], **options)
+    ours, theirs = (index.as_retriever(**options).explain(PROMPTS[0]) for index in large)
+    assert [each.via for each in ours] == [each.via for each in theirs]
+
+
+@pytest.mark.parametrize("prompt", [PROMPTS[1], None])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"edge_weight": 1.0},
+        {"edge_weight": 0.0, "lexical_weight": 1.0},
+        {"add_themes": True, "top_n": 20},
+        {"add_themes": True, "filters": SOME},
+        {"max_summaries": 0, "top_n": 40, "token_budget": 300},
+    ],
+)
+def test_a_search_from_nodes_selects_what_it_selects_in_memory(
+    large: MemoryTwins, options: dict[str, Any], prompt: str | None
+):
+    """Chunks, a theme and a node of no index; some of them do not pass the filter."""
+    given = [large.memory.docstore.docs[name] for name in ("x003", "x300", "x077")]
+    theme = next(iter(large.memory.state.written.values()))["node"]
+    given += [node_from_record(theme), TextNode(text="of no index")]
+    scored = [NodeWithScore(node=each, score=1 - place / 10) for place, each in enumerate(given)]
+    ours, theirs = (
+        GEMRAGPostprocessor(index=index, **options).postprocess_nodes(scored, query_str=prompt) for index in large
+    )
+    assert [each.node for each in ours] == [each.node for each in theirs]
+    assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-6)
+    assert len(theirs) > len(given) or "token_budget" in options
+
+
+def test_a_best_first_search_reads_what_it_comes_near_to(large: MemoryTwins, monkeypatch: pytest.MonkeyPatch):
+    reads = count_reads(monkeypatch)
+    refuse_other_reads(monkeypatch)
+    assert large.stored.as_retriever(mode="best_first", similarity_top_k=5).retrieve(PROMPTS[0])
+    assert len(reads) <= 100
+
+
+def test_themes_and_spectra_are_those_in_memory(tmp_path: Path):
+    twins = MemoryTwins(tmp_path, corpus())
+    ours, theirs = (index.themes for index in twins)
+    assert ours == theirs != {}
+    for group in ("", "doc0-0"):
+        ours, theirs = (index.spectrum(group) for index in twins)
+        np.testing.assert_allclose(ours.values, theirs.values, atol=1e-6)
+        assert (ours.num_themes, ours.num_nodes) == (theirs.num_themes, theirs.num_nodes)
+    for index in twins:
+        with pytest.raises(ConfigurationError, match="No chunk belongs to the group 'doc9'"):
+            index.spectrum("doc9")
+
+
 def test_what_needs_all_of_the_memory_is_refused_by_name(tmp_path: Path):
     index = MemoryTwins(tmp_path, corpus()).stored
-    with pytest.raises(ConfigurationError, match="best_first"):
-        index.as_retriever(mode="best_first").retrieve(PROMPTS[0])
-    found = index.as_retriever().retrieve(PROMPTS[0])
-    expand = GEMRAGPostprocessor(index=index)
-    for use in (
-        lambda: index.themes,
-        lambda: index.spectrum(),
-        lambda: index.questions_of("n0-00"),
-        lambda: expand.postprocess_nodes(found),
-    ):
+    for use in (lambda: index.state, lambda: index.questions_of("n0-00"), index.to_networkx):
         with pytest.raises(ConfigurationError, match="served from stores"):
             use()
 
@@ -354,7 +474,7 @@ def keep_members(self: MemoryRows, themes: Any, *, add: bool) -> Any:
     yield
 
 
-def keep_sizes(self: MemoryRows, groups: dict[str, GroupRow], share: float) -> Any:
+def keep_sizes(self: MemoryRows, groups: dict[str, ChunkGroup], share: float) -> Any:
     return
     yield
 

@@ -8,8 +8,7 @@ from tests.gemrag.slow import blended_score, fused_scores, standardised, unit
 
 from llama_index.gemrag.graph.similarity import NodeCosines, Rule
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
-from llama_index.gemrag.search.argmax import rank_nodes
-from llama_index.gemrag.search.memory_scores import MemoryScores
+from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.ragkit import MatrixVectorStore
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import MemoryGraph
-from llama_index.gemrag.themes.clusters import find_clusters
-from llama_index.gemrag.themes.eigenthemes import find_themes, spectrum_of
+from llama_index.gemrag.themes.eigenthemes import find_clusters, find_themes, spectrum_of
 from llama_index.gemrag.themes.members import oriented, theme_count, top_components, varimax
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llama_index.gemrag.graph.strongest_edges import strongest_edges
-from llama_index.gemrag.search.best_first import best_first
+from llama_index.gemrag.search.traversal import best_first
 
 
 def order(node):

@@ -35,20 +35,6 @@ SHARES: dict[str, dict[str, float]] = {
     },
 }
 REFUSED: dict[str, dict[str, set[str]]] = {
-    "gemrag": {
-        "mode": {"'best_first'"},
-        "edge_weight": {"0.0", "0.25", "1.0"},
-        "postprocessor: defaults": {""},
-        "postprocessor: copies": {""},
-        "postprocessor: no question": {""},
-        "postprocessor: filters": {"below", "either", "equal"},
-        "postprocessor: top_n": {"1", "40"},
-        "postprocessor: token_budget": {"400", "60"},
-        "postprocessor: edge_weight": {"0.0", "0.25", "1.0"},
-        "postprocessor: lexical_weight": {"0.0", "0.25", "1.0"},
-        "postprocessor: add_themes": {"True"},
-        "postprocessor: max_summaries": {"0", "1", "40"},
-    },
     "hipporag": {
         "paper": {"v2"},
         "passage_seeds": {"'each'"},

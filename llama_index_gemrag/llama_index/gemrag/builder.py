@@ -1,209 +1,333 @@
-"""The builder of GEM-RAG: updates questions at every write, and themes when a group of chunks changed enough."""
+"""The builder of GEM-RAG: keeps the questions and the themes of chunks, and reads what prompts need."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import ClassVar
 
+import numpy as np
 from llama_index.core.schema import BaseNode
+from numpy.typing import NDArray
 
 from llama_index.gemrag.config import MemoryConfig
-from llama_index.gemrag.question_writer import (
+from llama_index.gemrag.group_reader import GroupReader
+from llama_index.gemrag.layer import OWNER_KEY
+from llama_index.gemrag.memory_rows import (
+    CHUNKS,
+    GROUPS,
+    OF_GROUP,
     QUESTIONS,
     THEME_QUESTIONS,
-    QuestionWriter,
-    questions_in,
-    terms_with_questions,
+    THEMES,
+    UNASKED,
+    UNWRITTEN,
+    MemoryRows,
 )
-from llama_index.gemrag.state import GEMRAGState, Theme
-from llama_index.gemrag.theme_records import (
-    GroupChanges,
-    changed_groups,
-    group_names,
-    group_sizes,
-    load_groups,
-    load_themes,
-    own_groups,
-    store_groups,
-)
+from llama_index.gemrag.memory_view import MemoryContents, MemoryView
+from llama_index.gemrag.question_writer import QuestionWriter, questions_in, terms_with_questions
+from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.theme_writer import ThemeWriter
-from llama_index.gemrag.themes.groups import rows_by_group, themes_of_rows
+from llama_index.gemrag.themes.grouping import (
+    DOCUMENT_KEYS,
+    NO_DOCUMENT,
+    ChunkGroup,
+    changed_groups,
+    group_sizes,
+    own_group,
+)
 from llama_index.ragkit import (
     Change,
+    ChunkView,
     Failure,
     IndexStorage,
     Record,
     Resources,
+    Selection,
+    Snapshot,
     Steps,
+    Builder,
     SummaryBuilder,
     SummaryWriter,
-    offload,
+    ViewContents,
+    run_steps,
+    sort_key,
 )
 
 __all__ = ["GEMRAGBuilder"]
 
+_LARGE = 5_000  # chunks of a group that a write computes the spectrum of where vectors are not in memory
 
-class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
+
+class GEMRAGBuilder(Builder[MemoryConfig, GEMRAGState], SummaryBuilder[MemoryConfig, GEMRAGState]):
     """Keeps the stored questions and themes consistent with the chunks.
 
     Questions are updated at every write. The spectrum of a group is recomputed when one of its themes was deleted, or
-    when more than `refresh_share` of its chunks have changed; until then its themes are kept.
+    when more than `refresh_share` of its chunks have changed; until then its themes are kept. Where the vectors are not
+    in memory, groups of more than 5,000 chunks are left to :meth:`write_missing` and :meth:`rebuild`.
+
+    Attributes
+    ----------
+    memory : reads of the memory what questions need
     """
 
     lexical_source = "text, and what questions add"
+    spaces: ClassVar[tuple[str, ...]] = (CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS)
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig) -> None:
         super().__init__(storage, resources, config)
-        self._groups: dict[str, GroupChanges] = {}
-        self._questions = QuestionWriter(storage, resources, config.question_role)
+        self._rows = MemoryRows(storage)
+        self._questions = QuestionWriter(storage, resources, self._rows, config.question_role)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
-
-    # -- the state ----------------------------------------------------------------------------------
-
-    def load(self) -> Steps[GEMRAGState]:
-        """Load the state from storage; an interrupted write is repaired."""
-        self._groups = yield from load_groups(self.storage)
-        return self._state(*(yield from load_themes(self.storage)))
+        self.memory = MemoryView(storage, self._rows)
+        self._rows_differ = False  # from the state in memory
+        self._brought_forward = False  # whether no rows are left as earlier versions stored them
 
     def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
         """The terms of a chunk and of the questions that it answers."""
         return terms_with_questions(super().terms_of(node, record), record)
 
+    # -- the state ----------------------------------------------------------------------------------
+
+    def load(self) -> Steps[GEMRAGState]:
+        """All of the index where it is in memory, else nothing.
+
+        What a write that ended early has left of chunks and themes that are gone is deleted. Rows that it left
+        half-written are stored again with the next write.
+        """
+        found = self._vectors()
+        if found is None:
+            return GEMRAGState()
+        chunks, _, texts, _ = found
+        themes, records = (yield from self._rows.all_themes()), (yield from self._rows.all_texts())
+        broken = {n: theme for n, theme in themes.items() if any(member not in chunks for member in theme.members)}
+        themes = {name: theme for name, theme in themes.items() if name not in broken}
+        written = {name: records[name] for name in sorted(themes) if name in records and name in texts}
+        yield from self._rows.delete_themes(broken)
+        yield from self._rows.delete_texts([name for name in records if name not in written and name not in broken])
+        yield from self.storage.space(THEMES).remove([name for name in texts.ids if name not in written])
+        for space, owners in ((QUESTIONS, chunks), (THEME_QUESTIONS, written)):
+            yield from self._remove_orphans(space, owners)
+        state = GEMRAGState.of(*(self._vectors() or found), themes, written)
+        self._rows_differ = not (yield from self._rows.are_of(state, self.config))
+        self.storage.struct.counters.update(questions=len(state.chunk_layer.questions), themes=len(written))
+        return state
+
+    def _remove_orphans(self, space: str, owners: Snapshot | Mapping[str, Record]) -> Steps[None]:
+        """Remove the questions of nodes that are gone."""
+        questions = self.storage.space(space).whole()
+        if questions is not None and len(questions):
+            column, codes = questions.column(OWNER_KEY)
+            orphan = np.array([owner not in owners for owner in column.values], np.bool_)[codes]
+            yield from self.storage.space(space).remove([questions.ids[row] for row in np.flatnonzero(orphan)])
+
+    def _vectors(self) -> tuple[Snapshot, Snapshot, Snapshot, Snapshot] | None:
+        """Those of chunks, their questions, themes and theirs, where they are in memory."""
+        found = tuple(whole for name in self.spaces if (whole := self.storage.space(name).whole()) is not None)
+        return found if len(found) == len(self.spaces) else None  # type: ignore[return-value]
+
+    def _begin(self, state: GEMRAGState) -> Steps[ThemeWriter]:
+        if self._rows_differ:
+            yield from self._rows.put_all(state, self.config)
+            self._rows_differ = False
+        if not self._brought_forward:
+            yield from self._bring_forward()
+            self._brought_forward = True
+        given = self.storage, self.resources, self._rows, self._questions, self._summaries
+        return ThemeWriter(*given, self.config.max_theme_tokens)
+
+    def _bring_forward(self) -> Steps[None]:
+        """Give chunks without a document their own group, which they did not have in stores before."""
+        earlier, own = own_group(None), own_group(NO_DOCUMENT)
+        if self.config.group_by in DOCUMENT_KEYS:
+            moved = yield from self._rows.move_chunks(earlier, own)
+            if moved:
+                yield from self._count_own(Counter({earlier: moved}), Counter({own: moved}), ())
+
+    def _changed(self, state: GEMRAGState, writer: ThemeWriter) -> GEMRAGState:
+        """The state after a write, if it is all of the index."""
+        vectors = self._vectors()
+        return state if vectors is None else state.changed(vectors, writer.changed_themes, writer.changed_texts)
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def prepare(self, change: Change) -> Steps[None]:
+        """Embed the questions of a change."""
+        yield from self._questions.prepare(QUESTIONS, _asked(change))
+
     def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
-        """Return the state after a write.
+        """Bring the memory up to date.
 
         Themes with a removed member are deleted, and the themes of groups that changed enough are recomputed. After a
         delete without inserts this is deferred to the next insert, unless `summaries="eager"`.
         """
-        writer = self._writer(state)
-        removed = set(change.removed)
-        broken = [name for name, theme in writer.themes.items() if removed.intersection(theme.members)]
-        with_broken_theme = {writer.themes[name].group for name in broken}
-        yield from writer.delete(broken)  # delete everything derived from a deleted chunk first
-        yield from self._questions.delete(QUESTIONS, removed)
-        chunks = self.storage.snapshot()
-        questions = {n.node_id: questions_in(change.records.get(n.node_id)) for n in change.added}
-        keys = {node_id: chunks.record_of(node_id).key for node_id in questions}
-        yield from self._questions.store(QUESTIONS, questions, keys)
-        sizes = yield from self._count_changes(state, change, with_broken_theme)
+        writer = yield from self._begin(state)
+        for name in ("questions", "themes", "failed_themes"):
+            self.storage.struct.counters.setdefault(name, 0)
+        removed = yield from self._rows.chunks(change.removed)
+        yield from writer.read([name for row in removed.values() for name in row["themes"]])
+        with_broken_theme = {theme.group for theme in writer.themes.values()}
+        yield from writer.delete(list(writer.themes))  # delete everything derived from a deleted chunk first
+        yield from self._questions.delete(QUESTIONS, change.removed)
+        yield from self._rows.delete_chunks(change.removed)
+        yield from self._questions.store(QUESTIONS, _asked(change), {n.node_id: sort_key(n) for n in change.added})
+        yield from self._count_changes(change, removed, with_broken_theme)
         if change.added or self.config.summaries == "eager":
-            yield from self._write_themes(writer, self._due(sizes))
-        self._update_counters(writer)
-        return self._state(writer.themes, writer.written)
-
-    def _state(self, themes: Mapping[str, Theme], written: Mapping[str, Record]) -> GEMRAGState:
-        rows = self.storage.snapshot
-        return GEMRAGState.of(
-            rows(), rows(QUESTIONS), rows("themes"), rows(THEME_QUESTIONS), dict(themes), dict(written)
-        )
-
-    def _update_counters(self, writer: ThemeWriter) -> None:
-        questions = len(self.storage.snapshot(QUESTIONS))
-        counted = {"questions": questions, "themes": len(writer.written), "failed_themes": len(writer.failed)}
-        self.storage.struct.counters.update(counted)
-
-    # -- groups -------------------------------------------------------------------------------------
-
-    def _sizes(self) -> Counter[str]:
-        """Number of chunks of each group."""
-        return group_sizes(Counter(own_groups(self.storage.snapshot(), self.config.group_by)), self.config)
+            yield from self._write_due(writer)
+        return self._changed(state, writer)
 
     def _count_changes(
-        self, state: GEMRAGState, change: Change, with_broken_theme: Collection[str]
-    ) -> Steps[Counter[str]]:
-        """Store the number of added and removed chunks of each group, delete empty groups, and return the group sizes.
+        self, change: Change, removed: Mapping[str, Record], with_broken_theme: Collection[str]
+    ) -> Steps[None]:
+        """Store which groups the chunks are of, and how much the groups changed.
 
         Parameters
         ----------
-        state : before the change
+        removed : the rows of removed chunks
         with_broken_theme : groups of which a theme was deleted
         """
-        new = [node.node_id for node in change.added if node.node_id not in change.repeated]
-        own_changed: Counter[str] = Counter()
-        own_sizes: list[Counter[str]] = []  # before and after
-        for chunks, ids in ((state.chunks, change.removed), (self.storage.snapshot(), new)):
-            names = own_groups(chunks, self.config.group_by)
-            own_changed.update(names[row] for row in chunks.rows_of(list(ids)) if row >= 0)
-            own_sizes.append(Counter(names))
-        before, after = own_sizes
-        changed, sizes = changed_groups(own_changed, before, after, self.config), group_sizes(after, self.config)
-        groups = dict(self._groups)
-        for name in {*changed, *with_broken_theme, *(sizes.keys() - groups.keys())}:
-            old = groups.get(name, GroupChanges())
-            groups[name] = GroupChanges(old.chunks + changed[name], old.theme_deleted or name in with_broken_theme)
-        self._groups = {name: group for name, group in groups.items() if sizes[name]}
-        touched = {n: group for n, group in self._groups.items() if n in changed or n in with_broken_theme}
-        yield from store_groups(self.storage, touched, [name for name in groups if not sizes[name]])
-        return sizes
+        known = yield from self._rows.chunks(node.node_id for node in change.added)
+        new = {n.node_id: self._own_group(n) for n in change.added if n.node_id not in known}
+        yield from self._rows.put_chunks(new)
+        gone, came = Counter(row["own"] for row in removed.values()), Counter(new.values())
+        yield from self._count_own(gone, came, with_broken_theme)
 
-    def _due(self, sizes: Mapping[str, int]) -> list[str]:
-        """Groups whose spectrum must be recomputed."""
-        share = self.config.refresh_share
-        return sorted(name for name, group in self._groups.items() if group.is_due(sizes[name], share))
+    def _count_own(self, gone: Counter[str], came: Counter[str], with_broken_theme: Collection[str]) -> Steps[None]:
+        """Store the sizes and changes of groups, by the numbers of chunks that went and came of own groups."""
+        before = yield from self._rows.own_sizes(sorted({*gone, *came}))
+        after = {own: before.get(own, 0) - gone[own] + came[own] for own in {*gone, *came}}
+        yield from self._rows.put_own_sizes(after)
+        changed = changed_groups(gone + came, before, after, self.config)
+        sizes = group_sizes(after, self.config)
+        sizes.subtract(group_sizes(before, self.config))
+        names = {*changed, *with_broken_theme, *sizes}
+        groups = yield from self._rows.groups(names)
+        for name in names:
+            old = groups.get(name, ChunkGroup())
+            deleted = old.theme_deleted or name in with_broken_theme
+            groups[name] = ChunkGroup(old.size + sizes[name], old.changed + changed[name], deleted)
+        yield from self._rows.put_groups(groups, self.config.refresh_share)
+
+    def _own_group(self, node: BaseNode) -> str:
+        key = self.config.group_by
+        document = NO_DOCUMENT if node.ref_doc_id is None else node.ref_doc_id
+        metadata = {**node.metadata, **dict.fromkeys(DOCUMENT_KEYS, document)}
+        return own_group(None if key is None else metadata.get(key))
 
     # -- themes -------------------------------------------------------------------------------------
 
     def write_missing(self, state: GEMRAGState) -> Steps[GEMRAGState]:
         """Recompute the themes of every changed group, and write every missing theme."""
-        changed = sorted(name for name, group in self._groups.items() if group.theme_deleted or group.chunks)
-        return (yield from self._update(state, changed))
+        return (yield from self._update(state, self._rows.pending))
 
     def rebuild(self, state: GEMRAGState) -> Steps[GEMRAGState]:
         """Recompute the themes of all groups; unchanged themes are kept."""
-        return (yield from self._update(state, sorted(self._sizes())))
+        return (yield from self._update(state, partial(self._rows.names, GROUPS)))
 
-    def missing(self, state: GEMRAGState) -> int:
-        """The number of unwritten themes."""
-        return len(state.unwritten)
+    def _update(self, state: GEMRAGState, groups: Callable[[], Steps[Iterable[str]]] | None) -> Steps[GEMRAGState]:
+        """Recompute the spectra of groups, and write every missing theme."""
+        writer = yield from self._begin(state)
+        with_themes = yield from self._rows.names(OF_GROUP)
+        there = yield from self._rows.groups(with_themes)
+        left = [name for name in with_themes if name not in there]
+        yield from writer.read((yield from self._rows.themes_of_groups(left)))
+        yield from writer.delete(list(writer.themes))
+        chosen = [] if groups is None else list((yield from groups()))
+        yield from self._write_themes(writer, chosen, GroupReader(self.storage, self._rows, self.config))
+        return self._changed(state, writer)
 
-    def _update(self, state: GEMRAGState, groups: Sequence[str]) -> Steps[GEMRAGState]:
-        """Recompute the spectra of these groups, and write every missing theme."""
-        writer, sizes = self._writer(state), self._sizes()
-        yield from writer.delete([name for name, theme in writer.themes.items() if theme.group not in sizes])
-        yield from self._write_themes(writer, groups)
-        return self._state(writer.themes, writer.written)
+    def _write_due(self, writer: ThemeWriter) -> Steps[None]:
+        """Recompute the spectra that are due, and write every missing theme."""
+        reader = GroupReader(self.storage, self._rows, self.config)
+        pending = (yield from self._rows.pending()).items()
+        due = [name for name, row in pending if row["due"] and (reader.holds_all or row["size"] <= _LARGE)]
+        yield from self._write_themes(writer, due, reader)
 
-    def _write_themes(self, writer: ThemeWriter, groups: Sequence[str]) -> Steps[None]:
-        layer = self._state({}, {}).chunk_layer
-        names = group_names(layer.texts, self.config) if groups else []
-        rows = rows_by_group(names, groups, layer)
+    def _write_themes(self, writer: ThemeWriter, groups: Sequence[str], reader: GroupReader) -> Steps[None]:
+        known = yield from self._rows.themes_of_groups(groups)
+        yield from writer.read([*known, *(yield from self._rows.names(UNWRITTEN))])
+        themes = {}
         for name in groups:
-            found = yield from offload(themes_of_rows, layer, name, rows[name], self.config)
-            yield from writer.replace(name, found)
+            themes[name] = yield from reader.themes(name)
+        yield from writer.replace(themes)
         yield from writer.write()
-        self._groups = {**self._groups, **{name: GroupChanges() for name in groups}}
-        yield from store_groups(self.storage, {name: self._groups[name] for name in groups}, ())
-        self._update_counters(writer)
+        self.storage.struct.counters["failed_themes"] = len(writer.failed)
+        sizes = yield from self._rows.groups(groups)
+        unchanged = {name: ChunkGroup(group.size) for name, group in sizes.items()}
+        yield from self._rows.put_groups(unchanged, self.config.refresh_share)
         self._summaries.report(writer.failed, writer.themes)
-
-    def _writer(self, state: GEMRAGState) -> ThemeWriter:
-        return ThemeWriter(
-            self.storage,
-            self.resources,
-            self._questions,
-            self._summaries,
-            self.config.max_theme_tokens,
-            state.themes,
-            state.written,
-        )
 
     # -- what failed --------------------------------------------------------------------------------
 
+    def missing(self, state: GEMRAGState) -> int:
+        """The number of unwritten themes."""
+        return len(self._unwritten(state))
+
+    def _unwritten(self, state: GEMRAGState) -> Sequence[str]:
+        return run_steps(self._rows.names(UNWRITTEN)) if self._vectors() is None else state.unwritten
+
     def failures(self, state: GEMRAGState) -> list[Failure]:
         """The themes without a summary, and those with a summary but without questions."""
-        without = _without_questions(state)
-        questions = [Failure(name, "questions", str(record["error"])) for name, record in without.items()]
-        return [*self._summaries.failures(state.unwritten), *questions]
+        texts = state.written
+        if self._vectors() is None:
+            texts = run_steps(self._rows.texts(run_steps(self._rows.names(UNASKED))))
+        unasked = {name: record["error"] for name, record in texts.items() if record["error"] is not None}
+        questions = [Failure(name, "questions", str(error)) for name, error in unasked.items()]
+        return [*self._summaries.failures(self._unwritten(state)), *questions]
 
     def retry(self, state: GEMRAGState) -> Steps[GEMRAGState]:
         """Write the missing themes, then extract the questions of those that only have a summary."""
-        if state.unwritten:
-            state = yield from self._update(state, ())
-        if _without_questions(state):
-            writer = self._writer(state)
+        if self._unwritten(state):
+            state = yield from self._update(state, None)
+        writer = yield from self._begin(state)
+        yield from writer.read((yield from self._rows.names(UNASKED)))
+        if writer.written:
             yield from writer.ask_again()
-            state = self._state(writer.themes, writer.written)
-        return state
+        return self._changed(state, writer)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def state_for(
+        self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
+    ) -> Steps[tuple[GEMRAGState, ChunkView]]:
+        """The chunks near to a prompt, by their texts, words or questions, and the themes near to it."""
+        return (yield from self.memory.search(self.chunks, question, vector, wanted, near, selection))
+
+    def contents_with(
+        self,
+        whole: MemoryContents,
+        nodes: Sequence[str],
+        selection: Selection,
+        wanted: int,
+        question: str,
+        vector: NDArray[np.float32] | None,
+    ) -> Steps[MemoryContents]:
+        """What a search along edges begins with.
+
+        Parameters
+        ----------
+        whole : all of the index, where it is in memory
+        nodes : where the search starts, whether they count or not
+        selection : which chunks count
+        wanted : how many nodes will be shown
+        vector : of the question, shape (dimension,); None without one
+        """
+        if self._vectors() is not None:
+            return whole
+        selection = yield from self.select(selection)
+        if vector is not None:
+            contents = yield from self.view(question, vector, wanted, selection)
+        else:
+            rows = yield from self.storage.space().fetch(selection.only or ())
+            near = ChunkView(rows, np.zeros(len(rows)))
+            state = yield from self.memory.over(near, selection)
+            contents = ViewContents(state, "", near, self.chunks, selection, self.state_of, self.find_further)
+        return (yield from self.memory.with_nodes(contents, nodes))
+
+    def state_of(self, near: ChunkView, selection: Selection) -> Steps[GEMRAGState]:
+        """Some chunks with their questions, and under a filter with the themes that contain them."""
+        return (yield from self.memory.over(near, selection))
 
 
-def _without_questions(state: GEMRAGState) -> dict[str, Record]:
-    """Written themes whose question extraction failed, with their records."""
-    return {name: record for name, record in state.written.items() if record["error"] is not None}
+def _asked(change: Change) -> dict[str, list[str]]:
+    """The questions of new chunks."""
+    return {node.node_id: questions_in(change.records.get(node.node_id)) for node in change.added}

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
@@ -13,13 +14,13 @@ from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_MEMORY, MemoryConfig, ThemeMethod
 from llama_index.gemrag.export import to_graph
 from llama_index.gemrag.extraction.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
+from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
+from llama_index.gemrag.memory_rows import MemoryRows
 from llama_index.gemrag.page import page_of
 from llama_index.gemrag.retriever import GEMRAGRetriever
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.gemrag.stored_builder import StoredMemoryBuilder
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME, Spectrum, spectrum_of
-from llama_index.gemrag.themes.groups import graph_of
 from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
@@ -28,6 +29,7 @@ from llama_index.ragkit import (
     LLMSummarizer,
     NodeExtractor,
     Selection,
+    Steps,
     Summarizer,
     SummaryMethods,
     count_tokens,
@@ -109,10 +111,9 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
     index_struct_cls = GEMRAGStruct
     method: ClassVar[str] = "gemrag"
-    space_names: ClassVar[tuple[str, ...]] = ("chunks", "questions", "themes", "theme_questions")
+    space_names: ClassVar[tuple[str, ...]] = GEMRAGBuilder.spaces
     config_cls = MemoryConfig
     builder_cls = GEMRAGBuilder
-    stored_builder_cls = StoredMemoryBuilder
     retriever_cls = GEMRAGRetriever
     keywords = GEMRAGKeywords
     default_extractor = UtilityQuestionExtractor
@@ -199,21 +200,26 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         ConfigurationError
             If no chunk belongs to that group.
         """
-        layer, config = self.state.chunk_layer, self.config
-        rows = np.arange(len(layer.texts))
+        return run_steps(self.writer.in_one_generation(partial(self._spectrum, group)))
+
+    def _spectrum(self, group: Any) -> Steps[Spectrum]:
+        reader = GroupReader(self.storage, MemoryRows(self.storage), self.config)
+        rows = yield from self.storage.space().described()
+        chunks: Sequence[str] = rows.ids
         if group != "":
-            column, codes = layer.texts.column(config.group_by or "ref_doc_id")
-            rows = np.flatnonzero(codes == column.code_of.get(group, -1))
-            if not len(rows):
+            column, codes = rows.column(self.config.group_by or "ref_doc_id")
+            chunks = [rows.ids[row] for row in np.flatnonzero(codes == column.code_of.get(group, -1))]
+            if not chunks:
                 shown = ", ".join(map(repr, column.values[:5]))
                 raise ConfigurationError(f"No chunk belongs to the group {group!r}; groups are {shown}, ...")
-        rows = rows[np.argsort([layer.texts.records[row].key for row in rows])] if len(rows) else rows
-        return spectrum_of(graph_of(layer, rows, config), config.max_themes)
+        graph = yield from reader.graph((yield from reader.in_order(chunks)))
+        return spectrum_of(graph, self.config.max_themes)
 
     @property
     def themes(self) -> dict[str, list[str]]:
         """The themes: id -> ids of the members, strongest first."""
-        return {name: list(theme.members) for name, theme in self.state.themes.items()}
+        themes = run_steps(self.writer.in_one_generation(MemoryRows(self.storage).all_themes))
+        return {name: list(theme.members) for name, theme in themes.items()}
 
     def questions_of(self, node_id: str) -> list[str]:
         """The questions that a chunk or a theme was tagged with, in alphabetical order."""

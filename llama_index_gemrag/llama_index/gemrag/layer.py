@@ -50,17 +50,22 @@ class Centre:
     counted: NDArray[np.bool_] | None = None
 
     @cached_property
+    def sum(self) -> tuple[Doubles, int]:
+        """The sum of the unit vectors, shape (d,), and their number."""
+        if self.total is not None:
+            return self.total
+        total, count = np.zeros(self.questions.dim or 0), 0
+        for number, rows in enumerate(self.questions.blocks(BLOCK)):
+            if self.counted is not None:
+                rows = rows[self.counted[number * BLOCK : (number + 1) * BLOCK]]
+            total += unit_rows(rows.astype(np.float64)).sum(axis=0)
+            count += len(rows)
+        return total, count
+
+    @cached_property
     def direction(self) -> Doubles | None:
         """The mean, shape (d,), rounded to twelve decimals; None without questions."""
-        if self.total is not None:
-            total, count = self.total
-        else:
-            total, count = np.zeros(self.questions.dim or 0), 0
-            for number, rows in enumerate(self.questions.blocks(BLOCK)):
-                if self.counted is not None:
-                    rows = rows[self.counted[number * BLOCK : (number + 1) * BLOCK]]
-                total += unit_rows(rows.astype(np.float64)).sum(axis=0)
-                count += len(rows)
+        total, count = self.sum
         if not count:
             return None
         mean: Doubles = np.round(total / count, _DECIMALS)
@@ -128,19 +133,15 @@ class Layer:
     @cached_property
     def hubs(self) -> Floats:
         """Mean cosine of each text with all questions of the index, shape (n,)."""
-        return self._near(self.centre.direction)
+        return self.edges_from(self.centre.direction)
 
-    def _near(self, direction: Floats | Doubles | None) -> Floats:
-        """Dot product of each unit text with a vector of any norm, shape (n,)."""
+    def edges_from(self, direction: Floats | Doubles | None) -> Floats:
+        """Weights of the edges from a node with this mean of blended questions to each text, shape (n,)."""
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         if direction is None or not length:
             return np.zeros(len(self.texts), np.float32)
         near: Floats = self.texts.cosines([direction.astype(np.float32)])[:, 0] * np.float32(length)
         return near
-
-    def edges_from(self, direction: Floats) -> Floats:
-        """Weights of the edges from the node with this mean of blended questions to each text, shape (n,)."""
-        return self._near(direction)
 
     def cosines(self, vector: Floats, rule: Rule) -> NodeCosines:
         """What the scores of the nodes are made of; for questions that were not read, the most that they can add."""

@@ -1,32 +1,47 @@
-"""`MemoryRows`: what an index that is served from stores knows of its chunks, groups and themes, as rows."""
+"""`MemoryRows`: the chunks, groups, themes and questions of an index as records."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.state import Theme
-from llama_index.gemrag.theme_records import SUMMARIES, THEMES, GroupChanges, theme_of
+from llama_index.gemrag.config import MemoryConfig
+from llama_index.gemrag.layer import OWNER_KEY, Layer
+from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
+from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
 from llama_index.ragkit import IndexStorage, Record, Steps
 
-__all__ = ["GroupRow", "MemoryRows"]
+__all__ = [
+    "CHUNKS",
+    "GROUPS",
+    "OF_GROUP",
+    "QUESTIONS",
+    "SHORT",
+    "THEMES",
+    "THEME_QUESTIONS",
+    "UNASKED",
+    "UNWRITTEN",
+    "MemoryRows",
+]
 
-_CHUNKS, _SHORT, _LONG = "gem_chunks", "gem_short", "gem_long"
-_GROUPS, _PENDING, _OF_GROUP = "gem_groups", "gem_pending", "gem_of_group"
-_UNWRITTEN, _UNASKED, _CENTRE = "gem_unwritten", "gem_unasked", "gem_centre"
+CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS = "chunks", "questions", "themes", "theme_questions"
+"""The vector spaces. A collection named like that of themes has their members."""
+
+_SUMMARIES = "summaries"  # the texts of themes
+
+SHORT, GROUPS, OF_GROUP = "gem_short", "gem_groups", "gem_of_group"
+UNWRITTEN, UNASKED = "gem_unwritten", "gem_unasked"
+"""Collections of :meth:`MemoryRows.names`."""
+
+_CHUNKS, _LONG, _PENDING, _CENTRE = "gem_chunks", "gem_long", "gem_pending", "gem_centre"
+_EARLIER_GROUPS = "groups"  # of an index in memory, before it had the rows above
 
 Doubles = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class GroupRow:
-    """A group of chunks: how many it has, and what changed since its spectrum was computed."""
-
-    size: int = 0
-    changes: GroupChanges = field(default_factory=GroupChanges)
+Rows = dict[str, Record]
 
 
 class MemoryRows:
@@ -44,15 +59,61 @@ class MemoryRows:
     def __init__(self, storage: IndexStorage) -> None:
         self._records = storage.records
 
+    # -- all rows -----------------------------------------------------------------------------------
+
+    def are_of(self, state: GEMRAGState, config: MemoryConfig) -> Steps[bool]:
+        """Whether the rows are those of all of an index.
+
+        They are not after a write that ended early where there are no transactions, nor in an index in memory of a
+        version that had no such rows.
+        """
+        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
+            if (yield from self._records.get_all(collection)) != rows:
+                return False
+        return (yield from self.centre())[1] == len(state.chunk_layer.questions)
+
+    def put_all(self, state: GEMRAGState, config: MemoryConfig) -> Steps[None]:
+        """Store the rows of all of an index in place of those that are there."""
+        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
+            stored = yield from self._records.get_all(collection)
+            yield from self._records.delete(collection, [key for key in stored if key not in rows])
+            yield from self._records.put(collection, list(rows.items()))
+        yield from self._records.delete(_EARLIER_GROUPS, (yield from self._records.get_all(_EARLIER_GROUPS)))
+        yield from self.put_centre(*state.chunk_layer.centre.sum)
+
+    def _all_groups(self) -> Steps[dict[str, ChunkGroup]]:
+        stored = yield from self._records.get_all(GROUPS)
+        return _as_groups(stored or (yield from self._records.get_all(_EARLIER_GROUPS)))
+
+    def names(self, collection: str) -> Steps[list[str]]:
+        """What is listed in a collection, sorted.
+
+        Parameters
+        ----------
+        collection : `SHORT`, own groups that are too small for themes of their own; `GROUPS` that have chunks;
+            `OF_GROUP`, those that have themes, with chunks or without; `UNWRITTEN` themes; `UNASKED`, themes with a
+            text whose questions could not be extracted
+        """
+        return sorted((yield from self._records.get_all(collection)))
+
     # -- chunks and their own groups ----------------------------------------------------------------
 
-    def chunks(self, ids: Iterable[str]) -> Steps[dict[str, Record]]:
+    def chunks(self, ids: Iterable[str]) -> Steps[Rows]:
         """`"own"` and `"themes"` of those chunks that there are."""
         return (yield from self._records.get_many(_CHUNKS, ids))
 
-    def put_chunks(self, rows: Mapping[str, Record]) -> Steps[None]:
-        """Store the rows of chunks."""
-        yield from self._records.put(_CHUNKS, list(rows.items()))
+    def put_chunks(self, owns: Mapping[str, str]) -> Steps[None]:
+        """Store new chunks with their own groups."""
+        yield from self._records.put(_CHUNKS, [(name, {"own": own, "themes": []}) for name, own in owns.items()])
+
+    def move_chunks(self, own: str, other: str) -> Steps[int]:
+        """Move the chunks of an own group to another; returns how many."""
+        if not (yield from self.own_sizes([own])):
+            return 0
+        rows = yield from self._records.get_all(_CHUNKS)
+        moved = {name: {**row, "own": other} for name, row in rows.items() if row["own"] == own}
+        yield from self._records.put(_CHUNKS, list(moved.items()))
+        return len(moved)
 
     def delete_chunks(self, ids: Iterable[str]) -> Steps[None]:
         """Delete the rows of chunks."""
@@ -61,52 +122,34 @@ class MemoryRows:
     def own_sizes(self, names: Iterable[str]) -> Steps[dict[str, int]]:
         """The sizes of those own groups that there are."""
         names = list(names)
-        short = yield from self._records.get_many(_SHORT, names)
+        short = yield from self._records.get_many(SHORT, names)
         found = short | (yield from self._records.get_many(_LONG, names))
         return {name: row["size"] for name, row in found.items()}
 
     def put_own_sizes(self, sizes: Mapping[str, int]) -> Steps[None]:
         """Store the sizes of own groups; those of 0 are deleted."""
-        for collection, belongs in ((_SHORT, True), (_LONG, False)):
-            mine = {name for name, size in sizes.items() if size and (size < NODES_PER_THEME) == belongs}
-            yield from self._records.put(collection, [(name, {"size": sizes[name]}) for name in sorted(mine)])
-            yield from self._records.delete(collection, [name for name in sizes if name not in mine])
-
-    def short(self) -> Steps[list[str]]:
-        """The own groups that are too small for themes of their own."""
-        return sorted((yield from self._records.get_all(_SHORT)))
+        for collection, rows in _by_size(sizes).items():
+            yield from self._records.put(collection, list(rows.items()))
+            yield from self._records.delete(collection, [name for name in sizes if name not in rows])
 
     # -- groups -------------------------------------------------------------------------------------
 
-    def groups(self, names: Iterable[str]) -> Steps[dict[str, GroupRow]]:
+    def groups(self, names: Iterable[str]) -> Steps[dict[str, ChunkGroup]]:
         """Those groups that have chunks."""
-        found = yield from self._records.get_many(_GROUPS, names)
-        return {name: GroupRow(r["size"], GroupChanges(r["changed"], r["lost"])) for name, r in found.items()}
+        return _as_groups((yield from self._records.get_many(GROUPS, names)))
 
-    def all_groups(self) -> Steps[list[str]]:
-        """All groups that have chunks, sorted."""
-        return sorted((yield from self._records.get_all(_GROUPS)))
-
-    def put_groups(self, groups: Mapping[str, GroupRow], share: float) -> Steps[None]:
+    def put_groups(self, groups: Mapping[str, ChunkGroup], share: float) -> Steps[None]:
         """Store groups; those without chunks are deleted.
 
         Parameters
         ----------
         share : of the chunks that may change before the spectrum is computed again
         """
-        kept = {name: group for name, group in groups.items() if group.size}
-        rows = [
-            (name, {"size": group.size, "changed": group.changes.chunks, "lost": group.changes.theme_deleted})
-            for name, group in kept.items()
-        ]
-        pending = {name for name, group in kept.items() if group.changes != GroupChanges()}
-        yield from self._records.put(_GROUPS, rows)
-        yield from self._records.delete(_GROUPS, [name for name in groups if name not in kept])
-        due = [(n, {"due": kept[n].changes.is_due(kept[n].size, share), "size": kept[n].size}) for n in sorted(pending)]
-        yield from self._records.put(_PENDING, due)
-        yield from self._records.delete(_PENDING, [name for name in groups if name not in pending])
+        for collection, rows in _group_rows(groups, share).items():
+            yield from self._records.put(collection, list(rows.items()))
+            yield from self._records.delete(collection, [name for name in groups if name not in rows])
 
-    def pending(self) -> Steps[dict[str, Record]]:
+    def pending(self) -> Steps[Rows]:
         """The groups that changed since their spectrum was computed: their `"size"`, and whether they are `"due"`."""
         found = yield from self._records.get_all(_PENDING)
         return {name: found[name] for name in sorted(found)}
@@ -115,63 +158,71 @@ class MemoryRows:
 
     def themes(self, names: Iterable[str]) -> Steps[dict[str, Theme]]:
         """Those themes that there are."""
-        found = yield from self._records.get_many(THEMES, names)
-        return {name: theme_of(record) for name, record in found.items()}
+        return _as_themes((yield from self._records.get_many(THEMES, names)))
 
-    def texts(self, names: Iterable[str]) -> Steps[dict[str, Record]]:
+    def all_themes(self) -> Steps[dict[str, Theme]]:
+        """All themes."""
+        return _as_themes((yield from self._records.get_all(THEMES)))
+
+    def texts(self, names: Iterable[str]) -> Steps[Rows]:
         """The records of those themes that have a text."""
-        return (yield from self._records.get_many(SUMMARIES, names))
+        return (yield from self._records.get_many(_SUMMARIES, names))
+
+    def all_texts(self) -> Steps[Rows]:
+        """The records of all themes that have a text."""
+        return (yield from self._records.get_all(_SUMMARIES))
 
     def themes_of_groups(self, groups: Iterable[str]) -> Steps[list[str]]:
         """The themes of some groups."""
-        found = yield from self._records.get_many(_OF_GROUP, groups)
+        found = yield from self._records.get_many(OF_GROUP, groups)
         return [name for row in found.values() for name in row["themes"]]
 
-    def groups_with_themes(self) -> Steps[list[str]]:
-        """All groups that have themes, with chunks or without."""
-        return sorted((yield from self._records.get_all(_OF_GROUP)))
+    def put_themes(self, themes: Mapping[str, Theme], known: Mapping[str, Theme]) -> Steps[None]:
+        """Store themes, and note them for their members and their groups.
 
-    def add_themes(self, themes: Mapping[str, Theme]) -> Steps[None]:
-        """Note new themes, without a text, with their members and their groups."""
-        yield from self._change_members(themes, add=True)
-        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in themes])
+        Parameters
+        ----------
+        known : those of them that there were, perhaps with another group, which keep their texts; others have none yet
+        """
+        yield from self._records.put(THEMES, [(name, _theme_row(theme)) for name, theme in themes.items()])
+        new = {name: theme for name, theme in themes.items() if name not in known}
+        moved = {n: theme for n, theme in themes.items() if n in known and theme.group != known[n].group}
+        yield from self._change_members({name: known[name] for name in moved}, add=False)
+        yield from self._change_members({**new, **moved}, add=True)
+        yield from self._records.put(UNWRITTEN, [(name, {}) for name in new])
 
-    def remove_themes(self, themes: Mapping[str, Theme]) -> Steps[None]:
-        """Take back what was noted of themes."""
+    def delete_themes(self, themes: Mapping[str, Theme]) -> Steps[None]:
+        """Delete themes, their texts, and what was noted of them."""
+        for collection in (_SUMMARIES, UNWRITTEN, UNASKED, THEMES):
+            yield from self._records.delete(collection, themes)
         yield from self._change_members(themes, add=False)
-        yield from self._records.delete(_UNWRITTEN, themes)
-        yield from self._records.delete(_UNASKED, themes)
 
     def _change_members(self, themes: Mapping[str, Theme], *, add: bool) -> Steps[None]:
         lists: tuple[tuple[str, list[tuple[str, str]]], ...] = (
             (_CHUNKS, [(member, name) for name, theme in themes.items() for member in theme.members]),
-            (_OF_GROUP, [(theme.group, name) for name, theme in themes.items()]),
+            (OF_GROUP, [(theme.group, name) for name, theme in themes.items()]),
         )
         for collection, pairs in lists:
             rows = yield from self._records.get_many(collection, dict.fromkeys(key for key, _ in pairs))
             for key, name in pairs:
-                if key in rows or collection == _OF_GROUP:
+                if key in rows or collection == OF_GROUP:
                     row = rows.setdefault(key, {"themes": []})
                     row["themes"] = sorted({*row["themes"], name} if add else {*row["themes"]} - {name})
-            empty = [key for key, row in rows.items() if collection == _OF_GROUP and not row["themes"]]
+            empty = [key for key, row in rows.items() if collection == OF_GROUP and not row["themes"]]
             yield from self._records.put(collection, [(key, row) for key, row in rows.items() if key not in empty])
             yield from self._records.delete(collection, empty)
 
     def put_texts(self, records: Mapping[str, Record]) -> Steps[None]:
         """Store the texts of themes."""
-        yield from self._records.put(SUMMARIES, list(records.items()))
-        yield from self._records.delete(_UNWRITTEN, records)
-        failed = [name for name, record in records.items() if record["error"] is not None]
-        yield from self._records.put(_UNASKED, [(name, {}) for name in failed])
-        yield from self._records.delete(_UNASKED, [name for name in records if name not in failed])
+        yield from self._records.put(_SUMMARIES, list(records.items()))
+        yield from self._records.delete(UNWRITTEN, records)
+        failed = _unasked(records)
+        yield from self._records.put(UNASKED, list(failed.items()))
+        yield from self._records.delete(UNASKED, [name for name in records if name not in failed])
 
-    def unwritten(self) -> Steps[list[str]]:
-        """The themes without a text, sorted."""
-        return sorted((yield from self._records.get_all(_UNWRITTEN)))
-
-    def unasked(self) -> Steps[list[str]]:
-        """The themes with a text whose questions could not be extracted, sorted."""
-        return sorted((yield from self._records.get_all(_UNASKED)))
+    def delete_texts(self, names: Collection[str]) -> Steps[None]:
+        """Delete texts that belong to no theme, or lack their vector."""
+        yield from self._records.delete(_SUMMARIES, names)
 
     # -- questions ----------------------------------------------------------------------------------
 
@@ -185,9 +236,9 @@ class MemoryRows:
         found = yield from self._records.get_many(f"gem_{space}", owners)
         return {owner: list(row["ids"]) for owner, row in found.items()}
 
-    def put_questions_of(self, space: str, questions: Mapping[str, Sequence[str]]) -> Steps[None]:
+    def put_questions_of(self, space: str, questions: Mapping[str, Collection[str]]) -> Steps[None]:
         """Store the ids of the questions of nodes; nodes without any are deleted."""
-        rows = [(owner, {"ids": list(ids)}) for owner, ids in questions.items() if ids]
+        rows = [(owner, {"ids": sorted(ids)}) for owner, ids in questions.items() if ids]
         yield from self._records.put(f"gem_{space}", rows)
         yield from self._records.delete(f"gem_{space}", [owner for owner, ids in questions.items() if not ids])
 
@@ -205,3 +256,70 @@ class MemoryRows:
             return
         data = base64.b64encode(total.astype("<f8").tobytes()).decode("ascii")
         yield from self._records.put(_CENTRE, [(_CENTRE, {"sum": data, "count": count})])
+
+
+def _rows_of(state: GEMRAGState, known: Mapping[str, ChunkGroup], config: MemoryConfig) -> dict[str, Rows]:
+    """The rows of all of an index by collection, besides themes, their texts and the centre of the questions."""
+    owns = own_groups(state.chunks, config.group_by)
+    own_sizes = Counter(owns)
+    sizes = group_sizes(own_sizes, config)
+    groups = {name: replace(known.get(name, ChunkGroup()), size=size) for name, size in sizes.items()}
+    of_group: Rows = {}
+    for name, theme in sorted(state.themes.items()):
+        of_group.setdefault(theme.group, {"themes": []})["themes"].append(name)
+    chunks = zip(state.chunks.ids, owns, strict=True)
+    return {
+        _CHUNKS: {name: {"own": own, "themes": list(state.themes_of.get(name, ()))} for name, own in chunks},
+        **_by_size(own_sizes),
+        **_group_rows(groups, config.refresh_share),
+        OF_GROUP: of_group,
+        UNWRITTEN: {name: {} for name in state.unwritten},
+        UNASKED: _unasked(state.written),
+        f"gem_{QUESTIONS}": _question_rows(state.chunk_layer),
+        f"gem_{THEME_QUESTIONS}": _question_rows(state.theme_layer),
+    }
+
+
+def _by_size(own_sizes: Mapping[str, int]) -> dict[str, Rows]:
+    rows: dict[str, Rows] = {SHORT: {}, _LONG: {}}
+    for name, size in sorted(own_sizes.items()):
+        if size:
+            rows[SHORT if size < NODES_PER_THEME else _LONG][name] = {"size": size}
+    return rows
+
+
+def _group_rows(groups: Mapping[str, ChunkGroup], share: float) -> dict[str, Rows]:
+    rows: dict[str, Rows] = {GROUPS: {}, _PENDING: {}}
+    for name, group in groups.items():
+        if group.size:
+            rows[GROUPS][name] = {"size": group.size, "changed": group.changed, "lost": group.theme_deleted}
+            if group != ChunkGroup(group.size):
+                rows[_PENDING][name] = {"due": group.is_due(share), "size": group.size}
+    return rows
+
+
+def _as_groups(stored: Rows) -> dict[str, ChunkGroup]:
+    return {name: ChunkGroup(r.get("size", 0), int(r["changed"]), bool(r["lost"])) for name, r in stored.items()}
+
+
+def _question_rows(layer: Layer) -> Rows:
+    rows: Rows = {}
+    if len(layer.questions):
+        column, codes = layer.questions.column(OWNER_KEY)
+        for row_id, code in zip(layer.questions.ids, codes.tolist(), strict=True):
+            rows.setdefault(column.values[code], {"ids": []})["ids"].append(row_id)
+    for row in rows.values():
+        row["ids"].sort()
+    return rows
+
+
+def _unasked(records: Mapping[str, Record]) -> Rows:
+    return {name: {} for name, record in records.items() if record["error"] is not None}
+
+
+def _as_themes(stored: Rows) -> dict[str, Theme]:
+    return {name: Theme(row["group"], tuple(row["members"]), tuple(row["weights"])) for name, row in stored.items()}
+
+
+def _theme_row(theme: Theme) -> Record:
+    return {"group": theme.group, "members": list(theme.members), "weights": list(theme.weights)}

@@ -1,14 +1,20 @@
 """`GEMRAGPostprocessor`: expands the nodes of any retriever by best-first search of the memory graph."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from numpy.typing import NDArray
 
+from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGPostprocessorKeywords
+from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
@@ -16,6 +22,7 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedPostprocessor,
     Query,
+    Selection,
     Steps,
     fetch_derived,
     fit_tokens,
@@ -91,46 +98,78 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
-        index.storage.check_in_memory()
-        contents = yield from index.writer.recovered()
-        state = contents.state
+        if len(nodes) >= self.top_n:
+            return [fresh(given.node, given.score or 0.0) for given in nodes]
+        bundle = query_bundle if self.edge_weight < 1 else None
+        vector = None
+        if bundle is not None and index.storage.stored:  # before what is read in one generation
+            vector = yield from index.writer.question_vector(bundle)
+        return (yield from index.writer.in_one_generation(partial(self._expanded, nodes, bundle, vector)))
+
+    def _expanded(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vector: NDArray[np.float32] | None
+    ) -> Steps[list[NodeWithScore]]:
+        """The nodes, and those that are added to them."""
+        index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
+        builder: GEMRAGBuilder = index.builder  # type: ignore[assignment]
         results = [fresh(given.node, given.score or 0.0) for given in nodes]
-        matched = [found for found in match_nodes(nodes, state.chunks, state.written) if found is not None]
-        if matched and len(results) < self.top_n:
-            allowed = self._allowed(state.chunks)
-            traversal = Traversal(state, index.config.blend, allowed)
-            scores = None
-            if query_bundle is not None and self.edge_weight < 1:
-                yield from index.writer.checks.embed_model()
-                query = Query(query_bundle, contents, allowed, self.top_n, index.resources)
-                words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(state.chunks))
-                vector = yield from query.vector()
-                found = yield from offload(
-                    MemoryScores.of, state, vector, Rule(), words, self.lexical_weight, allowed,
-                    full_score=(yield from query.full_score()) if self.lexical_weight else 0.0,
-                )  # fmt: skip
-                scores = found.all_nodes
-            themes = self._themes(state, matched, traversal) if self.add_themes else []
-            themes = themes[: self.top_n - len(results)]
-            admit = traversal.admission(True, self.max_summaries)
-            steps = yield from offload(
-                traversal.run, scores, self.top_n - len(results) - len(themes), self.edge_weight,
-                traversal.place([*matched, *themes]), admit,
-            )  # fmt: skip
-            least = min(result.get_score() for result in results)
-            values = squashed(np.array([priority for _, priority, _ in steps])).tolist()
-            added = [(name, least) for name in themes]
-            added += [(name, value) for (name, _, _), value in zip(steps, values, strict=True)]
-            fetch = fetch_derived(state.written, index.storage.get_node)
-            for name, priority in added:
-                node = yield from fetch(name)
-                if node is not None:
-                    least = min(least, priority)
-                    results.append(fresh(node, least))
+        whole, selection = (yield from index.writer.recovered()), Selection(self.filters)
+        given, question = [each.node.node_id for each in nodes], "" if bundle is None else bundle.query_str
+        contents = yield from builder.contents_with(whole, given, selection, self.top_n, question, vector)
+        matched = match_nodes(nodes, contents.state.chunks, contents.state.written)
+        start = [node_id for node_id in matched if node_id is not None]
+        if not start:
+            return results
+        query = None
+        if bundle is not None:
+            yield from index.writer.checks.embed_model()
+            query = Query(bundle, contents, None, self.top_n, index.resources, vector)
+            yield from query.vector()
+        if self.add_themes:
+            contents = yield from builder.memory.with_themes_of(contents, start)
+        themes = self._themes(contents.state, start)[: self.top_n - len(results)]
+        start += themes
+        search = partial(self._reached, query, start, self.top_n - len(results) - len(themes))
+        contents, reached = yield from builder.memory.explored(contents, search, dict, start, index.config.blend)
+        least = min(result.get_score() for result in results)
+        fetch = fetch_derived(contents.state.written, index.storage.get_node)
+        for name, priority in [*((name, least) for name in themes), *reached]:
+            node = yield from fetch(name)
+            if node is not None:
+                least = min(least, priority)
+                results.append(fresh(node, least))
         return results
 
-    def _themes(self, state: GEMRAGState, matched: list[str], traversal: Traversal) -> list[str]:
+    def _reached(
+        self, query: Query[GEMRAGState] | None, start: Sequence[str], count: int, contents: MemoryContents
+    ) -> Steps[list[tuple[str, float]]]:
+        """The nodes that a search from others selects in what was read, with their priorities."""
+        state, scores = contents.state, None
+        allowed = state.allowed(self._allowed)
+        if query is not None:
+            scores = yield from self._scores(replace(query, contents=contents, allowed=allowed, _lexical=None))
+        traversal = Traversal(state, self._index.config.blend, allowed)
+        admit = traversal.admission(True, self.max_summaries)
+        steps = yield from offload(traversal.run, scores, count, self.edge_weight, traversal.place(start), admit)
+        values = squashed(np.array([priority for _, priority, _ in steps])).tolist()
+        return [(name, value) for (name, _, _), value in zip(steps, values, strict=True)]
+
+    def _scores(self, query: Query[GEMRAGState]) -> Steps[NDArray[np.float64]]:
+        """The scores of all nodes for the query, those of chunks and then those of themes."""
+        words, full_score = np.zeros(len(query.state.chunks)), 0.0
+        if self.lexical_weight:
+            words, full_score = (yield from query.lexical_scores()), (yield from query.full_score())
+        state, vector = query.state.counting(query.allowed), (yield from query.vector())
+        scores = yield from offload(
+            MemoryScores.of, state, vector, Rule(), words, self.lexical_weight, query.allowed, full_score=full_score
+        )
+        return scores.all_nodes
+
+    def _themes(self, state: GEMRAGState, matched: Sequence[str]) -> list[str]:
         """Written themes that pass the filter and contain matched nodes, by the sum of these members' components."""
+        if not self.add_themes:
+            return []
+        traversal = Traversal(state, 0.0, state.allowed(self._allowed))
         sums: dict[str, float] = {}
         for member in matched:
             for name in state.themes_of.get(member, ()):

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.config import QuestionRole
+from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
+from llama_index.gemrag.memory_rows import QUESTIONS, MemoryRows
 from llama_index.ragkit import (
     Extraction,
     IndexStorage,
@@ -24,17 +26,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
-__all__ = [
-    "QUESTIONS",
-    "THEME_QUESTIONS",
-    "QuestionWriter",
-    "question_id",
-    "questions_in",
-    "terms_with_questions",
-]
-
-QUESTIONS = "questions"
-THEME_QUESTIONS = "theme_questions"
+__all__ = ["QuestionWriter", "question_id", "questions_in", "terms_with_questions"]
 
 
 def question_id(node_id: str, question: str) -> str:
@@ -64,23 +56,24 @@ def terms_with_questions(text: Counter[str], record: Record | None) -> Counter[s
 
 
 class QuestionWriter:
-    """Extracts, embeds and stores questions.
+    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of those of chunks.
 
     Parameters
     ----------
-    storage, resources : those of the index
+    storage, resources, rows : those of the index
     role : how questions are embedded: "text" like chunks, "query" like prompts
     """
 
-    def __init__(self, storage: IndexStorage, resources: Resources, role: QuestionRole) -> None:
+    def __init__(self, storage: IndexStorage, resources: Resources, rows: MemoryRows, role: QuestionRole) -> None:
         self._storage = storage
         self._resources = resources
+        self._rows = rows
         self._role = role
         self._ready: dict[str, NDArray[np.float32]] = {}
 
     def prepare(self, space: str, questions: Mapping[str, Sequence[str]]) -> Steps[None]:
         """Embed the questions that :meth:`store` is about to store, and keep their vectors until then."""
-        stored = yield from self._stored(space, questions)
+        stored = yield from self._rows.questions_of(space, questions)
         texts = {
             question
             for owner, of_node in questions.items()
@@ -105,56 +98,64 @@ class QuestionWriter:
 
         Parameters
         ----------
-        space : :data:`QUESTIONS` or :data:`THEME_QUESTIONS`
+        space : of questions of chunks or of themes
         questions : node -> its questions, distinct and not empty
         keys : node -> its canonical sort key
         """
-        pairs = [(owner, question) for owner, of_node in questions.items() for question in of_node]
-        ids = [question_id(owner, question) for owner, question in pairs]
-        stored = yield from self._stored(space, questions)
-        wanted, known = set(ids), {row_id for of_node in stored.values() for row_id in of_node}
-        yield from self._remove(space, [row_id for row_id in known if row_id not in wanted])
-        new = [i for i, row_id in enumerate(ids) if row_id not in known]
+        ids = {owner: [question_id(owner, question) for question in asked] for owner, asked in questions.items()}
+        stored = yield from self._rows.questions_of(space, questions)
+        yield from self._remove(space, {owner: set(known).difference(ids[owner]) for owner, known in stored.items()})
+        new = [
+            (owner, row_id, question)
+            for owner, asked in questions.items()
+            for row_id, question in zip(ids[owner], asked, strict=True)
+            if row_id not in stored.get(owner, ())
+        ]
         if not new:
             return
-        texts = list(dict.fromkeys(pairs[i][1] for i in new))
-        vectors = yield from self._embed(texts)
+        texts = list(dict.fromkeys(question for _, _, question in new))
         place = {text: row for row, text in enumerate(texts)}
-        rows = SpaceRows(
-            [ids[i] for i in new],
-            vectors[[place[pairs[i][1]] for i in new]],
-            [f"{keys[pairs[i][0]]}|{pairs[i][1]}" for i in new],
-            [ids[i] for i in new],
-            [{OWNER_KEY: pairs[i][0], TEXT_KEY: pairs[i][1]} for i in new],
-        )
+        vectors = (yield from self._embed(texts))[[place[question] for _, _, question in new]]
         self._ready = {}
-        yield from self._put(space, rows)
+        row_ids = [row_id for _, row_id, _ in new]
+        rows = SpaceRows(
+            row_ids,
+            vectors,
+            [f"{keys[owner]}|{question}" for owner, _, question in new],
+            row_ids,
+            [{OWNER_KEY: owner, TEXT_KEY: question} for owner, _, question in new],
+        )
+        owners = dict.fromkeys(owner for owner, _, _ in new)
+        yield from self._rows.put_questions_of(space, {owner: ids[owner] for owner in owners})
+        yield from self._storage.space(space).put(rows)
+        yield from self._count(space, vectors, 1)
 
     def delete(self, space: str, owners: Collection[str]) -> Steps[None]:
         """Delete the questions of nodes."""
-        stored = yield from self._stored(space, owners)
-        yield from self._remove(space, [row_id for of_node in stored.values() for row_id in of_node])
+        yield from self._remove(space, (yield from self._rows.questions_of(space, owners)))
 
-    # -- where they are stored ----------------------------------------------------------------------
+    def _remove(self, space: str, questions: Mapping[str, Collection[str]]) -> Steps[None]:
+        """Delete questions of nodes, by their ids."""
+        ids = sorted(row_id for of_node in questions.values() for row_id in of_node)
+        if not ids:
+            return
+        if space == QUESTIONS:
+            yield from self._count(space, (yield from self._storage.space(space).fetch(ids)).matrix, -1)
+        yield from self._storage.space(space).remove(ids)
+        known = yield from self._rows.questions_of(space, questions)
+        left = {owner: set(of_node).difference(questions[owner]) for owner, of_node in known.items()}
+        yield from self._rows.put_questions_of(space, left)
+        self._storage.note_removal()  # a question that has begun may miss the vectors
 
-    def _stored(self, space: str, owners: Collection[str]) -> Steps[Mapping[str, Sequence[str]]]:
-        """The ids of the stored questions of nodes."""
-        rows = self._storage.snapshot(space)
-        if not len(rows) or not owners:
-            return {}
-        column, codes = rows.column(OWNER_KEY)
-        wanted = [column.code_of[owner] for owner in owners if owner in column.code_of]
-        found: dict[str, list[str]] = {}
-        for row in np.flatnonzero(np.isin(codes, wanted)):
-            found.setdefault(column.values[codes[row]], []).append(rows.ids[row])
-        return found
-        yield
-
-    def _put(self, space: str, rows: SpaceRows) -> Steps[None]:
-        yield from self._storage.spaces[space].put(rows)
-
-    def _remove(self, space: str, ids: Sequence[str]) -> Steps[None]:
-        yield from self._storage.spaces[space].remove(ids)
+    def _count(self, space: str, vectors: NDArray[np.float32], sign: int) -> Steps[None]:
+        """Add to the sum over the questions of chunks, or take from it."""
+        if space != QUESTIONS or not len(vectors):
+            return
+        total, count = yield from self._rows.centre()
+        more = unit_rows(vectors.astype(np.float64)).sum(axis=0)
+        count += sign * len(vectors)
+        yield from self._rows.put_centre(sign * more + (total if len(total) else 0.0), count)
+        self._storage.struct.counters["questions"] = count
 
     def _embed(self, texts: list[str]) -> Steps[NDArray[np.float32]]:
         known = self._ready

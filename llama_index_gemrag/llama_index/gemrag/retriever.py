@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore
-from numpy.typing import NDArray
 
+from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_RANKING, MemoryConfig, MemorySearchConfig
 from llama_index.gemrag.explanation import GEMRAGExplanation, explain
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGRetrieverKeywords
+from llama_index.gemrag.memory_view import MemoryContents, MemoryView
 from llama_index.gemrag.page import FoundForPage
-from llama_index.gemrag.search.argmax import rank_nodes
-from llama_index.gemrag.search.memory_scores import MemoryScores
+from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
@@ -40,8 +40,8 @@ class _Hit(NamedTuple):
 class _FoundInMemory:
     """The result of a search, with the values that explanations need; `hits` are the ranked nodes it examined."""
 
+    query: Query[GEMRAGState]
     scores: MemoryScores
-    allowed: Mask | None
     ranking: Iterable[_Hit]
     fallback: str
     hits: dict[str, _Hit] = field(default_factory=dict)
@@ -119,39 +119,51 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         self._graph_blend = index.config.blend
 
     def _search(self, query: Query[GEMRAGState]) -> Steps[_FoundInMemory]:
-        if self.options.mode == "best_first":
-            query.state.check_whole('mode="best_first"')
+        fallback = "" if len(query.state.chunk_layer.questions) else "no chunk has a question"
+
+        def search(contents: MemoryContents) -> Steps[tuple[Query[GEMRAGState], MemoryScores, list[_Hit]]]:
+            asked, scores = yield from self._scores(query if contents is query.contents else query.over(contents))
+            return asked, scores, (yield from offload(self._ranked, scores, query.allowed, query.wanted))
+
+        if self.options.mode == "argmax":
+            found = yield from search(query.contents)
+        else:
+            _, found = yield from self._memory.explored(
+                query.contents, search, lambda found: [hit.node_id for hit in found[2]], (), self._graph_blend
+            )
+        asked, scores, first = found
+        ranking = deepened(first, partial(self._ranked, scores, query.allowed), query.wanted)
+        return _FoundInMemory(asked, scores, ranking, fallback)
+
+    @property
+    def _memory(self) -> MemoryView:
+        builder: GEMRAGBuilder = self._index.builder  # type: ignore[assignment]
+        return builder.memory
+
+    def _scores(self, query: Query[GEMRAGState]) -> Steps[tuple[Query[GEMRAGState], MemoryScores]]:
+        """Scores that are exact for the nodes that may be shown, and the question with all that was read for them.
+
+        Of a memory that is not here as a whole, the questions near to the prompt were read so far, and scores of chunks
+        with others are the most that they can be.
+        """
         vector = yield from query.vector()
         words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
-        scores = yield from self._scores(query, vector, words)
-        fallback = "" if len(query.state.chunk_layer.questions) else "no chunk has a question"
-        rank = partial(self._ranked, scores, query.allowed)
-        first = yield from offload(rank, query.wanted)
-        return _FoundInMemory(scores, query.allowed, deepened(first, rank, query.wanted), fallback)
-
-    def _scores(
-        self, query: Query[GEMRAGState], vector: NDArray[np.float32], words: NDArray[np.float64]
-    ) -> Steps[MemoryScores]:
-        """Scores that are exact for the nodes that may be shown.
-
-        An index that is served from stores has read the questions near to the prompt so far, and scores of chunks with
-        others are the most that they can be.
-        """
         full_score = (yield from query.full_score()) if self.lexical_weight else 0.0
-        state = yield from offload(query.state.counting, query.allowed)
-        if self.rule.blend is not None:  # the text decides which question of a chunk is the nearest
-            state = yield from state.with_questions_of(state.chunk_layer.unread)
+        # With the paper's score, the text decides which question of a chunk is the nearest.
+        unread: Iterable[str] = query.state.chunk_layer.unread if self.rule.blend is not None else ()
         while True:
+            contents = yield from self._memory.with_questions_of(query.contents, unread)
+            query = query if contents is query.contents else query.over(contents)
+            state = yield from offload(query.state.counting, query.allowed)
             scores = yield from offload(
                 MemoryScores.of, state, vector, self.rule, words, self.lexical_weight, query.allowed,
                 self.summary_margin, full_score,
             )  # fmt: skip
-            unread = state.chunk_layer.unread
-            best = best_rows(scores.chunks, query.wanted, state.chunks) if unread else []
-            open_ = [name for row in best if (name := state.chunks.ids[row]) in unread]
-            if not open_:
-                return scores
-            state = yield from state.with_questions_of(open_)
+            of_chunks = state.chunk_layer.unread
+            best = best_rows(scores.chunks, query.wanted, state.chunks) if of_chunks else []
+            unread = [name for row in best if (name := state.chunks.ids[row]) in of_chunks]
+            if not unread:
+                return query, scores
 
     def _ranked(self, scores: MemoryScores, allowed: Mask | None, count: int) -> list[_Hit]:
         options = self.options
@@ -178,7 +190,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
 
     def _explanations(self, found: _FoundInMemory, nodes: Sequence[NodeWithScore]) -> Steps[list[GEMRAGExplanation]]:
         via = {node_id: hit.via for node_id, hit in found.hits.items()}
-        shown = [result.node.node_id for result in nodes]
-        state = yield from (yield from found.scores.state.with_themes_of(shown)).with_questions_of(shown)
-        found = replace(found, scores=replace(found.scores, state=state))
-        return (yield from offload(explain, found.scores, found.allowed, via, nodes, found.fallback))
+        shown, query = [result.node.node_id for result in nodes], found.query
+        contents = yield from self._memory.with_themes_of(query.contents, shown)
+        contents = yield from self._memory.with_questions_of(contents, shown)
+        scores = replace(found.scores, state=contents.state.counting(query.allowed))
+        return (yield from offload(explain, scores, query.allowed, via, nodes, found.fallback))

@@ -1,6 +1,6 @@
-"""The immutable state that a query reads: chunks and themes with their questions."""
+"""The immutable state that a query reads: chunks and themes with their questions, all of an index or a part of it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.layer import Centre, Layer
-from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.masks import recent, shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -26,19 +25,21 @@ class Theme(NamedTuple):
 
 @dataclass(frozen=True)
 class GEMRAGState:
-    """The state of the memory.
+    """All of the memory, or the part of it that one question needs.
 
     Attributes
     ----------
     chunk_layer, theme_layer : chunks, and written themes, with their questions
     themes : every theme by id, including unwritten ones (after a delete or a failure)
     written : the records of the written themes by id
+    outside : of a part, the nodes that do not count; None where all of the memory is here
     """
 
     chunk_layer: Layer = field(default_factory=Layer)
     theme_layer: Layer = field(default_factory=Layer)
     themes: Mapping[str, Theme] = field(default_factory=dict)
     written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    outside: Collection[str] | None = None
 
     @classmethod
     def of(
@@ -50,9 +51,27 @@ class GEMRAGState:
         themes: Mapping[str, Theme],
         written: Mapping[str, dict[str, Any]],
     ) -> "GEMRAGState":
-        """The state for these vectors."""
+        """The state for these vectors, which are those of all questions."""
         centre = Centre(questions)
         return cls(Layer(chunks, questions, centre), Layer(theme_texts, theme_questions, centre), themes, written)
+
+    def changed(
+        self,
+        vectors: tuple[Snapshot, Snapshot, Snapshot, Snapshot],
+        themes: Mapping[str, Theme | None],
+        texts: Mapping[str, dict[str, Any] | None],
+    ) -> "GEMRAGState":
+        """All of an index after a write.
+
+        Parameters
+        ----------
+        vectors : all of them now, in the order of :meth:`of`
+        themes : that were stored, and None for those that were deleted
+        texts : the records that were stored, and None for those that were deleted
+        """
+        held = {name: theme for name, theme in {**self.themes, **themes}.items() if theme is not None}
+        written = {name: record for name, record in {**self.written, **texts}.items() if record is not None}
+        return GEMRAGState.of(*vectors, held, written)
 
     @property
     def chunks(self) -> Snapshot:
@@ -73,33 +92,42 @@ class GEMRAGState:
         """Themes that have no text yet, sorted."""
         return sorted(name for name in self.themes if name not in self.written)
 
-    def check_whole(self, what: str) -> None:
-        """Check that all of the memory is here, which something needs; it is, in memory."""
-
-    def with_themes_of(self, chunks: Collection[str]) -> Steps["GEMRAGState"]:
-        """With all themes that contain those chunks; a state in memory has them."""
-        return self
-        yield
-
-    def with_questions_of(self, chunks: Collection[str]) -> Steps["GEMRAGState"]:
-        """With all questions of those chunks; a state in memory has them."""
-        return self
-        yield
-
     @cached_property
     def member_rows(self) -> list[NDArray[np.intp]]:
         """For each theme with a text the rows of those of its members that are here."""
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)
         return [self.chunks.rows_of([i for i in names if i in self.chunks]) for names in members]
 
+    def allowed(self, passing: Callable[[Snapshot], Mask | None]) -> Mask | None:
+        """Mask of the chunks that count, None for all.
+
+        Parameters
+        ----------
+        passing : rows -> mask of those that pass the filter, None for all; a part was read by it
+        """
+        return passing(self.chunks) if self.outside is None else self._inside(self.chunks)
+
+    def _inside(self, rows: Snapshot) -> Mask | None:
+        return np.array([name not in self.outside for name in rows.ids], np.bool_) if self.outside else None
+
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
-        """Mask of the themes all of whose members pass the filter."""
+        """Mask of the themes all of whose members pass the filter; in a part there are no others, save those outside.
+
+        Parameters
+        ----------
+        allowed : shape (n,), the chunks that pass
+        """
+        if self.outside is not None:
+            return self._inside(self.theme_layer.texts)
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)
         return shown((self.chunks.rows_of(names) for names in members), allowed)
 
     def counting(self, allowed: Mask | None) -> "GEMRAGState":
-        """The same for a question that only some chunks count for: hubs are near to the questions of these."""
-        return self if allowed is None else recent(self._of_masks, allowed, self._counted)
+        """The same for a question that only some chunks count for: hubs are near to the questions of these.
+
+        A part is read for the chunks that count.
+        """
+        return self if allowed is None or self.outside is not None else recent(self._of_masks, allowed, self._counted)
 
     def _counted(self, allowed: Mask) -> "GEMRAGState":
         of_allowed = np.append(allowed, False)[self.chunk_layer.owners]  # False for those whose chunk is not here
@@ -122,7 +150,10 @@ class GEMRAGState:
         written = {name: record for name, record in self.written.items() if name in themes}
         return GEMRAGState.of(chunks.texts, chunks.questions, texts.texts, texts.questions, themes, written)
 
+    def layer_of(self, node_id: str) -> Layer:
+        """The layer that a node is in, if it is here."""
+        return self.theme_layer if node_id in self.theme_layer.texts else self.chunk_layer
+
     def key(self, node_id: str) -> tuple[str, str]:
         """The canonical order among equal scores."""
-        texts = self.theme_layer.texts if node_id in self.theme_layer.texts else self.chunks
-        return texts.record_of(node_id).key, node_id
+        return self.layer_of(node_id).texts.record_of(node_id).key, node_id

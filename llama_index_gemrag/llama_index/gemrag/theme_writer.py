@@ -6,14 +6,14 @@ summaries can be detected. A theme whose summarizer call failed is kept as unwri
 
 from collections.abc import Collection, Mapping, Sequence
 
-from llama_index.gemrag.question_writer import THEME_QUESTIONS, QuestionWriter, questions_in
+from llama_index.gemrag.memory_rows import THEME_QUESTIONS, THEMES, MemoryRows
+from llama_index.gemrag.question_writer import QuestionWriter, questions_in
 from llama_index.gemrag.state import Theme
-from llama_index.gemrag.theme_records import SUMMARIES, THEMES, store_themes, theme_id
+from llama_index.gemrag.themes.grouping import theme_id
 from llama_index.ragkit import (
     IndexStorage,
     Record,
     Resources,
-    Snapshot,
     SpaceRows,
     Steps,
     SummaryWriter,
@@ -32,63 +32,88 @@ THEME_KEY = "gemrag_theme"
 
 
 class ThemeWriter:
-    """Changes the stored themes to the target themes, and writes the missing ones.
+    """Changes the stored themes to the target themes, and writes the missing ones, in one write.
 
     Parameters
     ----------
-    storage, resources : those of the index
+    storage, resources, rows : those of the index
     questions, summaries : how questions and summaries are written
     max_theme_tokens : largest number of input tokens of a summary
-    themes, written : the stored themes, and the records of their texts
+
+    Attributes
+    ----------
+    themes, written : the themes that the write has read or stored, and the records of their texts
+    failed : why themes have no text
+    changed_themes, changed_texts : what was stored in this write, and None for what was deleted
     """
 
     def __init__(
         self,
         storage: IndexStorage,
         resources: Resources,
+        rows: MemoryRows,
         questions: QuestionWriter,
         summaries: SummaryWriter,
         max_theme_tokens: int,
-        themes: Mapping[str, Theme],
-        written: Mapping[str, Record],
     ) -> None:
         self._storage = storage
         self._resources = resources
+        self._rows = rows
         self._questions = questions
         self._summaries = summaries
         self._max_theme_tokens = max_theme_tokens
-        self.themes = dict(themes)
-        self.written = dict(written)
+        self.themes: dict[str, Theme] = {}
+        self.written: dict[str, Record] = {}
         self.failed: dict[str, Exception] = {}
+        self.changed_themes: dict[str, Theme | None] = {}
+        self.changed_texts: dict[str, Record | None] = {}
         self._texts: dict[str, str] = {}
+
+    def read(self, names: Collection[str]) -> Steps[None]:
+        """Read themes with their texts."""
+        new = [name for name in dict.fromkeys(names) if name not in self.themes]
+        self.themes |= yield from self._rows.themes(new)
+        self.written |= yield from self._rows.texts(new)
 
     # -- which themes there are ---------------------------------------------------------------------
 
     def delete(self, names: Collection[str]) -> Steps[None]:
-        """Delete themes: members, text, vectors, questions and cache entries."""
-        names = sorted(names)
-        yield from self._summaries.release(
-            {name: self.written.pop(name)["cache_keys"] for name in names if name in self.written}
-        )
-        yield from self._remove_vectors(names)
-        yield from self._questions.delete(THEME_QUESTIONS, names)
-        yield from self._storage.records.delete(SUMMARIES, names)
-        yield from self._storage.records.delete(THEMES, names)
-        yield from self._forget({name: self.themes.pop(name) for name in names if name in self.themes})
+        """Delete themes that were read: members, text, vectors, questions and cache entries."""
+        gone = {name: self.themes.pop(name) for name in sorted(names)}
+        if not gone:
+            return
+        texts = {name: self.written.pop(name) for name in gone if name in self.written}
+        yield from self._summaries.release({name: record["cache_keys"] for name, record in texts.items()})
+        yield from self._storage.space(THEMES).remove(gone)
+        yield from self._questions.delete(THEME_QUESTIONS, gone)
+        yield from self._rows.delete_themes(gone)
+        self.changed_themes |= dict.fromkeys(gone)
+        self.changed_texts |= dict.fromkeys(texts)
+        self._count(-len(texts))
+        self._storage.note_removal()  # a question that has begun may miss the vectors
 
-    def replace(self, group: str, themes: Sequence[Theme]) -> Steps[None]:
-        """Set the themes of a group; existing themes keep their texts."""
-        yield from self._read(list(dict.fromkeys(member for theme in themes for member in theme.members)))
+    def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
+        """Set the themes of groups; existing themes keep their texts.
+
+        Parameters
+        ----------
+        themes : by group, whose present themes were read
+        """
+        of_groups = [theme for of_group in themes.values() for theme in of_group]
+        yield from self._read(list(dict.fromkeys(member for theme in of_groups for member in theme.members)))
         wanted: dict[str, Theme] = {}
-        for theme in themes:
+        for theme in of_groups:
             count = yield from self._count_fitting(theme.members)
             if count > 1:
-                fitting = Theme(group, theme.members[:count], theme.weights[:count])
+                fitting = Theme(theme.group, theme.members[:count], theme.weights[:count])
                 wanted.setdefault(theme_id(fitting.members), fitting)
-        yield from self.delete([n for n, theme in self.themes.items() if theme.group == group and n not in wanted])
-        yield from store_themes(self._storage, wanted)
-        yield from self._note({name: theme for name, theme in wanted.items() if name not in self.themes})
-        self.themes.update(wanted)
+        yield from self.read(wanted)  # a theme may have been one of another group
+        gone = [name for name, theme in self.themes.items() if theme.group in themes and name not in wanted]
+        yield from self.delete(gone)
+        new = {name: theme for name, theme in wanted.items() if self.themes.get(name) != theme}
+        yield from self._rows.put_themes(new, self.themes)
+        self.themes.update(new)
+        self.changed_themes.update(new)
 
     def _count_fitting(self, members: Sequence[str]) -> Steps[int]:
         """How many of the members, strongest first, fit into the token limit: at least one."""
@@ -105,7 +130,7 @@ class ThemeWriter:
         """Write every missing theme; failed ones are in `failed`."""
         missing = sorted(self.themes.keys() - self.written.keys())
         of_missing = list(dict.fromkeys(member for name in missing for member in self.themes[name].members))
-        rows = yield from self._chunks(of_missing)
+        rows = yield from self._storage.space().described(of_missing)
         yield from self._read(of_missing)
         members = {
             name: sorted(self.themes[name].members, key=lambda m: reading_key(rows.record_of(m).key))
@@ -117,18 +142,22 @@ class ThemeWriter:
             return
         extracted = yield from self._questions.extract({name: text for name, (text, _) in texts.items()})
         vectors = yield from self._resources.embed([text for text, _ in texts.values()], "themes")
-        nodes, records = [], []
-        for (name, (text, keys)), found in zip(texts.items(), extracted, strict=True):
-            node = derived_node(name, text, {THEME_KEY: True}, self.themes[name].members)
-            nodes.append(node)
-            record = {"node": node_to_record(node), "cache_keys": [*keys, *found.cache_keys], "error": found.error}
-            records.append((name, record))
+        nodes = {
+            name: derived_node(name, text, {THEME_KEY: True}, self.themes[name].members)
+            for name, (text, _) in texts.items()
+        }
+        yield from self._put_texts(
+            {
+                name: {"node": node_to_record(nodes[name]), "cache_keys": [*keys, *e.cache_keys], "error": e.error}
+                for (name, (_, keys)), e in zip(texts.items(), extracted, strict=True)
+            }
+        )
         questions = {found.node_id: questions_in(found.record) for found in extracted}
-        order = {node.node_id: sort_key(node) for node in nodes}
-        yield from self._put_records(dict(records))
+        order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
-        yield from self._put_vectors(SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts)))
-        self.written.update(records)
+        rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
+        yield from self._storage.space(THEMES).put(rows_of_texts)
+        self._count(len(texts))
 
     def ask_again(self) -> Steps[None]:
         """Extract the questions of the themes for which that failed."""
@@ -147,8 +176,16 @@ class ThemeWriter:
         yield from self._questions.store(
             THEME_QUESTIONS, questions, {name: sort_key(nodes[name]) for name in questions}
         )
-        yield from self._put_records(records)
+        yield from self._put_texts(records)
+
+    def _put_texts(self, records: Mapping[str, Record]) -> Steps[None]:
+        yield from self._rows.put_texts(records)
         self.written.update(records)
+        self.changed_texts.update(records)
+
+    def _count(self, more: int) -> None:
+        counters = self._storage.struct.counters
+        counters["themes"] = counters.get("themes", 0) + more
 
     def _read(self, node_ids: Sequence[str]) -> Steps[None]:
         """Read the texts of chunks, many at once where the store can."""
@@ -157,31 +194,4 @@ class ThemeWriter:
 
     def _text(self, node_id: str) -> Steps[str]:
         return self._texts.get(node_id, "")
-        yield
-
-    # -- where they are stored ----------------------------------------------------------------------
-
-    def _chunks(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
-        """A snapshot with the records of chunks."""
-        return self._storage.snapshot()
-        yield
-
-    def _put_records(self, records: Mapping[str, Record]) -> Steps[None]:
-        """Store the texts of themes."""
-        yield from self._storage.records.put(SUMMARIES, list(records.items()))
-
-    def _put_vectors(self, rows: SpaceRows) -> Steps[None]:
-        yield from self._storage.spaces["themes"].put(rows)
-
-    def _remove_vectors(self, names: Sequence[str]) -> Steps[None]:
-        yield from self._storage.spaces["themes"].remove(names)
-
-    def _note(self, themes: Mapping[str, Theme]) -> Steps[None]:
-        """New themes were stored."""
-        return
-        yield
-
-    def _forget(self, themes: Mapping[str, Theme]) -> Steps[None]:
-        """Themes were deleted."""
-        return
         yield

@@ -1,4 +1,4 @@
-"""The scores of chunks and themes for one prompt, on one scale.
+"""The scores of chunks and themes for one prompt, on one scale, and the ranking by them.
 
     chunk    (1 - s) * dense + s * z(BM25)
     theme    min(dense, dense of the chunk with the best score) - margin - lacking, by the means and deviations of
@@ -26,11 +26,14 @@ from llama_index.gemrag.layer import Layer, Match
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit.vectors.cosine_trust import lexical_share
 from llama_index.ragkit.vectors.nearness import standardised, with_words
+from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["MemoryScores"]
+__all__ = ["MemoryScores", "rank_nodes"]
 
 Doubles = NDArray[np.float64]
+_DECIMALS = 9
+_EQUAL = 10.0**-_DECIMALS  # scores that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class MemoryScores:
         chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):
-            themes = np.minimum(themes, dense[int(chunks.argmax())]) - _lacking(state, lexical, allowed)
+            best = chunks >= chunks.max() - _EQUAL  # of these, the order of the rows must not choose one
+            themes = np.minimum(themes, dense[best].max()) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
         return cls(state, vector, rule, chunks, themes - margin, lexical)
@@ -94,7 +98,7 @@ class MemoryScores:
         return np.concatenate([self.chunks, self.themes])
 
     def _place(self, node_id: str) -> tuple[Layer, int]:
-        layer = self.state.theme_layer if node_id in self.state.theme_layer.texts else self.state.chunk_layer
+        layer = self.state.layer_of(node_id)
         return layer, layer.texts.row_of(node_id)
 
     def match(self, node_id: str) -> Match:
@@ -111,6 +115,40 @@ class MemoryScores:
         """The BM25 score of a chunk; 0 for a theme."""
         layer, row = self._place(node_id)
         return 0.0 if layer is self.state.theme_layer else float(self.lexical[row])
+
+
+def rank_nodes(
+    scores: MemoryScores, k: int, *, keep_covered: bool = True, max_summaries: int | None = None
+) -> list[tuple[str, float]]:
+    """The paper's Algorithm 1: the k nodes with the best scores, without edges, each once, best first.
+
+    Parameters
+    ----------
+    k : at least 1
+    keep_covered : whether a theme is kept if one of its members ranks higher
+    max_summaries : largest number of themes; None for no limit
+
+    Returns
+    -------
+    Ids with scores in standard deviations; equal scores in the canonical order.
+    """
+    state = scores.state
+    found = [(state.chunks.ids[row], float(scores.chunks[row])) for row in best_rows(scores.chunks, k, state.chunks)]
+    themes = state.theme_layer.texts
+    found += [(themes.ids[row], float(scores.themes[row])) for row in np.flatnonzero(np.isfinite(scores.themes))]
+    found.sort(key=lambda item: (-round(item[1], _DECIMALS), state.key(item[0])))
+    kept: list[tuple[str, float]] = []
+    summaries = 0
+    covered: set[str] = set()
+    for item in found:
+        if item[0] in state.written:
+            if item[0] in covered or (max_summaries is not None and summaries >= max_summaries):
+                continue
+            summaries += 1
+        elif not keep_covered:
+            covered.update(state.themes_of.get(item[0], ()))
+        kept.append(item)
+    return kept[:k]
 
 
 def _lacking(state: GEMRAGState, lexical: Doubles, allowed: Mask | None) -> Doubles:
