@@ -63,8 +63,6 @@ PUBLIC = (
     "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "short_repr", "sql", "steps", "storage.graph",
     "testing", "text", "validation", "vectors",
 )  # fmt: skip
-# Methods that still have a second builder, state or search for an index that is served from stores.
-TWO_PATHS: set[str] = {}
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.
 LLAMA_INDEX_FOLDERS = ("extraction",)
 # What belongs to the machine of whoever wrote it. Spelled in halves, since this file is searched too.
@@ -270,8 +268,11 @@ def test_private_parts_of_others_are_left_alone(name: str) -> None:
 
 @each_plugin
 def test_an_index_has_one_path_wherever_it_lives(name: str) -> None:
-    second = [path.name for path in files(name) if "stored" in path.name]
-    assert bool(second) == (name in TWO_PATHS), second
+    """No file, class or attribute of a method is for an index in stores alone."""
+    assert [path.name for path in files(name) if "stored" in path.name] == []
+    assert [found for found in class_names([package(name)]) if found.startswith("Stored")] == []
+    sources = "".join(path.read_text(encoding="utf-8") for path in files(name))
+    assert re.findall(r"storage\.stored\b|serve_from|isinstance\(\w+, (?:StoredSpace|VectorSpace)\)", sources) == []
 
 
 @each_plugin

@@ -45,7 +45,6 @@ from llama_index.ragkit import (
     Selection,
     Snapshot,
     Steps,
-    Builder,
     SummaryBuilder,
     SummaryWriter,
     ViewContents,
@@ -58,7 +57,7 @@ __all__ = ["GEMRAGBuilder"]
 _LARGE = 5_000  # chunks of a group that a write computes the spectrum of where vectors are not in memory
 
 
-class GEMRAGBuilder(Builder[MemoryConfig, GEMRAGState], SummaryBuilder[MemoryConfig, GEMRAGState]):
+class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     """Keeps the stored questions and themes consistent with the chunks.
 
     Questions are updated at every write. The spectrum of a group is recomputed when one of its themes was deleted, or

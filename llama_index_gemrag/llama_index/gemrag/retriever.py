@@ -181,7 +181,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return (yield from self._take_best(found.scored(), derived=found.scores.state.written))
 
     def _on_page(self, found: _FoundInMemory) -> FoundForPage:
-        state = found.scores.state if self._index.storage.stored else None
+        state = found.scores.state if not self._index.storage.is_whole else None
         if self.options.mode != "argmax":
             return FoundForPage({}, state)
         looked_at = list(found.hits)[: self._wanted]

@@ -59,7 +59,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         in_stores = storage.space().whole() is None
         if in_stores and config.dtype != "float32":
             raise ConfigurationError(
-                f'With serve_from="stores" the vector stores decide how vectors are stored: leave out '
+                "The vector stores of the storage context decide how vectors are stored: leave out "
                 f"dtype={config.dtype!r}."
             )
         for store in head_stores or ():

@@ -47,10 +47,10 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     embed_model : a :class:`MultiHeadEmbedding` or :class:`SplitEmbedding`. Any other model, including the default of
         `Settings`, is wrapped in a :class:`SplitEmbedding`, with a warning
     head_stores : vector stores, one per head, that are searched instead of the exact search, for questions without
-        filters. They only speed up the search; pass the same stores again when the index is loaded. With
-        `serve_from="stores"` they add the nodes that single heads find to those near to an aspect as a whole
+        filters. They only speed up the search; pass the same stores again when the index is loaded. In an
+        index that is served from stores they add the nodes that single heads find to those near to an aspect as a whole
     dtype : "float32" keeps vectors unchanged; "float16" keeps about three significant digits in half the memory, and
-        not with `serve_from="stores"`
+        not in an index that is served from stores
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises

@@ -168,7 +168,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         return (yield from path_node(path_of[fact_id], partial(_fetched, read, self._index.storage.get_node)))
 
     def _on_page(self, found: Answer) -> FoundForPage:
-        graph = found.graph if self._index.storage.stored else None
+        graph = found.graph if not self._index.storage.is_whole else None
         return FoundForPage(found.results[: self.similarity_top_k], graph)
 
     def _explanations(self, found: Answer, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:

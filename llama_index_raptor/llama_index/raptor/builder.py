@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit import (
-    Builder,
     Change,
     ChunkView,
     Failure,
@@ -38,7 +37,7 @@ _AT_ONCE = 200  # new chunks whose neighbours are looked for together
 _MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
 
 
-class TreeBuilder(Builder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, RaptorState]):
+class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
 
     Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
@@ -287,7 +286,7 @@ class TreeBuilder(Builder[TreeConfig, RaptorState], SummaryBuilder[TreeConfig, R
         return len(self._unwritten(state))
 
     def _unwritten(self, state: RaptorState) -> Sequence[str]:
-        return run_steps(self._rows.unwritten()) if self.storage.stored else state.unwritten
+        return state.unwritten if self.storage.is_whole else run_steps(self._rows.unwritten())
 
     # -- questions where the index is served from stores --------------------------------------------
 

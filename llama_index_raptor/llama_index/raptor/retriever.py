@@ -141,7 +141,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
 
     def _on_page(self, found: _FoundInTree) -> RaptorContents | None:
         """Of a tree that is not in memory, the page shows what is near to the answer."""
-        return found.query.contents if self._index.storage.stored else None
+        return found.query.contents if not self._index.storage.is_whole else None
 
 
 def _collapsed(scores: NodeScores, margin: float | None, count: int) -> list[ScoredNode]:

@@ -139,7 +139,7 @@ class TreeView:
         min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
         selection : which chunks count
         """
-        if not self._storage.stored:
+        if self._storage.is_whole:
             mask = state.summary_mask(selection.allowed(state.chunks))
             names = [name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]]
             written = {name: state.written[name] for name in names}

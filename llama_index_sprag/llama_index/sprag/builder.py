@@ -366,8 +366,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         if self._plain is None:
             raise ConfigurationError(
                 f"context_weight={context_weight:g} compares a question with chunks without their headers too, whose "
-                "vectors an index that is served from stores does not have: leave it at 1, or build the index with "
-                'serve_from="memory".'
+                "vectors an index that is served from stores does not have: leave it at 1, or build it in memory."
             )
         return state.without_plain
 

@@ -127,6 +127,11 @@ class IndexStorage:
         self.stored.update(spaces)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all of the index is in memory: the `whole()` of its parts."""
+        return not self.stored
+
+    @property
     def chunks(self) -> VectorSpace:
         """The space of the chunks' embeddings."""
         return self.spaces[CHUNKS]
@@ -158,7 +163,7 @@ class IndexStorage:
         if self.stored:
             raise ConfigurationError(
                 "The index is served from stores: it is not in memory, where this needs all of it. Ask it through a "
-                'retriever, or build it with serve_from="memory".'
+                "retriever, or build it over a storage context without vectors=."
             )
 
     def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
