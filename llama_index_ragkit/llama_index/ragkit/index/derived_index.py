@@ -113,10 +113,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         :meth:`retry_failed` and continues; "raise" ends the write with the error
     fallback : "rules" has nodes at which the LLM step failed read by `rule_extractor`, where the method has one:
         :meth:`failures` names them, and :meth:`retry_failed` tries the LLM again; None leaves them without a record
-    serve_from : "memory" holds vectors and what is derived from them in memory, and every answer is exact; "stores"
-        leaves them in the database and the vector stores of the storage context
-        (:func:`llama_index.ragkit.sql.storage_context`), and reads what each question needs, for many processes or more
-        than memory holds; not every method has it ["memory"]
+    serve_from : where the storage context was made with `vectors=`
+        (:func:`llama_index.ragkit.sql.storage_context`), vectors stay there, and each question reads what it needs, for
+        many processes or more than memory holds; otherwise all of the index is in memory, and every answer is exact.
+        "stores" does the former with a context that was made with `vector_stores=` [as the context says]
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
         they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
         from which summaries are chosen, so that an insert embeds only new ones
@@ -148,7 +148,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             "num_workers": 4,
             "on_error": "record",
             "fallback": "rules",
-            "serve_from": "memory",
+            "serve_from": None,
         }
         defaults.update(field_defaults(cls.config_cls))
         show_keywords(cls, dict.fromkeys(("__init__", "from_documents", "afrom_documents"), cls.keywords), defaults)
