@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import Engine, text
 
+from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.sql import make_engine, writing
 
 
@@ -34,6 +35,9 @@ def database(kind: str, folder: Path) -> Iterator[str]:
 def schema(name: str) -> Iterator[str]:
     """The URL of a schema of its own on the server of PG_DSN."""
     server = make_engine(os.environ["PG_DSN"])
+    with suppress(StorageError), writing(server) as connection:  # it is not installed, or another process was first
+        # Otherwise an adapter creates it in the first schema of its search path, where other tests do not see it.
+        connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"))
     with writing(server) as connection:
         connection.execute(text(f"CREATE SCHEMA {name}"))
     yield f"{os.environ['PG_DSN']}?options=-csearch_path%3D{name},public"
