@@ -28,7 +28,7 @@ def test_a_folder_opens_whenever_the_writer_was_killed(case: Case, tmp_path):
     folder = tmp_path / "store"
     persist(case.build(chunks("d", 5)).storage_context, folder)
     documents = 1
-    for delay in (0.02, 0.05, 0.11, 0.23):
+    for delay in (0.02, 0.05, 0.11, 0.23, 1.0):
         run = Worker(WORKER, case.name, str(folder))
         assert any(line.strip() == "ready" for line in run.stdout)  # core says things of its own before
         time.sleep(delay)

@@ -181,7 +181,7 @@ def heard(index: Any) -> Failed:
 
 
 def one(**kwargs: Any) -> dict[str, Any]:
-    return {"nodes": nodes()[:1], "embed_model": HashEmbedding(), **kwargs}
+    return {"nodes": nodes()[:1], "embed_model": HashEmbedding(), "fallback": None, **kwargs}
 
 
 def extracted(index: Any, key: str) -> Outcome:
