@@ -69,6 +69,17 @@ def test_the_nearest_rows_are_those_by_cosine_whatever_the_lengths(place: Place)
     assert list(left.ids) == list(found.ids[3:])
 
 
+def test_two_processes_may_create_a_store_at_once(tmp_path: Path):
+    """Each opens its stores before the other has written: no row replaces those of the other."""
+    pytest.importorskip("llama_index.vector_stores.lancedb")
+    make: Any = storage_context(f"sqlite:///{tmp_path / 'a.db'}", vectors=f"lancedb:///{tmp_path / 'v'}").factory
+    ours, theirs, reader = (make("things", 2) for _ in range(3))
+    ours.add([TextNode(id_="a", embedding=[1.0, 0.0])])
+    theirs.add([TextNode(id_="b", embedding=[0.0, 1.0])])
+    found = reader.query(VectorStoreQuery(query_embedding=[1.0, 0.1], similarity_top_k=2))
+    assert list(found.ids) == ["a", "b"]
+
+
 def test_a_context_can_be_pickled(place: Place):
     context = place.open()
     copy = pickle.loads(pickle.dumps(context))

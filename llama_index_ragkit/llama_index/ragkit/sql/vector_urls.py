@@ -1,10 +1,12 @@
 """Vector stores by URL, each set up so that its adapter keeps what an index needs of it."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cache
-from typing import Any, ClassVar
+from functools import cache, partial
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from llama_index.core.schema import BaseNode
@@ -30,8 +32,11 @@ _ALLOWED = (
     '"pgvector" for the same PostgreSQL, "lancedb:///folder", "qdrant:///folder", "qdrant://host:6333", '
     '"chroma:///folder" or "chroma://host:8000"'
 )
+T = TypeVar("T")
+
 _PORTS = {"qdrant": 6333, "chroma": 8000}
 _TLS = 443
+_TRIES, _PAUSE = 100, 0.05  # s
 # Enough candidates for the hundred nearest rows of a question, at a few milliseconds a search.
 _HNSW = {
     "hnsw_m": 16,
@@ -126,7 +131,8 @@ class _LanceDB:
         lancedb = need("lancedb", "vectors=", _package("lancedb"))
         # A table that another process has changed is read as it is now.
         connection = lancedb.connect(self.folder, read_consistency_interval=timedelta(0))
-        store: BasePydanticVectorStore = _lancedb_class()(connection=connection, table_name=space, mode="create")
+        make = partial(_lancedb_class(), connection=connection, table_name=space, mode="create")
+        store: BasePydanticVectorStore = _when_created(make)
         return store
 
 
@@ -221,14 +227,28 @@ def _lancedb_class() -> Any:
     adapter: Any = _adapter("lancedb").LanceDBVectorStore
 
     class LanceDB(adapter):  # type: ignore[misc]
-        """A `LanceDBVectorStore` that deletes, ranks by cosine, and may find nothing.
+        """A `LanceDBVectorStore` that deletes, ranks by cosine, may find nothing, and shares its tables.
 
         The adapter puts values into double quotes, which LanceDB reads as names of columns. LanceDB ranks by distance,
         which is the order of cosines where all vectors have length 1.
         """
 
+        @property
+        def table(self) -> Any:
+            if self._table is None:  # type: ignore[has-type]  # another process may have created it meanwhile
+                with suppress(ValueError):
+                    self._table = self._connection.open_table(self._table_name)
+            return super().table
+
         def add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:
-            return list(super().add([_of_length_one(node) for node in nodes], **kwargs))
+            units = [_of_length_one(node) for node in nodes]
+            try:
+                return list(super().add(units, **kwargs))
+            except ValueError as error:
+                if "already exists" not in str(error):
+                    raise
+            self._table = _when_created(partial(self._connection.open_table, self._table_name))
+            return list(super().add(units, **kwargs))
 
         def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
             vector = _unit(query.query_embedding or [])
@@ -248,6 +268,15 @@ def _lancedb_class() -> Any:
                 self.table.delete(f"id in ({', '.join(map(_quoted, node_ids))})")
 
     return LanceDB
+
+
+def _when_created(open_table: Callable[[], T]) -> T:
+    """A table that is there; while another process creates it, it is listed and cannot be opened."""
+    for _ in range(_TRIES):
+        with suppress(ValueError):
+            return open_table()
+        time.sleep(_PAUSE)
+    return open_table()
 
 
 def _of_length_one(node: BaseNode) -> BaseNode:
