@@ -17,7 +17,7 @@ from sqlalchemy import text
 from tests.cases import Case, ask, chunks
 from tests.serving.places import EVERYWHERE, Place
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, UnsupportedStoreError
 from llama_index.ragkit.sql import reading, storage_context
 from llama_index.ragkit.testing import HashEmbedding
 
@@ -78,6 +78,19 @@ def test_two_processes_may_create_a_store_at_once(tmp_path: Path):
     theirs.add([TextNode(id_="b", embedding=[0.0, 1.0])])
     found = reader.query(VectorStoreQuery(query_embedding=[1.0, 0.1], similarity_top_k=2))
     assert list(found.ids) == ["a", "b"]
+
+
+@pytest.mark.parametrize("bad", ["x' OR '1'='1", 'a"b', "a\\", "a\nb"])
+def test_an_id_that_may_end_a_condition_of_lancedb_is_refused(bad: str, tmp_path: Path):
+    """Those of an index are UUIDs; core's own index may bring others."""
+    pytest.importorskip("llama_index.vector_stores.lancedb")
+    make: Any = storage_context(f"sqlite:///{tmp_path / 'a.db'}", vectors=f"lancedb:///{tmp_path / 'v'}").factory
+    store = make("things", 2)
+    store.add([TextNode(id_="a", embedding=[1.0, 0.0])])
+    for delete in (store.delete, lambda value: store.delete_nodes([value])):
+        with pytest.raises(UnsupportedStoreError, match="may end a text"):
+            delete(bad)
+    assert store.table.count_rows() == 1
 
 
 def test_a_context_can_be_pickled(place: Place):

@@ -20,10 +20,11 @@ from sqlalchemy import URL, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, UnsupportedStoreError
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory
+from llama_index.ragkit.storage.external_store import QUOTING
 from llama_index.ragkit.storage.shared_store_search import SPACE
 
 __all__ = ["vector_factory"]
@@ -137,14 +138,19 @@ class _LanceDB:
 
 
 @dataclass(frozen=True)
-class _Qdrant:
-    """Collections of Qdrant, in a folder that one process has open, or on a server."""
+class _Place:
+    """A folder, or else a server with a port and a key."""
 
-    adapter: ClassVar[str] = "qdrant"
     folder: str
     host: str
     port: int
     key: str = field(repr=False)
+
+
+class _Qdrant(_Place):
+    """Collections of Qdrant, in a folder that one process has open, or on a server."""
+
+    adapter: ClassVar[str] = "qdrant"
 
     def __call__(self, space: str, dimension: int) -> BasePydanticVectorStore:
         adapter, client = _adapter(self.adapter), need("qdrant_client", "vectors=", _package("qdrant"))
@@ -162,22 +168,17 @@ class _Qdrant:
         return made
 
 
-@dataclass(frozen=True)
-class _Chroma:
+class _Chroma(_Place):
     """Collections of Chroma, in a folder or on a server."""
 
     adapter: ClassVar[str] = "chroma"
-    folder: str
-    host: str
-    port: int
-    token: str = field(repr=False)
 
     def __call__(self, space: str, dimension: int) -> BasePydanticVectorStore:
         adapter, chromadb = _adapter(self.adapter), need("chromadb", "vectors=", _package("chroma"))
         if self.folder:
             client = chromadb.PersistentClient(self.folder)
         else:
-            headers = {"Authorization": f"Bearer {self.token}"} if self.token else None
+            headers = {"Authorization": f"Bearer {self.key}"} if self.key else None
             client = chromadb.HttpClient(self.host, self.port, ssl=self.port == _TLS, headers=headers)
         # Chroma ranks by squared distance unless told otherwise, which is another order where lengths differ.
         collection = client.get_or_create_collection(space, metadata={"hnsw:space": "cosine"}, embedding_function=None)
@@ -289,5 +290,9 @@ def _unit(vector: Sequence[float]) -> list[float]:
 
 
 def _quoted(value: str) -> str:
-    escaped = value.replace("'", "''")
-    return f"'{escaped}'"
+    """An id as LanceDB's conditions have it, which take no parameters. Those of an index are UUIDs."""
+    if QUOTING.search(value):
+        raise UnsupportedStoreError(
+            f"The id {value[:80]!r} has a character that may end a text in a condition of LanceDB: give it another id."
+        )
+    return f"'{value}'"

@@ -26,7 +26,7 @@ from llama_index.ragkit.steps import Steps, call, gather, offload
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
 from llama_index.ragkit.vectors.relaxed_filters import relaxed
 
-__all__ = ["AT_ONCE", "ExternalVectorStore", "search_at_once"]
+__all__ = ["AT_ONCE", "QUOTING", "ExternalVectorStore", "search_at_once"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _APART = frozenset(
     }
 )
 _IDS_APART = _APART | {"llama_index.vector_stores.faiss.base", "llama_index.vector_stores.postgres.base"}
-_QUOTING = re.compile("['\"`\\\\\x00-\x1f\x7f]")  # what can end a quoted text, or escape its end
+QUOTING = re.compile("['\"`\\\\\x00-\x1f\x7f]")  # what can end a quoted text, or escape its end
 
 
 class ExternalVectorStore(ShortRepr):
@@ -343,7 +343,7 @@ class ExternalVectorStore(ShortRepr):
         self._delete_verified = True
 
     def _check_ids(self, ids: Iterable[str]) -> None:
-        bad = None if self._module in _IDS_APART else next(filter(_QUOTING.search, ids), None)
+        bad = None if self._module in _IDS_APART else next(filter(QUOTING.search, ids), None)
         if bad is not None:
             raise UnsupportedStoreError(
                 f"The id {bad[:80]!r} has a quotation mark, a backslash or a control character, and {self._name} "
