@@ -192,7 +192,7 @@ def queries(n: int = 100_000) -> Iterator[dict[str, Any]]:
         summarizer=ExtractiveSummarizer(),
         num_themes=0,
     )
-    questions = index.storage.spaces["questions"].store  # filled at once: embedding is not what is measured
+    questions = index.storage.space("questions").store  # filled at once: embedding is not what is measured
     step = 10_000
     for start in range(0, n, step):
         rows = np.repeat(texts[start : start + step], QUESTIONS, axis=0)

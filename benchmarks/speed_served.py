@@ -176,7 +176,9 @@ def _head_stores(kind: str, place: str) -> list[BasePydanticVectorStore]:
 def _written(index: Any, schema: str) -> list[str]:
     """The spaces with a table: one is made for the first row."""
     heads = [f"head{head}" for head in range(HEADS)] if isinstance(index, MRAGIndex) else []
-    return [space for space in (*index.storage.stored, *heads) if _is_there("regclass", f"{schema}.data_{space}")]
+    return [
+        space for space in (*index.storage.struct.spaces, *heads) if _is_there("regclass", f"{schema}.data_{space}")
+    ]
 
 
 def _insert(index: Any, total: int, first: int, last: int) -> None:

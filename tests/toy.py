@@ -75,7 +75,7 @@ class ToyConfig:
 class ToyBuilder(Builder[ToyConfig, ToyState]):
     def load(self) -> Steps[ToyState]:
         new: dict[str, set[str]] = {}
-        chunks, space = self.storage.snapshot(), self.storage.spaces["words"]
+        chunks, space = self.storage.snapshot(), self.storage.space("words")
         for node_id, entry in (yield from self.storage.manifest.entries()).items():
             for word in (entry.record or {"words": []})["words"] if node_id in chunks else ():
                 new.setdefault(word, set()).add(node_id)
@@ -92,7 +92,7 @@ class ToyBuilder(Builder[ToyConfig, ToyState]):
                 new.setdefault(word, set()).add(node_id)
         dropped = [word for word, ids in new.items() if not ids]
         fresh = sorted(word for word, ids in new.items() if ids and word not in state.chunks_of)
-        space = self.storage.spaces["words"]
+        space = self.storage.space("words")
         yield from space.remove([content_id("word", word) for word in dropped])
         if fresh:
             vectors = yield from self.resources.embed(fresh)

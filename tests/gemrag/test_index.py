@@ -343,7 +343,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection, tmp
     index = build()
     lost = sorted(index.themes)[:2]
     run_steps(index.storage.records.delete(collection, lost))
-    run_steps(index.storage.chunks.remove(["n3-03"]))
+    run_steps(index.storage.space().remove(["n3-03"]))
     index.storage_context.persist(str(tmp_path))
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
     again = load_index_from_storage(context, extractor=TwoQuestions(), summarizer=FirstWords())

@@ -83,7 +83,7 @@ class MemoryTwins(Twins):
         for space, layer in ((QUESTIONS, state.chunk_layer), (THEME_QUESTIONS, state.theme_layer)):
             found = run_steps(rows.questions_of(space, layer.texts.ids))
             assert sorted(i for ids in found.values() for i in ids) == sorted(layer.questions.ids)
-            vectors = run_steps(storage.stored[space].fetch(layer.questions.ids))
+            vectors = run_steps(storage.space(space).fetch(layer.questions.ids))
             if not len(vectors):
                 continue
             np.testing.assert_allclose(

@@ -98,7 +98,7 @@ class GraphTwins(Twins):
         counts = int(first.records["count"].sum() + whole.records["count"].sum())
         assert counts == int(change.records["count"].sum())
         assert self.stored.storage.struct.counters["tokens"] == run_steps(self.memory._corpus_tokens())
-        names = self.stored.storage.stored["entities"]
+        names = self.stored.storage.space("entities")
         assert sorted(run_steps(names.described()).ids) == sorted(state.entities.ids)
         self.check_state(state)
 

@@ -183,12 +183,12 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(lost: str, tmp_
     whole = picture(index)
     victim = sorted(index.state.phrase_vectors.ids)[:2]
     if lost == "rows":  # killed after rows were deleted, before the lists that name them were
-        run_steps(index.storage.chunks.remove(["p0", "p1"]))
-        run_steps(index.storage.spaces["phrases"].remove(victim))
+        run_steps(index.storage.space().remove(["p0", "p1"]))
+        run_steps(index.storage.space("phrases").remove(victim))
     elif lost == "lists":  # killed between the lists and the rows of new phrases
         run_steps(index.storage.records.put("similar", [("stranger", {"ids": victim, "cosines": [0.9, 0.8]})]))
     else:
-        run_steps(index.storage.spaces["facts"].remove(index.state.fact_vectors.ids[:1]))
+        run_steps(index.storage.space("facts").remove(index.state.fact_vectors.ids[:1]))
     index.storage_context.persist(str(tmp_path))
     options = {"embed_model": HashEmbedding(dim=6), "extractor": RecordedExtractor(records)}
     again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), **options)

@@ -116,7 +116,7 @@ def test_it_comes_back_as_it_was(tmp_path):
 @pytest.mark.parametrize("space", ["facts", "topics", "routes"])
 def test_rows_that_a_killed_write_lost_or_left_are_put_right_at_load(space: str, tmp_path):
     index = build()
-    rows = index.storage.spaces[space]
+    rows = index.storage.space(space)
     lost = rows.store.snapshot().ids[::2]
     run_steps(rows.remove(lost))
     records = index.storage.records

@@ -115,16 +115,14 @@ class MapTwins(Twins):
                 assert counters.get(name, 0) == self.memory.storage.struct.counters.get(name, 0)
         for kind in ("topics", "routes", "facts"):
             theirs = getattr(state, kind)
-            ours = run_steps(storage.stored[kind].fetch(theirs.ids))
-            assert sorted(ours.ids) == sorted(run_steps(storage.stored[kind].described()).ids) == sorted(theirs.ids)
+            ours = run_steps(storage.space(kind).fetch(theirs.ids))
+            assert sorted(ours.ids) == sorted(run_steps(storage.space(kind).described()).ids) == sorted(theirs.ids)
             if len(ours):
                 np.testing.assert_allclose(ours.vectors_of(theirs.ids), theirs.vectors_of(theirs.ids), atol=1e-6)
-        keys = {
-            r.id: r.key for kind in ("topics", "facts") for r in run_steps(storage.stored[kind].described()).records
-        }
+        keys = {r.id: r.key for kind in ("topics", "facts") for r in run_steps(storage.space(kind).described()).records}
         # Those in memory are as old as the rows.
         assert keys == {i: found.key for i, found in state.maps.items()} | {i: state.fact(i).key for i in state.map_of}
-        facts = run_steps(storage.stored["facts"].described())
+        facts = run_steps(storage.space("facts").described())
         for fact_id, topic_id in state.map_of.items():
             own = facts.metadata_of(fact_id)
             node_id = own.pop("pgrag_node")

@@ -316,7 +316,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection: str
     index = RaptorIndex(nodes=corpus(), summarizer=FirstWords())
     lost = sorted(index.tree.summaries)[::2]
     run_steps(index.storage.records.delete(collection, lost))
-    run_steps(index.storage.chunks.remove(["n0-00", "n3-03"]))
+    run_steps(index.storage.space().remove(["n0-00", "n3-03"]))
     index.storage_context.persist(str(tmp_path))
     again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), summarizer=FirstWords())
     assert again.as_retriever(similarity_top_k=99).retrieve("silk")

@@ -58,7 +58,7 @@ class TreeTwins(Twins):
         }
         for name in (name for name in stored if not stored[name]["level"]):
             assert stored[name]["chunks"] == 1
-        vectors = run_steps(self.stored.storage.stored["summaries"].fetch(state.tree.summaries))
+        vectors = run_steps(self.stored.storage.space("summaries").fetch(state.tree.summaries))
         names = sorted(vectors.ids)
         assert names == sorted(state.summaries.ids)
         if names:
@@ -274,7 +274,7 @@ def test_a_write_reads_the_way_up_and_no_more(tmp_path: Path, monkeypatch: pytes
     twins.stored.insert_nodes(many(1, seed=1))
     twins.stored.delete_nodes(["s1-000"])
     assert sum(counts) < 1000
-    assert run_steps(twins.stored.storage.stored["chunks"].described(["s1-000"])).ids == []
+    assert run_steps(twins.stored.storage.space("chunks").described(["s1-000"])).ids == []
 
 
 def test_a_write_by_another_process_is_seen(tmp_path: Path):

@@ -37,7 +37,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 def test_an_index_lives_in_one_store_with_nothing_but_the_url(case: Case, place: Place):
     index: Any = case.build(chunks("d", 5), storage_context=place.open())
     twin: Any = case.build(chunks("d", 5))
-    assert index.storage.stored
+    assert not index.storage.is_whole
     for each in (index, twin):
         each.insert(Document(text="Zanzibar exports cloves.", id_="Z"))
         each.delete_nodes([each.ref_doc_info["d"].node_ids[0]])
@@ -123,7 +123,7 @@ def test_rows_of_pgvector_are_found_by_id_in_an_index(tmp_path: Path):
 
 def test_a_context_with_vector_stores_alone_still_holds_vectors_in_memory(tmp_path: Path, case: Case):
     index: Any = case.build(chunks("d", 3), storage_context=storage_context(f"sqlite:///{tmp_path / 'a.db'}"))
-    assert not index.storage.stored
+    assert index.storage.is_whole
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,8 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
             return [fresh(given.node, given.score or 0.0) for given in nodes]
         bundle = query_bundle if self.edge_weight < 1 else None
         vector = None
-        if bundle is not None and not index.storage.is_whole:  # before what is read in one generation
-            vector = yield from index.writer.question_vector(bundle)
+        if bundle is not None:
+            vector = yield from index.reader.vector(bundle)
         return (yield from index.writer.in_one_generation(partial(self._expanded, nodes, bundle, vector)))
 
     def _expanded(

@@ -145,7 +145,7 @@ class QuestionWriter:
         known = yield from self._rows.questions_of(space, questions)
         left = {owner: set(of_node).difference(questions[owner]) for owner, of_node in known.items()}
         yield from self._rows.put_questions_of(space, left)
-        self._storage.note_removal()  # a question that has begun may miss the vectors
+        self._storage.commits.note_removal()  # a question that has begun may miss the vectors
 
     def _count(self, space: str, vectors: NDArray[np.float32], sign: int) -> Steps[None]:
         """Add to the sum over the questions of chunks, or take from it."""

@@ -19,6 +19,7 @@ from llama_index.ragkit import (
     SummaryWriter,
     count_tokens,
     derived_node,
+    immediate,
     node_from_record,
     node_to_record,
     plain_text,
@@ -90,7 +91,7 @@ class ThemeWriter:
         self.changed_themes |= dict.fromkeys(gone)
         self.changed_texts |= dict.fromkeys(texts)
         self._count(-len(texts))
-        self._storage.note_removal()  # a question that has begun may miss the vectors
+        self._storage.commits.note_removal()  # a question that has begun may miss the vectors
 
     def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
         """Set the themes of groups; existing themes keep their texts.
@@ -192,6 +193,6 @@ class ThemeWriter:
         found = yield from self._storage.get_nodes([i for i in node_ids if i not in self._texts])
         self._texts.update({node_id: plain_text(node) for node_id, node in found.items()})
 
-    def _text(self, node_id: str) -> Steps[str]:
+    @immediate
+    def _text(self, node_id: str) -> str:
         return self._texts.get(node_id, "")
-        yield

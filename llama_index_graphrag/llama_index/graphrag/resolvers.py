@@ -10,7 +10,16 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.graphrag.graph.candidates import CandidatePair
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, fence, find_llm
+from llama_index.ragkit import (
+    ExtractionCache,
+    ExtractionContext,
+    PromptHolder,
+    RetryPolicy,
+    Steps,
+    fence,
+    find_llm,
+    immediate,
+)
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]
@@ -85,12 +94,12 @@ class CosineResolver(EntityResolver):
     def __init__(self, threshold: float = 0.95) -> None:
         super().__init__(threshold)
 
+    @immediate
     def same(
         self, pair: CandidatePair, *, llm: LLM | None = None, cache: ExtractionCache | None = None, user: str = ""
-    ) -> Steps[tuple[bool, list[str]]]:
+    ) -> tuple[bool, list[str]]:
         """Yes, without a call."""
         return True, []
-        yield
 
 
 class LLMResolver(EntityResolver):

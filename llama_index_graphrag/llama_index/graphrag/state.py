@@ -23,7 +23,7 @@ from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.rows.known_part import KnownPart
 from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import known_names
-from llama_index.ragkit import Snapshot, Steps, content_id, count_tokens
+from llama_index.ragkit import Snapshot, content_id, count_tokens, immediate
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
@@ -154,10 +154,10 @@ class GraphView:
         """Whether a chunk is there."""
         return node_id in self.graph.chunks
 
-    def load(self, communities: Iterable[int]) -> Steps[None]:
+    @immediate
+    def load(self, communities: Iterable[int]) -> None:
         """Read what the reports of communities are made of, where it is not in memory."""
         return None
-        yield
 
     def written(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> WrittenReport | None:
         """The written report of a plan, if it rests on chunks of the view alone."""

@@ -31,6 +31,7 @@ from llama_index.ragkit import (
     Snapshot,
     SpaceRows,
     Steps,
+    immediate,
 )
 
 __all__ = ["GraphBuilder"]
@@ -185,11 +186,11 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
             return len(state.phrase_vectors) >= len(state.phrases)
         return len(state.fact_vectors) >= len(state.facts)
 
-    def _add_spaces(self, state: HippoRAGState, names: Sequence[str]) -> Steps[HippoRAGState]:
+    @immediate
+    def _add_spaces(self, state: HippoRAGState, names: Sequence[str]) -> HippoRAGState:
         for name in names:
             self.storage.add_space(name)
         return state
-        yield
 
     def _embed_all(self, state: HippoRAGState, names: Sequence[str]) -> Steps[HippoRAGState]:
         named = state.with_names((yield from self._rows.all_passages()))
@@ -204,7 +205,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     # -- questions where the graph has rows ---------------------------------------------------------
 
-    def state_of(self, near: ChunkView, selection: Selection) -> Steps[HippoRAGState]:
+    @immediate
+    def state_of(self, near: ChunkView, selection: Selection) -> HippoRAGState:
         """Some chunks; the graph is read as the question needs it."""
         return HippoRAGState(near.rows, has_terms=self.graph.has_terms)
-        yield

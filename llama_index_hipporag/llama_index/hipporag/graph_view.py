@@ -28,6 +28,7 @@ from llama_index.ragkit import (
     Snapshot,
     Steps,
     ViewContents,
+    immediate,
     match_nodes,
     offload,
     run_steps,
@@ -79,14 +80,15 @@ class WholeGraph:
         """Whether there is anything to link a question to."""
         return len(self.state.phrases) > 0
 
-    def links(self, question: str, normalizer: Normalizer, by_specificity: bool) -> Steps[list[Link]]:
+    @immediate
+    def links(self, question: str, normalizer: Normalizer, by_specificity: bool) -> list[Link]:
         """The phrases that a question names."""
         state, graph = self.state, self.graph
         named = NamedPhrases(state.known_names(normalizer), state.phrases.at, graph.frequency, graph.mentioned)
         return links_of_named(named, question, normalizer, by_specificity, state.has_terms)
-        yield
 
-    def places(self, phrases: Sequence[str]) -> Steps[dict[str, tuple[int, float]]]:
+    @immediate
+    def places(self, phrases: Sequence[str]) -> dict[str, tuple[int, float]]:
         """The row of each of some phrases, and in how many passages it is; none that no passage has."""
         rows = self.state.rows_of_phrases(phrases).tolist()
         frequency = self.graph.frequency
@@ -95,23 +97,23 @@ class WholeGraph:
             for one, row in zip(phrases, rows, strict=True)
             if row >= 0 and frequency[row]
         }
-        yield
 
-    def phrases_near(self, vectors: Floats, most: int) -> Steps[tuple[Snapshot, Mask]]:
+    @immediate
+    def phrases_near(self, vectors: Floats, most: int) -> tuple[Snapshot, Mask]:
         """Phrases, among them the `most` nearest to each of some vectors, and which of all these may be shown."""
         phrases = self.state.phrase_vectors
         return phrases, self.graph.frequency[: len(phrases)] > 0
-        yield
 
-    def facts_near(self, vector: Floats, most: int) -> Steps[tuple[Snapshot, Mask]]:
+    @immediate
+    def facts_near(self, vector: Floats, most: int) -> tuple[Snapshot, Mask]:
         """Facts, among them the `most` nearest to a vector and the farthest, and which of all these may be shown."""
         facts, stated = self.state.fact_vectors, self.graph.stated
         return facts, np.ones(len(facts), np.bool_) if stated.all() else stated[self.state.fact_columns]
-        yield
 
+    @immediate
     def prepared(
         self, queries: Sequence[Query[HippoRAGState]], seeds: Sequence[QuerySeeds], near: Sequence[Nearness | None]
-    ) -> Steps[Prepared]:
+    ) -> Prepared:
         """The graph for the walks of questions.
 
         Parameters
@@ -119,16 +121,16 @@ class WholeGraph:
         seeds, near : of each question; None where it needs no nearness
         """
         return Prepared(queries, self.graph, seeds, near)
-        yield
 
-    def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
+    @immediate
+    def matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
         """For each node its id in the index, by its id or its text; None for others."""
         return match_nodes(nodes, self.state.chunks)
-        yield
 
+    @immediate
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
-    ) -> Steps[tuple[Graph, Ints, QuerySeeds]]:
+    ) -> tuple[Graph, Ints, QuerySeeds]:
         """The graph for a walk from some passages, their rows (-1 without one), and the seeds beside them.
 
         Parameters
@@ -137,7 +139,6 @@ class WholeGraph:
         node_weight : see :func:`~llama_index.hipporag.search.passage_scores.rescored`
         """
         return self.graph, self.state.chunks.rows_of([each or "" for each in ids]).astype(np.int64), seeds
-        yield
 
 
 @dataclass(frozen=True)

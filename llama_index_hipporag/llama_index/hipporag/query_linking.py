@@ -24,7 +24,7 @@ from llama_index.hipporag.search.query_seeds import (
 )
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
-from llama_index.ragkit import Steps, count_tokens, fence, offload
+from llama_index.ragkit import Steps, count_tokens, fence, immediate, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import read_reply
 from llama_index.ragkit.text.held import Held, TextWords
@@ -36,9 +36,9 @@ logger = logging.getLogger(__name__)
 Floats = NDArray[np.float32]
 
 
-def _no_llm(prompt: str, parse: Callable[[str], Any], **variables: Any) -> Steps[Any]:
+@immediate
+def _no_llm(prompt: str, parse: Callable[[str], Any], **variables: Any) -> Any:
     raise ConfigurationError("This step has no llm.")
-    yield
 
 
 @dataclass(frozen=True)

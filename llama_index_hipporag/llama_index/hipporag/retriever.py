@@ -229,15 +229,14 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
 
     def _batch(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
         yield from self._embed_missing()
-        if self._index.storage.space().whole() is not None:
-            return (yield from self._answers(bundles))
-        outcomes = yield from gather([partial(self._ask_steps, bundle) for bundle in bundles])
-        return [outcome.unwrap()[0] for outcome in outcomes]
-
-    def _answers(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
-        waiting = deque((yield from self._queries(bundles)))
-        if not waiting:
+        queries = yield from self._index.reader.queries(bundles, self.selection, self._wanted)
+        if queries is None:
+            outcomes = yield from gather([partial(self._ask_steps, bundle) for bundle in bundles])
+            return [outcome.unwrap()[0] for outcome in outcomes]
+        if not queries:
             return [[] for _ in bundles]
+        waiting = deque(queries)
+        del queries
         answers: list[list[NodeWithScore]] = []
         while waiting:  # what a question was answered with is released with its block
             size = min(len(waiting), max(_AT_ONCE, self.options.num_workers))

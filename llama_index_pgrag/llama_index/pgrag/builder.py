@@ -27,6 +27,7 @@ from llama_index.ragkit import (
     SpaceRows,
     Steps,
     as_matrix,
+    immediate,
     sort_key,
 )
 from llama_index.ragkit.errors import HalfWrittenError
@@ -155,7 +156,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         for kind in KINDS:
             yield from self.storage.space(kind).remove(dropped[kind])
         if any(dropped.values()):
-            self.storage.note_removal()  # a question that has begun may miss the vectors
+            self.storage.commits.note_removal()  # a question that has begun may miss the vectors
         cells = cells_of(graph.maps, topic_ids)
         yield from self._describe(cells["facts"])
         new, stale = yield from self._unstored(cells)
@@ -217,10 +218,10 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
 
     # -- questions where the index is served from stores --------------------------------------------
 
-    def state_of(self, near: ChunkView, selection: Selection) -> Steps[PseudoGraph]:
+    @immediate
+    def state_of(self, near: ChunkView, selection: Selection) -> PseudoGraph:
         """Some chunks; their maps are read by :class:`~llama_index.pgrag.map_view.MapView`."""
         return PseudoGraph(chunks=near.rows)
-        yield
 
 
 def _is_same(cell: MapCell, record: Record) -> bool:

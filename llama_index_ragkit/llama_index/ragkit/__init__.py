@@ -29,8 +29,9 @@ from llama_index.ragkit.index.keywords import (
     RetrieverKeywords,
 )
 from llama_index.ragkit.index.last_query import LastQuery
+from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.pipeline_store import PipelineStore
-from llama_index.ragkit.index.postprocessor import DerivedPostprocessor, match_nodes
+from llama_index.ragkit.index.postprocessor import DerivedPostprocessor
 from llama_index.ragkit.index.query import FallbackEvent, Found, Query, as_bundle, report_fallback
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import deepened, fit_tokens, fresh, take_nodes
@@ -45,7 +46,7 @@ from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
-from llama_index.ragkit.steps import Steps, arun_steps, call, gather, offload, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, call, gather, immediate, offload, run_steps
 from llama_index.ragkit.storage.derived_nodes import (
     NodeFetch,
     derived_node,
@@ -143,6 +144,7 @@ __all__ = [
     "fit_tokens",
     "fresh",
     "gather",
+    "immediate",
     "load_storage_context",
     "match_nodes",
     "node_from_record",

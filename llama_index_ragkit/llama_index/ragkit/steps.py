@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from itertools import islice
 from threading import Event
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -29,12 +29,23 @@ from tqdm.auto import tqdm
 
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["Call", "Outcome", "Request", "Steps", "arun_steps", "call", "gather", "offload", "run_steps"]
+__all__ = ["Call", "Outcome", "Request", "Steps", "arun_steps", "call", "gather", "immediate", "offload", "run_steps"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 Steps = Generator["Request", Any, T]
+
+
+def immediate(fn: Callable[P, T]) -> Callable[P, Steps[T]]:
+    """Steps that request nothing: the decorated function runs when they do."""
+
+    @wraps(fn)
+    def steps(*args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+        return fn(*args, **kwargs)
+        yield
+
+    return steps
 
 
 class Request(ABC):

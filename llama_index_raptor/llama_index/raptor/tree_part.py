@@ -106,7 +106,7 @@ class TreePart:
         yield from self._rows.delete_texts(list(stored))
         self.texts.update(dict.fromkeys(stored))
         self._count(-len(stored))
-        self._storage.note_removal()  # a question that has begun may miss the vectors
+        self._storage.commits.note_removal()  # a question that has begun may miss the vectors
 
     def _count(self, more: int) -> None:
         counters = self._storage.struct.counters

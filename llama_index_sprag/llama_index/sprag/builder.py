@@ -75,7 +75,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         self._ready = _Plan()  # of the write that is about to begin
         self._unfinished: set[str] = set()  # chunks of a write that ended early: nobody sees them yet
         if storage.external is not None:
-            storage.chunks.vectors_outside = self._plain_vectors
+            storage.external.vectors_of = self._plain_vectors
 
     @property
     def chunks(self) -> StoredChunks:
@@ -327,7 +327,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         if chunks:
             yield from offload(self._words.changed, chunks, {})
         if plan.stale:
-            self.storage.note_removal()  # a question that has begun may miss the vectors
+            self.storage.commits.note_removal()  # a question that has begun may miss the vectors
 
     def _put(self, plan: "_Plan") -> Steps[None]:
         """Store chunks with their headers."""

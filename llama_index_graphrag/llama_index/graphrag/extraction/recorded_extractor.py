@@ -20,6 +20,7 @@ from llama_index.ragkit import (
     NodeExtractor,
     Record,
     Steps,
+    immediate,
     plain_text,
 )
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
@@ -111,7 +112,8 @@ class RecordedExtractor(NodeExtractor):
         """The class alone: records may be added as the corpus grows, and so may a fallback."""
         return {"class": type(self).__name__}
 
-    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
+    @immediate
+    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Record:
         """Look up one node."""
         record = self._record_of(node)
         if record is None:
@@ -120,7 +122,6 @@ class RecordedExtractor(NodeExtractor):
                 "RecordedExtractor, or pass fallback= to it, an extractor that reads such nodes."
             )
         return record
-        yield
 
     def extract(
         self,

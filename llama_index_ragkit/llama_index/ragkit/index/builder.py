@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Generic
+from typing import ClassVar, Generic, cast
 
 import numpy as np
 from llama_index.core.schema import BaseNode
@@ -15,7 +15,7 @@ from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.state import Config, State
-from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.steps import Steps, immediate, offload
 from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.labels import LabelledTexts
@@ -24,6 +24,7 @@ from llama_index.ragkit.storage.opening import CHUNKS
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection, select_stored
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
+from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["Builder", "SummaryBuilder"]
@@ -79,12 +80,11 @@ class Builder(ABC, Generic[Config, State]):
     def load(self) -> Steps[State]:
         """The stored state."""
 
-    def prepare(self, change: Change) -> Steps[None]:
+    @immediate
+    def prepare(self, change: Change) -> None:
         """Call the models for a change, and store nothing: :meth:`apply` follows at once, in a write that other
         processes wait for. If one of them is first, the write is planned again, and this is called again.
         """
-        return
-        yield
 
     @abstractmethod
     def apply(self, state: State, change: Change) -> Steps[State]:
@@ -102,7 +102,7 @@ class Builder(ABC, Generic[Config, State]):
     @property
     def chunks(self) -> StoredChunks:
         """The chunks, by their vectors and by their words."""
-        return StoredChunks(self.storage.stored[CHUNKS], self.terms.words if self.keeps_terms else None)
+        return StoredChunks(cast(StoredSpace, self.storage.space()), self.terms.words if self.keeps_terms else None)
 
     def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
         """Which chunks count: as their ids where these are known, or few pass the filter, or there are few.
@@ -151,18 +151,19 @@ class Builder(ABC, Generic[Config, State]):
         """
         return (yield from self.state_of(near, selection)), near
 
-    def derive_waiting(self, state: State) -> Steps[State]:
+    @immediate
+    def derive_waiting(self, state: State) -> State:
         """Derive what waits for a last part that has not come, and return the new state."""
         return state
-        yield
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
         """The state for a question, from the chunks near to it; a method without it is served from memory alone."""
         raise NotImplementedError
 
+    @immediate
     def find_further(
         self, vectors: NDArray[np.float32], wanted: int, selection: Selection
-    ) -> Steps[Mapping[str, Record] | None]:
+    ) -> Mapping[str, Record] | None:
         """Records of chunks near to parts of a question that the method finds in stores of its own.
 
         None if it has none: the chunks whose vectors are near to these are found then.
@@ -173,7 +174,6 @@ class Builder(ABC, Generic[Config, State]):
         wanted : how many count for each
         """
         return None
-        yield
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
@@ -191,10 +191,10 @@ class Builder(ABC, Generic[Config, State]):
     def check_embed_model(self) -> None:
         """Raise if the embedding model does not match the stored data, for reasons that its vectors do not reveal."""
 
-    def retry(self, state: State) -> Steps[State]:
+    @immediate
+    def retry(self, state: State) -> State:
         """Retry failures other than those of node extraction, and return the new state."""
         return state
-        yield
 
     def failures(self, state: State) -> Sequence[Failure]:
         """Failures other than those of node extraction."""

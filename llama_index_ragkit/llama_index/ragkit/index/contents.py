@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.state import State
-from llama_index.ragkit.steps import Steps, gather
+from llama_index.ragkit.steps import Steps, gather, immediate
 from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
@@ -56,12 +56,10 @@ class IndexContents(Generic[State]):
         """
         return self._words.full_score(question, allowed)
 
-    def including(
-        self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int
-    ) -> Steps["IndexContents[State]"]:
+    @immediate
+    def including(self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int) -> "IndexContents[State]":
         """The same: all chunks are there."""
         return self
-        yield
 
 
 @dataclass(frozen=True)

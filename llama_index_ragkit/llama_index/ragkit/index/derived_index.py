@@ -46,6 +46,7 @@ from llama_index.ragkit.index.keywords import (
 )
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import choose_parameters, field_defaults, field_names
+from llama_index.ragkit.index.reader import Reader, reader_of
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
 from llama_index.ragkit.index.serving import check_serving, new_storage, open_storage
@@ -296,6 +297,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return self._writer
 
     @property
+    def reader(self) -> Reader[State]:
+        """Reads what questions are answered from."""
+        return self._reader
+
+    @property
     def state(self) -> State:
         """The state that queries read: immutable, and replaced by each write.
 
@@ -304,7 +310,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         ConfigurationError
             If the index is served from stores, where no state holds all of it.
         """
-        self._storage.check_in_memory()
+        self._storage.snapshot()
         return self._writer.state
 
     @property
@@ -367,6 +373,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         )
         parameters = asdict(self._config)  # type: ignore[call-overload]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method)
+        self._reader = reader_of(storage, self._builder, self._writer, self._resources)
 
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""

@@ -62,7 +62,7 @@ def _index_parts(index: Any) -> Iterator[tuple[str, Any]]:
         yield "incomplete", True
         return
     struct = storage.struct
-    if storage.stored:
+    if not storage.is_whole:
         yield "serve_from", "stores"
         yield from {"chunks": 0, **struct.counters}.items()
     else:

@@ -22,7 +22,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.embeddings import PROBE_TEXT
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import embed_text
 from llama_index.ragkit.text.tokens import count_tokens
 
@@ -169,6 +169,7 @@ class _Beginnings(Summarizer):
     def fingerprint(self) -> dict[str, str]:
         return {"class": type(self).__name__}
 
+    @immediate
     def summarize(
         self,
         texts: Sequence[str],
@@ -178,7 +179,6 @@ class _Beginnings(Summarizer):
         llm: LLM | None = None,
         cache: ExtractionCache | None = None,
         user: str = "",
-    ) -> Steps[tuple[str, list[str]]]:
+    ) -> tuple[str, list[str]]:
         each = max(1, 3 * max_tokens // (4 * max(1, len(texts))))  # words; about 3 for 4 tokens
         return "\n".join(" ".join(text.split()[:each]) for text in texts), []
-        yield

@@ -1,32 +1,28 @@
 """`DerivedPostprocessor`: a method applied to the nodes of any retriever."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
-import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
-from numpy.typing import NDArray
 
-from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
 from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
-from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import count, refusal
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["DerivedPostprocessor", "match_nodes"]
+__all__ = ["DerivedPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
 T = TypeVar("T")
@@ -126,47 +122,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             -> the steps of the answer, which read one generation of the index
         """
         index: DerivedIndex[Any, Any] = self._index
-        builder = index.builder
-        if not index.storage.stored:
-            return (yield from work(*(yield from self._among(nodes, bundle))))
-        vector = yield from index.writer.question_vector(bundle)
-        among = partial(self._among_stored, builder, nodes, bundle, vector)
+        vector = yield from index.reader.vector(bundle)
+        among = partial(index.reader.among, nodes, bundle, vector, self.filters)
         return (yield from index.writer.in_one_generation(partial(_worked, among, work)))
-
-    def _among(
-        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle
-    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
-        index: DerivedIndex[Any, Any] = self._index
-        contents = yield from index.writer.recovered()
-        chunks = contents.state.chunks
-        matched = match_nodes(nodes, chunks)
-        allowed = self._allowed(chunks)
-        if allowed is not None:
-            matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
-        known = sorted({name for name in matched if name is not None})
-        if not known:
-            return None, matched
-        yield from index.writer.checks.embed_model()
-        among = np.zeros(len(chunks), np.bool_)
-        among[chunks.rows_of(known)] = True
-        return Query(bundle, contents, among, len(known), index.resources), matched
-
-    def _among_stored(
-        self,
-        builder: Builder[Any, Any],
-        nodes: Sequence[NodeWithScore],
-        bundle: QueryBundle,
-        vector: NDArray[np.float32] | None,
-    ) -> Steps[tuple[Query[Any] | None, list[str | None]]]:
-        if vector is None:
-            return None, [None] * len(nodes)
-        matched = match_nodes(nodes, (yield from self._index.storage.rows_matching([each.node for each in nodes])))
-        known = list(dict.fromkeys(name for name in matched if name is not None))
-        selection = yield from builder.select(Selection(self.filters, known))
-        contents = yield from builder.view(bundle.query_str, vector, max(1, len(known)), selection)
-        chunks = contents.state.chunks
-        query = Query(bundle, contents, None, len(chunks), self._index.resources, vector) if len(chunks) else None
-        return query, [name if name in chunks else None for name in matched]
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]
@@ -197,24 +155,3 @@ def _worked(
     work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
 ) -> Steps[T]:
     return (yield from work(*(yield from among())))
-
-
-def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot, derived: Container[str] = ()) -> list[str | None]:
-    """For each node its id in the index, or None: matched by id, then by hash.
-
-    Parameters
-    ----------
-    chunks : rows of the index's chunks, whose sort keys begin with the hash of the node
-    derived : ids of derived nodes
-    """
-    matched = [r.node.node_id if r.node.node_id in chunks or r.node.node_id in derived else None for r in nodes]
-    unknown = {r.node.hash for r, found in zip(nodes, matched, strict=True) if found is None}
-    by_hash: dict[str, tuple[str, str]] = {}
-    for record in chunks.records if unknown else ():
-        node_hash = record.key.split("|", 1)[0]
-        if node_hash in unknown:
-            by_hash[node_hash] = min(by_hash.get(node_hash, ("~", "")), (record.key, record.id))
-    return [
-        found if found is not None else by_hash[r.node.hash][1] if r.node.hash in by_hash else None
-        for r, found in zip(nodes, matched, strict=True)
-    ]

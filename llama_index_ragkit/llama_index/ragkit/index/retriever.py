@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -27,12 +28,11 @@ from llama_index.ragkit.index.state import State
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, fetch_derived
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import check_choice, check_count
-from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["DerivedRetriever", "Explanation"]
 
@@ -172,13 +172,13 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """The nodes of the answer: the best chunks of the ranking."""
         return (yield from self._take_best(found.ranking))
 
-    def _explanations(self, found: FoundType, nodes: Sequence[NodeWithScore]) -> Steps[list[ExplanationType]]:
+    @immediate
+    def _explanations(self, found: FoundType, nodes: Sequence[NodeWithScore]) -> list[ExplanationType]:
         """One explanation per result, in order; :class:`Explanation` unless the method has its own."""
         explained: list[Any] = [
             Explanation(n.node.node_id, n.node.get_content(), n.get_score(), found.fallback) for n in nodes
         ]
         return explained
-        yield
 
     def _on_page(self, found: FoundType) -> Any:
         """What the page of the index shows beside the nodes of the answer."""
@@ -223,17 +223,13 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         derived : see :func:`~llama_index.ragkit.storage.derived_nodes.fetch_derived`
         """
         storage = self._index.storage
-        if fetch is None and storage.stored:
-            ranking = list(ranking)
-            wanted = [node_id for node_id, _ in ranking[: self._wanted] if node_id not in derived]
-            read = yield from storage.get_nodes(wanted)
-            fetch = partial(_fetched, read, storage.get_node)
-        fetch = fetch_derived(derived, fetch or storage.get_node)
-        return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
-
-    def _allowed(self, chunks: Snapshot) -> Mask | None:
-        """Which chunks may be shown, shape (n,); None for all."""
-        return self.selection.allowed(chunks)
+        if fetch is None:
+            further = iter(ranking)
+            first = list(islice(further, self._wanted))
+            ranking = chain(first, further)
+            wanted = [node_id for node_id, _ in first if node_id not in derived]
+            fetch = partial(_fetched, (yield from storage.get_nodes(wanted)), storage.get_node)
+        return (yield from take_nodes(ranking, fetch_derived(derived, fetch), self.similarity_top_k, self.token_budget))
 
     @property
     def selection(self) -> Selection:
@@ -252,33 +248,15 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """How many of the nearest chunks a search needs, where the index is served from stores."""
         return self._wanted
 
-    def _queries(self, bundles: Sequence[QueryBundle]) -> Steps[list[Query[State]]]:
-        """Questions to the current state in memory; none where there is nothing to search."""
-        contents = yield from self._index.writer.recovered()
-        if not len(contents.state.chunks):
-            return []
-        yield from self._index.writer.checks.embed_model()
-        allowed, resources = self._allowed(contents.state.chunks), self._index.resources
-        return [Query(bundle, contents, allowed, self._wanted, resources) for bundle in bundles]
-
     def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
-        """The vector of a question to an index that is served from stores; None where there is nothing to search."""
-        index = self._index
-        return (yield from index.writer.question_vector(bundle)) if index.storage.stored else None
+        """See :meth:`~llama_index.ragkit.index.reader.Reader.vector`."""
+        return (yield from self._index.reader.vector(bundle))
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
-        """A question to the current state, in memory or in stores; None where there is nothing to search."""
-        index, builder = self._index, self._index.builder
-        if not index.storage.stored:
-            queries = yield from self._queries([bundle])
-            return queries[0] if queries else None
-        if index.storage.is_empty or vector is None:
-            return None
-        selection = yield from self._selection(builder)
-        contents = yield from builder.view(bundle.query_str, vector, self._candidates, selection)
-        if not len(contents.state.chunks):
-            return None
-        return Query(bundle, contents, None, self._wanted, index.resources, vector)
+        """A question to the current state; None where there is nothing to search."""
+        index = self._index
+        select = partial(self._selection, index.builder)
+        return (yield from index.reader.query(bundle, vector, self.selection, select, self._wanted, self._candidates))
 
     def _selection(self, builder: Builder[Any, State]) -> Steps[Selection]:
         """Which chunks of an index that is served from stores count."""
@@ -307,8 +285,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         found = yield from self._search(query)
         self._report(query, found)
         nodes = yield from self._results(found)
-        # A write in memory since then may have deleted what was found.
-        if not self._index.storage.stored and not self._index.writer.is_current(query.state):
+        if not self._index.reader.is_current(query):  # a write since then may have deleted what was found
             return nodes, None
         answer = [(result.node.node_id, result.get_score()) for result in nodes]
         asked = LastQuery(query.text, answer, self._on_page(found), self.selection)

@@ -1,6 +1,7 @@
 """How an index is served, from memory or from stores, and its storage."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from llama_index.core.storage.storage_context import StorageContext
@@ -112,5 +113,4 @@ def open_storage(
 def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
-    spaces = stores.spaces(struct.spaces, records)
-    return IndexStorage.in_stores(context, struct, records, spaces, stores)
+    return IndexStorage.in_stores(context, struct, records, partial(stores.spaces, records=records), stores)

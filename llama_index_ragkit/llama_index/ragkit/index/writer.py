@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from llama_index.core.schema import BaseNode, Document, QueryBundle
+from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import (
@@ -124,25 +124,15 @@ class IndexWriter(Generic[State]):
         """What is held during a write."""
         return self._lock
 
-    def question_vector(self, question: QueryBundle) -> Steps[NDArray[np.float32] | None]:
-        """The vector of a question to an index that is served from stores; None where there is nothing to search."""
-        yield from self._storage.commits.refresh()
-        if self._storage.is_empty:
-            return None
-        yield from self.checks.embed_model()
-        return (yield from self._resources.embed_query(question, self._storage.struct.embedding.get("dimension")))
-
     def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
         """The steps of a query, which read one generation of the index.
 
-        An index in memory has one state at a time. Where it is served from stores, the query reads one state of the
-        database. Vector stores have no such states: the query is repeated, a few times at most, if a write has removed
-        rows meanwhile, whose vectors may be gone there.
+        An index in memory has one state at a time, and a database one for each query. Vector stores have no such
+        states: the query is repeated, a few times at most, if a write has removed rows meanwhile, whose vectors may be
+        gone there.
         """
         yield from self.recovered()
         storage = self._storage
-        if not storage.stored:
-            return (yield from work())
         for tries_left in reversed(range(_QUERY_TRIES)):
             try:
                 with (yield from storage.stores.snapshot()):
@@ -167,10 +157,7 @@ class IndexWriter(Generic[State]):
         return IndexContents(state, words or LexicalIndex())
 
     def _recover(self) -> Steps[None]:
-        if self._storage.stored:  # other processes may have written, or be writing
-            yield from self._storage.commits.wait()
-            yield from self._storage.commits.refresh(abandoned=self._interrupted)
-            yield from self._storage.settle()
+        yield from self._storage.catch_up(abandoned=self._interrupted)
         if self._interrupted or self._storage.records.paused:
             yield from self._storage.recover()
             self._contents = yield from self._stored()
@@ -236,14 +223,13 @@ class IndexWriter(Generic[State]):
         yield from self.checks.write()
 
     def _repeated(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
-        """A write. Where the index is served from stores, it is planned again, a few times at most, if another process
-        was first.
+        """A write. Where several processes write, it is planned again, a few times at most, if another was first.
 
         Raises
         ------
         ConcurrentWriteError
         """
-        tries = _TRIES if self._storage.stored else 1
+        tries = _TRIES if self._storage.commits.is_shared else 1
         while True:
             tries -= 1
             try:
@@ -328,7 +314,9 @@ class IndexWriter(Generic[State]):
             yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
             yield from storage.manifest.begin(documents)
             metadata = {node.node_id: node.metadata for node in todo}
-            if storage.stored:  # what was extracted from new nodes outlives a transaction that is rolled back
+            if (
+                storage.commits.is_shared
+            ):  # what was extracted from new nodes outlives a transaction that is rolled back
                 known = {node_id: entry for node_id, entry in both.items() if node_id not in plan.changed}
                 yield from storage.manifest.add(known, metadata)
             with (yield from storage.stores.transaction()):
@@ -500,7 +488,7 @@ class IndexWriter(Generic[State]):
             self._contents = yield from self._stored()
         if change.removed:
             self.last_query = None
-            storage.note_removal()
+            storage.commits.note_removal()
         entries = dict(entries or {})
         unused = {}
         for node_id, entry in {**removed, **(replaced or {})}.items():

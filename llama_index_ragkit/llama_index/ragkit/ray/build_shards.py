@@ -127,7 +127,7 @@ def build(
 
 
 def _checked(index: BaseIndex[Any]) -> DerivedIndex[Any, Any]:
-    if not isinstance(index, DerivedIndex) or not index.storage.stored:
+    if not isinstance(index, DerivedIndex) or index.storage.is_whole:
         raise ConfigurationError(
             f"Workers write to an index that is served from stores, and this {type(index).__name__} is not: make it "
             'with serve_from="stores" and a storage context that all of them can open.'

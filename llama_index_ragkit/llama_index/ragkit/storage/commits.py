@@ -154,7 +154,8 @@ class Commits:
     records : hold the commit, and what is unfinished
     manifest : knows what is stored
     struct : of the index, changed at each commit
-    notes_left : whether the tokens of writes that ended before their commit are kept until :meth:`settle`
+    is_shared : whether several processes write and read the index; the tokens of writes that ended before their commit
+        are then kept until :meth:`settle`
     """
 
     def __init__(
@@ -164,13 +165,13 @@ class Commits:
         manifest: Manifest,
         struct: DerivedStruct,
         *,
-        notes_left: bool = False,
+        is_shared: bool = False,
     ) -> None:
         self._context = context
         self._records = records
         self._manifest = manifest
         self._struct = struct
-        self._notes_left = notes_left
+        self.is_shared = is_shared
         self._token = ""  # of the last write that began here
 
     @property
@@ -221,7 +222,7 @@ class Commits:
         def taken(stored: Record | None) -> Record:
             stored = stored or _nothing()
             self._check(stored)
-            left = _replaced(stored) if self._notes_left else ()
+            left = _replaced(stored) if self.is_shared else ()
             return self._commit_record(self._struct.generation, self._struct.token, writer, left)
 
         yield from self._records.change(_META, _COMMIT, taken)
@@ -262,7 +263,7 @@ class Commits:
         _writing.discard(self._token)
 
     def refresh(self, *, abandoned: bool = False) -> Steps[int]:
-        """Take up what other processes have committed, for an index that is served from stores.
+        """Take up what other processes have committed, if several write the index.
 
         Parameters
         ----------
@@ -272,6 +273,8 @@ class Commits:
         -------
         The number of writes that have removed something.
         """
+        if not self.is_shared:
+            return 0
         stored = yield from read_commit(self._records)
         if abandoned or stored["generation"] > self._struct.generation:
             vars(self._struct).update(stored.get("struct", {}))
@@ -279,6 +282,11 @@ class Commits:
             self._take_up(stored["generation"], stored.get("token", ""), (yield from _begun(self._records)))
         removals: int = stored.get("struct", {}).get("params", {}).get(REMOVALS, 0)
         return removals
+
+    def note_removal(self) -> None:
+        """Count a write that removes vectors: a question that began before it may have missed them."""
+        if self.is_shared:
+            self._struct.params[REMOVALS] = self._struct.params.get(REMOVALS, 0) + 1
 
     def wait(self) -> Steps[None]:
         """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""

@@ -64,6 +64,10 @@ class ExternalVectorStore(ShortRepr):
     ----------
     store : follows the documented contract of the base class and supports deletes
 
+    Attributes
+    ----------
+    vectors_of : ids -> the vectors that the store has for nodes; None where they are those of the chunks
+
     Raises
     ------
     UnsupportedStoreError
@@ -72,6 +76,7 @@ class ExternalVectorStore(ShortRepr):
 
     def __init__(self, store: BasePydanticVectorStore) -> None:
         self.store = store
+        self.vectors_of: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
         self._postgres = PostgresVectors(store)
         self._delete_verified = False
         renew_in_children(store, renew_connections)

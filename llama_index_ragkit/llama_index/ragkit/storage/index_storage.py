@@ -1,8 +1,7 @@
 """`IndexStorage`: the struct, records, manifest and vector spaces of one index in a storage context."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from llama_index.core.schema import BaseNode, Document
@@ -13,21 +12,23 @@ from numpy.typing import NDArray
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError
 from llama_index.ragkit.steps import Steps, call
-from llama_index.ragkit.storage.commits import REMOVALS, Commits, may_be_writing
+from llama_index.ragkit.storage.commits import Commits, may_be_writing
 from llama_index.ragkit.storage.docstore import delete_from_docstore, describe_documents
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
-from llama_index.ragkit.storage.interface import Space, Stores
+from llama_index.ragkit.storage.interface import Space, Stores, Vectors
 from llama_index.ragkit.storage.local_stores import LocalStores
+from llama_index.ragkit.storage.local_vectors import LocalVectors
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.many_keys import get_keys
 from llama_index.ragkit.storage.node_hashes import NodeHashes
 from llama_index.ragkit.storage.nodes import sort_key
-from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
+from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces
 from llama_index.ragkit.storage.persisted_states import remember
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.storage.stored_vectors import StoredVectors
 from llama_index.ragkit.storage.struct import DerivedStruct
-from llama_index.ragkit.storage.vector_spaces import SpaceRows, VectorSpace
+from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["IndexStorage"]
@@ -44,10 +45,8 @@ class IndexStorage:
     records : named collections of JSON records, in the key-value store of the document store
     manifest : which documents and nodes the index holds
     commits : the beginning and the end of each write
-    spaces : its vector spaces by name; "chunks" holds the embeddings of the nodes
-    external : the user's own vector store that chunks are written to as well, if there is one
-    stored : the vector spaces of an index that is served from stores, which has no `spaces`
-    stores : where words, graph and spaces are
+    vectors : its vector spaces by name; "chunks" holds the embeddings of the nodes
+    stores : where words and graph are
     """
 
     context: StorageContext
@@ -55,9 +54,7 @@ class IndexStorage:
     records: Records
     manifest: Manifest
     commits: Commits
-    spaces: dict[str, VectorSpace]
-    external: ExternalVectorStore | None
-    stored: dict[str, StoredSpace] = field(default_factory=dict)
+    vectors: Vectors
     stores: Stores = field(default_factory=LocalStores)
 
     @classmethod
@@ -72,24 +69,8 @@ class IndexStorage:
         """The empty storage of a new index; nothing is written yet."""
         struct.uid = new_uid()
         records = open_records(context, method, struct)
-        spaces = new_spaces(context, method, space_names, struct, records, external)
-        manifest = Manifest(records)
-        commits = Commits(context, records, manifest, struct)
-        return cls(context, struct, records, manifest, commits, spaces, external)
-
-    @classmethod
-    def in_stores(
-        cls,
-        context: StorageContext,
-        struct: DerivedStruct,
-        records: Records,
-        stored: dict[str, StoredSpace],
-        stores: Stores,
-    ) -> "IndexStorage":
-        """The storage of an index that is served from stores, new or not; nothing is read or written yet."""
-        manifest = Manifest(records)
-        commits = Commits(context, records, manifest, struct, notes_left=True)
-        return cls(context, struct, records, manifest, commits, {}, None, stored, stores)
+        spaces = new_spaces(context, method, space_names, struct, records)
+        return cls._local(context, struct, records, LocalVectors(struct, spaces, external))
 
     @classmethod
     def open(
@@ -97,49 +78,60 @@ class IndexStorage:
     ) -> Steps["IndexStorage"]:
         """The storage of a stored index, after a check that its parts belong together."""
         records = open_records(context, method, struct)
-        spaces = yield from open_spaces(context, struct, records, external)
+        spaces = yield from open_spaces(context, struct, records)
         remember(context, {struct.index_id: struct.token})
         records.paused = yield from may_be_writing(records)  # what a write has done so far must not be repaired
+        return cls._local(context, struct, records, LocalVectors(struct, spaces, external))
+
+    @classmethod
+    def _local(
+        cls, context: StorageContext, struct: DerivedStruct, records: Records, vectors: LocalVectors
+    ) -> "IndexStorage":
         manifest = Manifest(records)
-        commits = Commits(context, records, manifest, struct)
-        return cls(context, struct, records, manifest, commits, spaces, external)
+        return cls(context, struct, records, manifest, Commits(context, records, manifest, struct), vectors)
+
+    @classmethod
+    def in_stores(
+        cls,
+        context: StorageContext,
+        struct: DerivedStruct,
+        records: Records,
+        opened: Callable[[Iterable[str]], Mapping[str, StoredSpace]],
+        stores: Stores,
+    ) -> "IndexStorage":
+        """The storage of an index that is served from stores, new or not; nothing is read or written yet.
+
+        Parameters
+        ----------
+        opened : names -> the spaces
+        """
+        manifest = Manifest(records)
+        commits = Commits(context, records, manifest, struct, is_shared=True)
+        vectors = StoredVectors(struct, records, commits, opened, stores.transaction)
+        return cls(context, struct, records, manifest, commits, vectors, stores)
 
     def space(self, name: str = CHUNKS) -> Space:
         """A vector space, wherever it is."""
-        if not self.stored:
-            return self.spaces[name]
-        if name not in self.stored:  # another process has added it
-            self._open_space(name)
-        return self.stored[name]
+        return self.vectors.space(name)
 
     def add_space(self, name: str) -> None:
-        """Keep vectors of a further kind, from the commit of the write on within which this is called.
+        """See :meth:`~llama_index.ragkit.storage.interface.Vectors.add_space`."""
+        self.vectors.add_space(name)
 
-        To be called in a write of its own, unless the index is new: vectors that a write puts into a space which its
-        index is not known to have would stay if it ended early.
-        """
-        if self.stored and name not in self.struct.spaces:
-            self._open_space(name)
-            self.struct.spaces[name] = name
-
-    def _open_space(self, name: str) -> None:
-        spaces: Mapping[str, Any] = self.stores.spaces((name,), self.records)
-        self.stored.update(spaces)
+    @property
+    def external(self) -> ExternalVectorStore | None:
+        """The user's own vector store that chunks are written to as well, if there is one."""
+        return self.vectors.external
 
     @property
     def is_whole(self) -> bool:
         """Whether all of the index is in memory: the `whole()` of its parts."""
-        return not self.stored
-
-    @property
-    def chunks(self) -> VectorSpace:
-        """The space of the chunks' embeddings."""
-        return self.spaces[CHUNKS]
+        return self.space().whole() is not None
 
     @property
     def is_empty(self) -> bool:
         """Whether the index has no chunks."""
-        return not (self.struct.counters.get(CHUNKS, 0) if self.stored else len(self.snapshot()))
+        return self.vectors.is_empty
 
     def snapshot(self, space: str = CHUNKS) -> Snapshot:
         """The rows of a space as they are now.
@@ -149,26 +141,18 @@ class IndexStorage:
         ConfigurationError
             If the index is served from stores.
         """
-        self.check_in_memory()
-        return self.spaces[space].store.snapshot()
-
-    def check_in_memory(self) -> None:
-        """Check that the index is in memory.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is served from stores.
-        """
-        if self.stored:
+        rows = self.space(space).whole()
+        if rows is None:
             raise ConfigurationError(
                 "The index is served from stores: it is not in memory, where this needs all of it. Ask it through a "
                 "retriever, or build it over a storage context without vectors=."
             )
+        return rows
 
     def rows_of(self, node_ids: Sequence[str]) -> Steps[Snapshot]:
         """A snapshot that has the rows of those chunks that exist, and perhaps others."""
-        return (yield from self.stored[CHUNKS].fetch(node_ids)) if self.stored else self.snapshot()
+        whole = self.space().whole()
+        return (yield from self.space().fetch(node_ids)) if whole is None else whole
 
     def rows_matching(self, nodes: Sequence[BaseNode]) -> Steps[Snapshot]:
         """The rows of nodes, and of the chunks that others of them are copies of; all rows where they are in memory.
@@ -194,60 +178,40 @@ class IndexStorage:
     def begin(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """A write begins: documents and nodes count as unfinished until it is committed."""
         yield from self.commits.begin(documents, nodes)
-        if self.stored:
-            left = yield from self.commits.left()
-            for name in self.struct.spaces:
-                self.space(name)
-            for space in self.stored.values():
-                yield from space.begin(self.commits.token, left, self.struct.embedding.get("dimension"))
+        yield from self.vectors.begin()
 
     def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
         """The write has ended: store a new generation, with the documents and nodes that are finished."""
         try:
             yield from self.commits.commit(documents, nodes)
-        except ConcurrentWriteError:  # the other writer has deleted what it could see of this write
-            for space in self.stored.values():
-                yield from space.delete_writes([self.commits.token])
+        except ConcurrentWriteError:
+            yield from self.vectors.abandon()
             raise
-        self._tag()
+        self.vectors.tag()
         yield from self.commits.publish()
+
+    def catch_up(self, *, abandoned: bool) -> Steps[None]:
+        """Before a write, take up what other processes have written, and wait for one that is writing.
+
+        Parameters
+        ----------
+        abandoned : whether a write of this object has ended early
+        """
+        if self.commits.is_shared:
+            yield from self.commits.wait()
+            yield from self.commits.refresh(abandoned=abandoned)
+            yield from self.vectors.settle()
 
     def recover(self) -> Steps[None]:
         """Read again what a write that ended without a commit may have changed in the stores."""
         self.records.paused = False
         yield from self.commits.recover()
-        for space in self.spaces.values():
-            yield from space.reload()
-        self._tag()
-
-    def note_removal(self) -> None:
-        """Count a write that removes vectors from stores: a question that began before it may have missed them."""
-        if self.stored:
-            self.struct.params[REMOVALS] = self.struct.params.get(REMOVALS, 0) + 1
+        yield from self.vectors.reload()
+        self.vectors.tag()
 
     def settle(self) -> Steps[None]:
-        """Delete the vectors of rows that committed writes have removed, and all that others have stored, where the
-        index is served from stores.
-
-        Writers take turns: one that deletes what another has already deleted would take away the vectors of rows that
-        were written again meanwhile.
-        """
-        if not self.stored:
-            return
-        left = yield from self.commits.left()
-        unsettled = bool(left)
-        for space in self.stored.values():
-            unsettled = unsettled or (yield from space.is_unsettled())
-        if not unsettled:
-            return
-        with (yield from self.stores.transaction()):
-            yield from self.commits.settle(left)
-            for space in self.stored.values():
-                yield from space.settle(left)
-
-    def _tag(self) -> None:
-        for space in self.spaces.values():
-            space.store.tag = version_tag(self.struct)
+        """After a commit, delete what no committed write needs any more."""
+        yield from self.vectors.settle()
 
     # -- nodes ----------------------------------------------------------------------------------------
 
@@ -290,27 +254,21 @@ class IndexStorage:
             # The ids that core's own stores put beside the metadata, so that the same filters work.
             metadatas=[{**node.metadata, "doc_id": node.ref_doc_id, "ref_doc_id": node.ref_doc_id} for node in nodes],
         )
-        if self.stored:
-            yield from self.stored[CHUNKS].put(rows)
-            yield from NodeHashes(self.records).add(dict(zip(rows.ids, rows.keys, strict=True)))
-        else:
-            yield from self.chunks.put(rows, nodes if mirrored else ())
+        yield from self.vectors.put_chunks(rows, nodes if mirrored else ())
 
     def remove_chunks(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Delete rows of the space of the chunks."""
-        if self.stored:
-            yield from self.stored[CHUNKS].remove(entries)
-            yield from NodeHashes(self.records).remove({i: entry.key for i, entry in entries.items()})
-            return
-        documents = sorted({entry.ref_doc_id or "None" for entry in entries.values()})
-        stay: list[BaseNode] = []
-        if self.external is not None:
-            rows = self.snapshot()
+
+        def others(documents: Sequence[str]) -> Steps[list[BaseNode]]:
+            """The other nodes of documents that are in the index."""
+            rows, stay = self.snapshot(), []
             for document in documents:
                 for node_id in (yield from self.manifest.nodes_of(document)) or []:
                     node = (yield from self.get_node(node_id)) if node_id not in entries and node_id in rows else None
                     stay += [] if node is None else [node]
-        yield from self.chunks.remove(entries, documents, stay)
+            return stay
+
+        yield from self.vectors.remove_chunks(entries, others)
 
     def finish(self, documents: Sequence[Document], nodes: Sequence[BaseNode]) -> Steps[None]:
         """Store the hashes of completely written documents, and the metadata of the first of their `nodes`, in the

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.graph.local_graph import LocalGraph
 from llama_index.ragkit.storage.local_words import LocalWords
 from llama_index.ragkit.storage.records import Records
@@ -47,12 +47,12 @@ class LocalStores:
     def connect(self, store: BasePydanticVectorStore) -> None:
         """Nothing: there are no connections to share."""
 
-    def transaction(self) -> Steps[AbstractContextManager[None]]:
+    @immediate
+    def transaction(self) -> AbstractContextManager[None]:
         """A block of writes; those before an error stay."""
         return nullcontext()
-        yield
 
-    def snapshot(self) -> Steps[AbstractContextManager[None]]:
+    @immediate
+    def snapshot(self) -> AbstractContextManager[None]:
         """A block of reads, each of the latest state."""
         return nullcontext()
-        yield

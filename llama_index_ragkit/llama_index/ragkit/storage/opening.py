@@ -140,7 +140,6 @@ def new_spaces(
     names: Sequence[str],
     struct: DerivedStruct,
     records: Records,
-    external: ExternalVectorStore | None,
 ) -> dict[str, VectorSpace]:
     """Empty spaces of a new index: `<method>_<space>`, with the uid appended where that name is taken."""
     spaces = {}
@@ -151,13 +150,11 @@ def new_spaces(
         store.tag = version_tag(struct)
         context.vector_stores[namespace] = store
         struct.spaces[name] = namespace
-        spaces[name] = VectorSpace(name, store, records, external if name == CHUNKS else None)
+        spaces[name] = VectorSpace(name, store, records)
     return spaces
 
 
-def open_spaces(
-    context: StorageContext, struct: DerivedStruct, records: Records, external: ExternalVectorStore | None
-) -> Steps[dict[str, VectorSpace]]:
+def open_spaces(context: StorageContext, struct: DerivedStruct, records: Records) -> Steps[dict[str, VectorSpace]]:
     """The spaces of a stored index, checked against its struct.
 
     Raises
@@ -173,7 +170,6 @@ def open_spaces(
             context,
             records,
             version_tag(struct),
-            external if name == CHUNKS else None,
             dtype=_dtype(struct),
             trusted=trusted,
         )

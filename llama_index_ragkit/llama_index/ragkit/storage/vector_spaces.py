@@ -1,19 +1,17 @@
 """A vector space of an index: exact vectors in memory, and the places where they are stored."""
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from llama_index.core.schema import BaseNode
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import HalfWrittenError, MissingSpaceError
-from llama_index.ragkit.steps import Steps, offload
-from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.steps import Steps, immediate, offload
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
@@ -44,40 +42,21 @@ class SpaceRows:
 
 
 class VectorSpace:
-    """Rows in a :class:`MatrixVectorStore`, the master copy, and in up to two more places.
+    """Rows in a :class:`MatrixVectorStore`.
 
     A document store on a server keeps the rows too (`records`), so that an index whose stores are all remote can be
-    opened without a local folder. Complete nodes are written to a vector store of the user (`external`), so that a
-    plain `VectorStoreIndex` over it works.
-
-    Attributes
-    ----------
-    vectors_outside : ids -> the vectors that the user's store has for rows; None where they are those of the space
+    opened without a local folder.
     """
 
-    def __init__(
-        self,
-        name: str,
-        store: MatrixVectorStore,
-        records: Records,
-        external: ExternalVectorStore | None = None,
-    ) -> None:
+    def __init__(self, name: str, store: MatrixVectorStore, records: Records) -> None:
         self.name = name
         self.store = store
-        self.external = external
-        self.vectors_outside: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
         self._records = records if records.outlives_the_process else None
 
-    def put(self, rows: SpaceRows, nodes: Sequence[BaseNode] = ()) -> Steps[None]:
-        """Add rows, replacing those of the same id.
-
-        `nodes` (with text, one per row) are written to an external store. It must not hold the ids yet: some stores
-        would keep both versions.
-        """
+    def put(self, rows: SpaceRows) -> Steps[None]:
+        """Add rows, replacing those of the same id."""
         if not len(rows.ids):
             return
-        if self.external is not None:
-            yield from self.external.add(nodes, rows.vectors)
         if self._records is not None:
             yield from self._records.put(self._collection, list(_to_records(rows)))
         yield from offload(
@@ -89,20 +68,11 @@ class VectorSpace:
             keys=list(rows.keys),
         )
 
-    def remove(self, ids: Iterable[str], documents: Iterable[str] = (), stay: Sequence[BaseNode] = ()) -> Steps[None]:
-        """Delete rows; unknown ids are ignored.
-
-        Parameters
-        ----------
-        documents : ref_doc_ids of the rows, for an external store that deletes by document only
-        stay : the other nodes of those documents, which must be written to such a store again
-        """
+    def remove(self, ids: Iterable[str]) -> Steps[None]:
+        """Delete rows; unknown ids are ignored."""
         ids = list(ids)
         if not ids:
             return
-        if self.external is not None:
-            vectors_of = self.vectors_outside or self.store.snapshot().vectors_of
-            yield from self.external.delete(ids, documents, stay, vectors_of)
         if self._records is not None:
             yield from self._records.delete(self._collection, ids)
         yield from offload(self.store.delete_nodes, ids)
@@ -115,22 +85,10 @@ class VectorSpace:
         self.store.delete_nodes([row_id for row_id in self.store.snapshot().ids if row_id not in stored])
         _from_records(self.store, stored)
 
-    def search(self, vector: NDArray[np.float32], top_k: int) -> Steps[list[str] | None]:
-        """Candidate ids from the user's store, or None when the exact search is to be used.
-
-        The meaning of scores differs between stores, so they are dropped: the caller computes cosines from the master
-        copy. Rows of others in the same store are dropped too; if too few are left, the result is None.
-        """
-        if self.external is None:
-            return None
-        (found,) = yield from self.external.search(vector[None], top_k)
-        snapshot = self.store.snapshot()
-        ours = [node_id for node_id in dict.fromkeys(found) if node_id in snapshot]
-        return ours if len(ours) >= min(top_k, len(snapshot)) else None
-
     # -- reading: see :class:`~llama_index.ragkit.storage.interface.Space` ---------------------------------
 
-    def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
+    @immediate
+    def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Snapshot:
         """The rows of those ids that exist and count.
 
         Raises
@@ -141,14 +99,13 @@ class VectorSpace:
         rows = self.store.snapshot()
         places = rows.rows_of(list(dict.fromkeys(ids)))
         return _counted(rows.part(places[places >= 0]), selection)
-        yield
 
-    def vectors_of(self, ids: Iterable[str]) -> Steps[dict[str, NDArray[np.float32]]]:
+    @immediate
+    def vectors_of(self, ids: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors of rows that exist, by id in the given order."""
         rows = self.store.snapshot()
         known = [row_id for row_id in dict.fromkeys(ids) if row_id in rows]
         return dict(zip(known, rows.vectors_of(known), strict=True)) if known else {}
-        yield
 
     def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """As :meth:`fetch`; of all rows if `ids` is None."""
@@ -218,7 +175,6 @@ def open_space(
     context: StorageContext,
     records: Records,
     tag: dict[str, Any],
-    external: ExternalVectorStore | None,
     *,
     dtype: Storage = "float32",
     trusted: bool,
@@ -245,7 +201,7 @@ def open_space(
     if isinstance(found, MatrixVectorStore) and found.tag.get("uid") == tag["uid"]:
         if found.tag == tag:
             context.vector_stores[namespace] = found
-            return VectorSpace(name, found, records, external)
+            return VectorSpace(name, found, records)
         if not records.outlives_the_process and trusted:
             raise HalfWrittenError(
                 f"The vector space {namespace!r} is of generation {found.tag.get('generation')}, the index of "
@@ -254,7 +210,7 @@ def open_space(
             )
         if not records.outlives_the_process:
             context.vector_stores[namespace] = found
-            return VectorSpace(name, found, records, external)
+            return VectorSpace(name, found, records)
     if not records.outlives_the_process:
         raise MissingSpaceError(
             f"The storage context has no vector space {namespace!r}, which the index needs; it has "
@@ -266,4 +222,4 @@ def open_space(
     _from_records(store, (yield from records.get_all(f"space/{name}")))
     store.tag = tag
     context.vector_stores[namespace] = store
-    return VectorSpace(name, store, records, external)
+    return VectorSpace(name, store, records)

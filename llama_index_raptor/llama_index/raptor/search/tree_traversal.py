@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.steps import Steps, immediate, offload
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState, ScoredNode
@@ -34,10 +34,10 @@ Reach = Callable[[NodeScores, Sequence[str]], Steps[NodeScores]]
 """Scores whose state has some nodes; in place of those that may not be shown or are not written, what is below."""
 
 
-def everywhere(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
+@immediate
+def everywhere(scores: NodeScores, nodes: Sequence[str]) -> NodeScores:
     """Reaches the nodes of a state that has all of them."""
     return scores
-    yield
 
 
 def traverse_tree(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from llama_index.core.schema import BaseNode
 from pydantic import Field
 
-from llama_index.ragkit import ExtractionContext, Record, Steps, offload, plain_text
+from llama_index.ragkit import ExtractionContext, Record, Steps, immediate, offload, plain_text
 from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, telling_terms
 from llama_index.ragkit.validation import count
 from llama_index.sprag.config import ContextConfig
@@ -56,11 +56,11 @@ class RuleContext(ContextExtractor):
         """Whether there are salient terms."""
         return self.salient_terms > 0
 
-    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
+    @immediate
+    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Record:
         """The context of a single text."""
         title, summary, _ = read_by_rules(DocumentChunks(node.node_id, [node], [False]), self._config)
         return {"title": title, "summary": summary}
-        yield
 
     def describe(
         self,

@@ -1,0 +1,215 @@
+"""How a question reaches what it reads: all of an index in memory, or a part that is read for it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol
+
+import numpy as np
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+from numpy.typing import NDArray
+
+from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.query import Query
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.state import State
+from llama_index.ragkit.index.writer import IndexWriter
+from llama_index.ragkit.steps import Steps, immediate
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.selection import Selection
+
+__all__ = ["PartReader", "Reader", "WholeReader", "reader_of"]
+
+Vector = NDArray[np.float32]
+
+
+class Reader(Protocol[State]):
+    """Reads what questions are answered from; chosen once, by where an index lives."""
+
+    def vector(self, bundle: QueryBundle) -> Steps[Vector | None]:
+        """The vector of a question, where it decides what is read; None elsewhere, and where there is nothing to read.
+
+        It is computed before :meth:`query`, which reads one generation of the index.
+        """
+
+    def query(
+        self,
+        bundle: QueryBundle,
+        vector: Vector | None,
+        selection: Selection,
+        select: Callable[[], Steps[Selection]],
+        wanted: int,
+        candidates: int,
+    ) -> Steps[Query[State] | None]:
+        """A question to the current state; None where there is nothing to search.
+
+        Parameters
+        ----------
+        vector : of :meth:`vector`
+        selection : which chunks may be shown
+        select : the same as the builder finds them, where a part is read
+        wanted : how many top nodes must be in the right order
+        candidates : how many of the nearest chunks the search needs
+        """
+
+    def queries(
+        self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int
+    ) -> Steps[list[Query[State]] | None]:
+        """Several questions to one state; none where there is nothing to search, None where each reads its own."""
+
+    def among(
+        self,
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        vector: Vector | None,
+        filters: MetadataFilters | None,
+    ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
+        """A question about those of some nodes that the index contains and that pass the filters.
+
+        Returns
+        -------
+        The question, None where there is no such node, and for each node its id in the index, None for others
+        """
+
+    def is_current(self, query: Query[State]) -> bool:
+        """Whether what a question has read is still what the index holds, as far as this process can know."""
+
+
+class WholeReader(Generic[State]):
+    """A :class:`Reader` of an index in memory: questions read its state, and a mask says which chunks count."""
+
+    def __init__(self, writer: IndexWriter[State], resources: Resources) -> None:
+        self._writer = writer
+        self._resources = resources
+
+    @immediate
+    def vector(self, bundle: QueryBundle) -> Vector | None:
+        """None: the state is there without it."""
+        return None
+
+    def query(
+        self,
+        bundle: QueryBundle,
+        vector: Vector | None,
+        selection: Selection,
+        select: Callable[[], Steps[Selection]],
+        wanted: int,
+        candidates: int,
+    ) -> Steps[Query[State] | None]:
+        """See :class:`Reader`."""
+        queries = yield from self.queries([bundle], selection, wanted)
+        return queries[0] if queries else None
+
+    def queries(self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int) -> Steps[list[Query[State]]]:
+        """See :class:`Reader`."""
+        contents = yield from self._writer.recovered()
+        chunks = contents.state.chunks
+        if not len(chunks):
+            return []
+        yield from self._writer.checks.embed_model()
+        allowed = selection.allowed(chunks)
+        return [Query(bundle, contents, allowed, wanted, self._resources) for bundle in bundles]
+
+    def among(
+        self,
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        vector: Vector | None,
+        filters: MetadataFilters | None,
+    ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
+        """See :class:`Reader`."""
+        contents = yield from self._writer.recovered()
+        chunks = contents.state.chunks
+        matched = match_nodes(nodes, chunks)
+        allowed = Selection(filters).allowed(chunks)
+        if allowed is not None:
+            matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
+        known = sorted({name for name in matched if name is not None})
+        if not known:
+            return None, matched
+        yield from self._writer.checks.embed_model()
+        among = np.zeros(len(chunks), np.bool_)
+        among[chunks.rows_of(known)] = True
+        return Query(bundle, contents, among, len(known), self._resources), matched
+
+    def is_current(self, query: Query[State]) -> bool:
+        """Whether no write has changed the state."""
+        return self._writer.is_current(query.state)
+
+
+class PartReader(Generic[State]):
+    """A :class:`Reader` of an index in stores: the builder reads for each question what may answer it."""
+
+    def __init__(
+        self, storage: IndexStorage, builder: Builder[Any, State], writer: IndexWriter[State], resources: Resources
+    ) -> None:
+        self._storage = storage
+        self._builder = builder
+        self._writer = writer
+        self._resources = resources
+
+    def vector(self, bundle: QueryBundle) -> Steps[Vector | None]:
+        """The vector of a question; None for an empty index."""
+        yield from self._storage.commits.refresh()
+        if self._storage.is_empty:
+            return None
+        yield from self._writer.checks.embed_model()
+        return (yield from self._resources.embed_query(bundle, self._storage.struct.embedding.get("dimension")))
+
+    def query(
+        self,
+        bundle: QueryBundle,
+        vector: Vector | None,
+        selection: Selection,
+        select: Callable[[], Steps[Selection]],
+        wanted: int,
+        candidates: int,
+    ) -> Steps[Query[State] | None]:
+        """See :class:`Reader`."""
+        if self._storage.is_empty or vector is None:
+            return None
+        return (yield from self._query(bundle, vector, (yield from select()), wanted, candidates))
+
+    @immediate
+    def queries(self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int) -> list[Query[State]] | None:
+        """None: each question reads a part of its own."""
+        return None
+
+    def _query(
+        self, bundle: QueryBundle, vector: Vector, selection: Selection, wanted: int, candidates: int
+    ) -> Steps[Query[State] | None]:
+        contents = yield from self._builder.view(bundle.query_str, vector, candidates, selection)
+        found = len(contents.state.chunks)
+        return Query(bundle, contents, None, wanted or found, self._resources, vector) if found else None
+
+    def among(
+        self,
+        nodes: Sequence[NodeWithScore],
+        bundle: QueryBundle,
+        vector: Vector | None,
+        filters: MetadataFilters | None,
+    ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
+        """See :class:`Reader`."""
+        if vector is None:
+            return None, [None] * len(nodes)
+        matched = match_nodes(nodes, (yield from self._storage.rows_matching([each.node for each in nodes])))
+        known = list(dict.fromkeys(name for name in matched if name is not None))
+        selection = yield from self._builder.select(Selection(filters, known))
+        query = yield from self._query(bundle, vector, selection, 0, max(1, len(known)))
+        if query is None:
+            return None, [None] * len(nodes)
+        chunks = query.state.chunks
+        return query, [name if name is not None and name in chunks else None for name in matched]
+
+    def is_current(self, query: Query[State]) -> bool:
+        """True: the question has read one generation of the stores."""
+        return True
+
+
+def reader_of(
+    storage: IndexStorage, builder: Builder[Any, State], writer: IndexWriter[State], resources: Resources
+) -> Reader[State]:
+    """The reader of an index."""
+    if storage.is_whole:
+        return WholeReader(writer, resources)
+    return PartReader(storage, builder, writer, resources)
