@@ -159,7 +159,7 @@ def _vector_stores(given: VectorStores | None, records: SQLKVStore) -> dict[str,
     if isinstance(given, Mapping):
         bad = {name: type(store).__name__ for name, store in given.items() if not _is_store(store)}
         if bad:
-            raise ConfigurationError(f"vector_stores= holds values that are no LlamaIndex vector stores: {bad}.")
+            raise ConfigurationError(f"vector_stores= holds values that are not LlamaIndex vector stores: {bad}.")
         named = {name: store for name, store in given.items() if name != CHUNKS}
         return {DEFAULT: given.get(CHUNKS, SimpleVectorStore()), **named}
     if _is_store(given) or not callable(given):

@@ -77,7 +77,7 @@ class _Block:
     def turn(self) -> Iterator[Connection]:
         with self._turn:
             if self._ended:
-                raise StorageError("The transaction of this task has ended: it was begun by a block that did not wait.")
+                raise StorageError("The transaction of this task has ended: the block that began it did not wait.")
             yield self._connection
 
     def end(self) -> None:
@@ -161,14 +161,14 @@ def _check(url: str | URL) -> URL:
             f"{_unread(url)} is not the URL of a database; give one such as {_SUPPORTED}."
         ) from None
     if "\0" in unquote(parsed.render_as_string(hide_password=False)):
-        raise ConfigurationError(f"{_unread(url)} contains a NUL character, which no name of a database can have.")
+        raise ConfigurationError(f"{_unread(url)} contains a NUL character, which no database name can have.")
     if parsed.drivername == "postgres":  # as many hosting services write it
         parsed = parsed.set(drivername="postgresql")
     shown = shown_url(parsed)
     backend, _, driver = parsed.drivername.partition("+")
     if backend not in _DRIVERS:
         raise ConfigurationError(
-            f"{shown} names a database that is not supported, {backend!r}; these are: {_SUPPORTED}."
+            f"{shown} names a database that is not supported, {backend!r}; supported are: {_SUPPORTED}."
         )
     if driver and driver not in _DRIVERS[backend]:
         raise ConfigurationError(
@@ -178,7 +178,7 @@ def _check(url: str | URL) -> URL:
     if backend == "sqlite":
         if parsed.database in (None, "", ":memory:") or "mode" in parsed.query or "file:" in (parsed.database or ""):
             raise ConfigurationError(
-                f"{shown} is not a plain file. A database in memory is seen by one connection alone; "
+                f"{shown} is not a plain file. Only one connection can see a database in memory; "
                 "give a file, such as sqlite:///index.db."
             )
         return parsed.set(database=str(Path(parsed.database or "").expanduser().absolute()))
@@ -324,9 +324,9 @@ def _both(outer: AbstractContextManager[None], inner: AbstractContextManager[Non
 
 @contextmanager
 def joined_snapshot(engine: Engine) -> Iterator[Connection | None]:
-    """The connection of the surrounding `snapshot` block, unless there is a `transaction` block too; errors are
-    SQLAlchemy's. None if another connection can be used beside it. For that one must be free, and no pooler may stand
-    between here and the server: it might have none left for callers that already hold one.
+    """The connection of the `snapshot` block around the caller; errors are SQLAlchemy's. None outside such a block,
+    within a `transaction`, or if another connection can be used instead: one is free, and no pooler stands between here
+    and the server (it might have none left for callers that already hold one).
     """
     block = _block(engine)
     if block is None or block.writes:
@@ -383,14 +383,14 @@ def _errors(engine: Engine, *, writes: bool = False) -> Iterator[None]:
             reason = _reason(engine.url, error.orig).strip().partition("\n")[0]
             raise ReadOnlyError(
                 f"The database {shown_url(engine.url)} can only be read here: {reason}. Write to it as a user who may, "
-                "on the primary server, or where its folder may be written to."
+                "on the primary server, or where its folder is writable."
             ) from error
         reason = _reason(engine.url, error)
         hint = " Give make_engine() a smaller pool_size=." if _TOO_MANY.search(reason) else ""
         raise StorageError(f"The database {shown_url(engine.url)} cannot be used: {reason}{hint}") from error
     except UnicodeEncodeError as error:
         raise StorageError(
-            f"The database {shown_url(engine.url)} holds no texts with lone surrogates, such as "
+            f"The database {shown_url(engine.url)} cannot hold texts with lone surrogates, such as "
             f'{error.object[error.start]!r}; decode files with errors="replace".'
         ) from error
 

@@ -45,7 +45,7 @@ class SQLKVStore(BulkKVStore):
     def __init__(self, database: str | URL | Engine, tenant: str = "") -> None:
         if not isinstance(database, str | URL | Engine):
             kind = type(database).__name__
-            raise ConfigurationError(f"A database is given as a URL or an engine of make_engine(), not a {kind}.")
+            raise ConfigurationError(f"Give a database as a URL or an engine of make_engine(), not a {kind}.")
         self.engine = database if isinstance(database, Engine) else make_engine(database)
         self.tenant = _name(tenant, "tenant")
         sqlite = self.engine.dialect.name == "sqlite"

@@ -228,7 +228,7 @@ class _Asked(NamedTuple):
         return {ids[n]: score for n, score in zip(texts.numbers[found].tolist(), scores[found].tolist(), strict=True)}
 
     def weights(self, having: Iterable[int], n: int) -> list[float]:
-        """The weights of the stems, of which n texts `having` have each; 0 for stems that no text has."""
+        """The weights of the stems, given how many of n texts have each (`having`); 0 for stems that no text has."""
         return [stem_weight(often, some, n) if some else 0.0 for often, some in zip(self.times, having, strict=True)]
 
     def scores(self, texts: StoredTexts, size: IndexSize | None) -> dict[str, float]:

@@ -196,7 +196,7 @@ def _read(rows: LexicalRows, asked: _Asked, span: _Span, share: float) -> tuple[
 
 
 def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) -> dict[str, float]:
-    """The best of some texts by their scores; reads texts in the order of `bounds`, as long as that changes the best."""
+    """The best of some texts by their scores; reads texts in the order of `bounds`, while that changes the best."""
     order = np.argsort(-bounds, kind="stable")
     found: dict[str, float] = {}
     done, worst = 0, 0.0

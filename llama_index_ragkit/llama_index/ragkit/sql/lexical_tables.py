@@ -5,8 +5,7 @@
     ragkit_lexical_words      a word: the number of texts that have it
     ragkit_lexical_postings   a block of the postings of a word, packed (:mod:`llama_index.ragkit.sql.lexical_records`)
     ragkit_lexical_stems      a stem of a word, in some languages
-        ragkit_lexical_shared     a stem of which texts have several words, and how many beyond the first they have in
-    all
+    ragkit_lexical_shared     a stem of which texts have several words, and how many beyond the first in all
 
 Indexes, texts, words and stems are 63-bit hashes: no word of a text is in the tables.
 """

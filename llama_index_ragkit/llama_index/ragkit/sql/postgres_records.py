@@ -171,5 +171,5 @@ def _checked(keys: Iterable[str]) -> list[str]:
     known = list(keys)
     bad = next((key for key in known if "\x00" in key), None)
     if bad is not None:
-        raise StorageError(f"PostgreSQL holds no texts with NUL characters, and a key has one: {bad[:80]!r}.")
+        raise StorageError(f"PostgreSQL cannot hold NUL characters, and a key has one: {bad[:80]!r}.")
     return sorted(known, key=key_hash)
