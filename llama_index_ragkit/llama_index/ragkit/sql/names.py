@@ -75,8 +75,8 @@ def candidates(reader: GraphReader, asked: Lookups, restricted: bool = False) ->
 
     Parameters
     ----------
-    restricted : whether some names may not be found. A part of many names may then be a part of only one that may; up
-        to `SEGMENT` names are looked at, and beyond that the part is unspecific
+    restricted : whether some names may not be found. A part that many names have may then be one of few that may; up to
+        `SEGMENT` names are looked at, and beyond that the part is unspecific
     """
     forms = _Forms(reader, asked)
     wholes = dict.fromkeys(key for phrase in asked.phrases for key in forms.keys(_WHOLE, phrase))
