@@ -41,7 +41,9 @@ def load_stored(storage: Path, embed_model: BaseEmbedding | str, index_id: str |
         If the contents of the folder are damaged or were changed.
     """
     if not isfile(storage / "index_store.json"):  # also for a path that cannot exist
-        raise ConfigurationError(f"{storage} is not a folder of a persisted storage context: it has no index_store.json.")
+        raise ConfigurationError(
+            f"{storage} is not a folder of a persisted storage context: it has no index_store.json."
+        )
     context = load_storage_context(storage)
     entries = index_entries(context.index_store)
     if index_id is None and len(entries) > 1:
