@@ -321,7 +321,7 @@ def test_a_folder_tells_which_index_and_which_rules(tmp_path):
 
 
 def test_a_folder_without_index_or_with_many_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="no folder of a persisted storage context"):
+    with pytest.raises(ConfigurationError, match="not a folder of a persisted storage context"):
         load_stored(tmp_path / "nowhere", HashEmbedding())
     index = load()
     index.storage_context.index_store.add_index_struct(load().index_struct)
@@ -407,7 +407,7 @@ def test_mistakes_of_the_command_end_it_with_a_message(capsys):
     assert main(["--load", "tests.ragkit.served:nothing"]) == 1
     assert main(["--load", "tests.ragkit.served"]) == 1
     told = capsys.readouterr().err
-    assert "nowhere is no folder" in told
+    assert "nowhere is not a folder" in told
     assert "returned NoneType" in told
     assert "MODULE:FUNCTION" in told
     with pytest.raises(SystemExit):

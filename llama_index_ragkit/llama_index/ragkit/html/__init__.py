@@ -1,7 +1,7 @@
 """Self-contained HTML pages that show the structure of an index and the path to an answer.
 
-A page is one file, which needs no network and no server, and in which every text is treated as untrusted. The
-subpackage does not depend on LlamaIndex.
+A page is one file that needs no network and no server, and treats every text as untrusted. The subpackage does not
+depend on LlamaIndex.
 
     from llama_index.ragkit.html import Edge, Graph, Node, Page, Result, Results, write
 

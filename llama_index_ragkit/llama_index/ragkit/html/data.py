@@ -1,8 +1,8 @@
 """The data of a page, as lines of JSON that are safe inside an HTML script element.
 
-The first line is the page with what every node needs to be drawn: group, level, size, and whether it is highlighted, a
-list each, and the edges likewise. Each further line is the rest of one node, its texts above all. A browser reads these
-when they are asked for: most nodes of a large index are never looked at, and texts are most of a page.
+The first line is the page with everything needed to draw its nodes (group, level, size, and whether they are
+highlighted, one list each), and the edges likewise. Each further line is the rest of one node, above all its texts. A
+browser reads these lines on demand: most nodes of a large index are never looked at, and texts make up most of a page.
 """
 
 import colorsys
@@ -86,7 +86,7 @@ def _view(view: Graph | Grid, nodes: Sequence[Node], numbers: Mapping[str, int])
 
 
 def _edges(edges: Sequence[Edge], numbers: Mapping[str, int]) -> dict[str, Any]:
-    """Numbers of the two ends of every edge in turn, and what not every edge has by the number of the edge."""
+    """The numbers of both ends of every edge in turn, and properties that not every edge has, by the edge's number."""
     return _given(
         {
             "ends": [numbers[end] for edge in edges for end in (edge.source, edge.target)],
@@ -108,7 +108,7 @@ def _given(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(number: float) -> int | float:
-    """A number as JSON has it shortest."""
+    """A number in its shortest JSON form."""
     number = float(number)
     return int(number) if number.is_integer() else number
 
@@ -135,10 +135,10 @@ def _colours() -> Iterator[str]:
 
 
 def _texts(node: Node) -> dict[str, Any]:
-    """What only a node that is looked at needs; an empty label, text or table and an unknown score are left out.
+    """What a node needs only when it is looked at; an empty label, text or table and an unknown score are left out.
 
-    A label with which the text ends, as that of a fact with the path to it does, is a number: its length in JavaScript,
-    which counts in units of UTF-16.
+    If the text ends with the label, as a fact with its path does, the label is a number: its length in UTF-16
+    units, as JavaScript counts.
     """
     found: dict[str, Any] = {"id": node.id}
     if node.label != "":

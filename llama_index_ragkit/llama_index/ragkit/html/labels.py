@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["passage_label"]
 
-_LENGTH = 120  # characters; the page cuts labels to the room that there is
+_LENGTH = 120  # characters; the page cuts labels to the available room
 _MARKS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+)", re.MULTILINE)  # of a heading, quotation, list
 _TITLES = ("title", "document_title", "file_name")
 

@@ -200,8 +200,8 @@ class Page:
     view : what to draw
     panels : shown beside the drawing, in this order
     legend : further lines of the legend, such as the meaning of the size of a node
-    highlight_label : what highlighted nodes and edges are, for the legend and the button that isolates them
-    covers : which part of the index the page has, and so the search, where it has not all; shown below the drawing
+    highlight_label : the meaning of highlighted nodes and edges, for the legend and the button that isolates them
+    covers : the part of the index that the page, and so its search, has, if not all of it; shown below the drawing
 
     Raises
     ------

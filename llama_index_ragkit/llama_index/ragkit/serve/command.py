@@ -26,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m llama_index.ragkit.serve",
         description="Offers a stored index to agents as a Model Context Protocol server.",
     )
-    parser.add_argument("--storage", type=Path, help="a folder of ragkit.persist or StorageContext.persist")
-    parser.add_argument("--index-id", help="which index, where the folder holds several")
+    parser.add_argument("--storage", type=Path, help="a folder saved by ragkit.persist or StorageContext.persist")
+    parser.add_argument("--index-id", help="which index, if the folder holds several")
     parser.add_argument(
         "--embed-model", default=_MODEL, help="'local:' and a folder or a model of the Hugging Face hub"
     )
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP at this port instead of standard input")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve HTTP at; others need a token [127.0.0.1]")
     parser.add_argument(
-        "--token-file", type=Path, help=f"a file with the token that requests must send; else that of {TOKEN_VARIABLE}"
+        "--token-file", type=Path, help=f"a file with the token that requests must send [{TOKEN_VARIABLE}]"
     )
     options = parser.parse_args(arguments)
     if (options.storage is None) == (options.load is None):

@@ -34,12 +34,12 @@ Filters = Mapping[str, str | int | float | bool]
 class IndexTools:
     """Retrieve, explain, insert and forget; each call awaits the index's own asynchronous method.
 
-    Arguments are checked before anything is done: what is too long, or too much, is refused with its limit.
+    Arguments are checked before anything is done. An argument that is too long or too large is refused with its limit.
 
     Parameters
     ----------
     index : the index
-    storage : the folder that it is persisted to after each write; None to leave that to the stores
+    storage : the folder to which the index is persisted after each write; None to leave that to the stores
 
     Raises
     ------
@@ -79,7 +79,7 @@ class IndexTools:
         return {"document_id": document.id_, **self.describe()}
 
     async def forget(self, document_id: str) -> dict[str, Any]:
-        """Delete a document and all that was derived from it."""
+        """Delete a document and everything derived from it."""
         check_id(document_id)
         async with self._writing:
             if document_id not in await asyncio.to_thread(lambda: self._index.ref_doc_info):
@@ -93,7 +93,7 @@ class IndexTools:
             await asyncio.to_thread(persist, self._index.storage_context, self._storage)
 
     def told(self, error: Exception) -> str:
-        """An error with its causes as the log of the server shows it: without the keys of the models."""
+        """An error with its causes, as the log of the server shows it: without the keys of the models."""
         models = vars(self._index.resources).values()
         return "".join(redact(piece, *models) for piece in traceback.format_exception(error))
 
@@ -123,6 +123,6 @@ def _result(found: NodeWithScore) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """The value as JSON has it; what JSON does not know is its text."""
+    """The value as JSON has it; a value that JSON does not know becomes its text."""
     readable: Callable[[Any], str] = str
     return json.loads(json.dumps(value, default=readable))

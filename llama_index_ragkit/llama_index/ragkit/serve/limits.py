@@ -1,4 +1,4 @@
-"""What an agent may send in one call: limits that keep it from occupying the server, checked before any work."""
+"""What an agent may send in one call. Limits, checked before any work, keep it from occupying the server."""
 
 import math
 from collections.abc import Mapping
@@ -107,7 +107,7 @@ def _check_storable(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         bad = text[error.start]
-        raise ToolArgumentError(f"The {name} contains a lone surrogate, {bad!r}, which is no character.") from None
+        raise ToolArgumentError(f"The {name} contains a lone surrogate, {bad!r}, which is not a character.") from None
 
 
 def _short(value: Any) -> str:

@@ -23,25 +23,27 @@ __all__ = ["load_stored"]
 
 
 def load_stored(storage: Path, embed_model: BaseEmbedding | str, index_id: str | None = None) -> DerivedIndex[Any, Any]:
-    """The index of a folder of :func:`~llama_index.ragkit.persist`, with the components that it was built with.
+    """The index in a folder of :func:`~llama_index.ragkit.persist`, with the components of its build.
 
-    Extractors and summarizers without an LLM are made anew, where the index was built with one that has its defaults.
+    Extractors and summarizers that need no LLM are made anew, if those of the build had their defaults.
 
     Parameters
     ----------
     storage : the folder
-    embed_model : the model that the index was built with; "local:" and a folder or a model of the Hugging Face hub
-    index_id : which index, where the folder holds several
+    embed_model : the model of the build; or "local:" and a folder or a model of the Hugging Face hub
+    index_id : which index, if the folder holds several
 
     Raises
     ------
     ConfigurationError
-        If the folder holds no such index, several and none is named, or one whose package is not installed.
+        If the folder holds no such index, several of which none is named, or one whose package is not installed.
     StorageError
-        If what the folder holds is damaged, or was changed.
+        If the contents of the folder are damaged or were changed.
     """
-    if not isfile(storage / "index_store.json"):  # also of a path that cannot be
-        raise ConfigurationError(f"{storage} is no folder of a persisted storage context: it has no index_store.json.")
+    if not isfile(storage / "index_store.json"):  # also for a path that cannot exist
+        raise ConfigurationError(
+            f"{storage} is not a folder of a persisted storage context: it has no index_store.json."
+        )
     context = load_storage_context(storage)
     entries = index_entries(context.index_store)
     if index_id is None and len(entries) > 1:
@@ -71,7 +73,7 @@ def _index_class(storage: Path, package: str) -> type[DerivedIndex[Any, Any]]:
 
 
 def _rules(cls: type[DerivedIndex[Any, Any]], struct: DerivedStruct) -> dict[str, Any]:
-    """The components without an LLM that an index was built with."""
+    """The components of the build that need no LLM."""
     built_with = {role: known.get("class", "") for role, known in struct.components.items()}
     rules: dict[str, Any] = {}
     if cls.rule_extractor is not None and built_with.get("extractor") == cls.rule_extractor.__name__:

@@ -24,12 +24,9 @@ _LIMITS = (
     f" A question has at most {MOST_QUESTION_CHARACTERS:,} characters, `top_k` is at most {MOST_RESULTS}, and there "
     f"are at most {MOST_FILTERS} filters."
 )
-_FAILED = (
-    "The server could not do this. Try again later or ask something else; whoever runs the server finds the reason in "
-    "its log."
-)
+_FAILED = "The server could not do this. Try again later or ask something else; the log of the server has the reason."
 _BUSY = "The index is being written to. Try again in a moment."
-_ABOUT_WRITING = " `insert` adds or replaces a document, `forget` deletes one with all that was derived from it."
+_ABOUT_WRITING = " `insert` adds or replaces a document, `forget` deletes one with everything derived from it."
 
 
 def mcp_server(
@@ -37,22 +34,21 @@ def mcp_server(
 ) -> Any:
     """The server, an `mcp.server.MCPServer`; `.run()` serves standard input and output.
 
-    Agents are told what is wrong with their arguments. Of other errors they are told that there was one; the log has
+    Agents are told what is wrong with their arguments. Of other errors they learn only that there was one; the log has
     them in full, without keys and passwords.
 
     Parameters
     ----------
-    tools : those of the index
-    write : whether `insert` and `forget` are offered; without it the server cannot change the index
+    tools : the tools of the index
+    write : whether to offer `insert` and `forget`; without it the server cannot change the index
     name : of the server, as clients show it
-    token : what requests over HTTP must send as `Authorization: Bearer TOKEN`, at least 16 characters; None for none,
+    token : requests over HTTP must send it as `Authorization: Bearer TOKEN`; at least 16 characters. None for none,
         where the server listens on the loopback interface alone
 
     Raises
     ------
     ConfigurationError
-        If the token is too short; by `run`, if the host is another one than 127.0.0.1, localhost or ::1 and there is
-        no token.
+        If the token is too short; by `run`, if there is no token and the host is not 127.0.0.1, localhost or ::1.
     ImportError
         Without the extra `mcp`.
     """
@@ -62,7 +58,7 @@ def mcp_server(
     check_token(token)
 
     class Server(sdk.MCPServer):  # type: ignore[misc, name-defined]
-        """One whose HTTP applications ask for the token."""
+        """A server whose HTTP applications ask for the token."""
 
         def streamable_http_app(self, **options: Any) -> Any:
             return guarded(super().streamable_http_app, options)
@@ -119,7 +115,7 @@ def mcp_server(
 
         @server.tool(annotations=deletes)  # type: ignore[untyped-decorator]
         async def forget(document_id: str) -> dict[str, Any]:
-            """Delete a document and everything that was derived from it."""
+            """Delete a document and everything derived from it."""
             with told():
                 return await tools.forget(document_id)
 
@@ -128,7 +124,7 @@ def mcp_server(
 
 @contextmanager
 def _told(tools: IndexTools, tool_error: type[Exception]) -> Iterator[None]:
-    """Tells the agent what it can do about an error, and the log of the server the rest.
+    """Tell the agent what it can do about an error, and the log of the server the rest.
 
     Messages of errors may name hosts, users, files and statements, which are not for agents.
     """

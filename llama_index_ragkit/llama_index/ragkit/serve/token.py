@@ -18,7 +18,7 @@ _FEWEST_CHARACTERS = 16
 def read_token(file: Path | None) -> str | None:
     """The token in a file, or else in the environment; None if there is none.
 
-    It is no option of the command, since all users of a machine see the arguments of its processes.
+    The command has no option for it, since all users of a machine see the arguments of its processes.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def read_token(file: Path | None) -> str | None:
 
 
 def check_token(token: str | None) -> str | None:
-    """A token that can be sent in a header and not be guessed; None for none.
+    """A token that can be sent in a header and cannot be guessed; None for none.
 
     Raises
     ------

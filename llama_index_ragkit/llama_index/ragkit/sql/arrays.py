@@ -1,7 +1,7 @@
 """Many rows as the parameters of one statement, in SQLite and PostgreSQL.
 
-PostgreSQL takes an array as text: psycopg writes the elements one by one in Python, which took half of the time of a
-build.
+For PostgreSQL an array is passed as text: psycopg would write its elements one by one in Python, which took half of the
+time of a build.
 """
 
 import json
@@ -17,18 +17,18 @@ _ROWS_AT_ONCE = 20_000
 
 
 def integer_id(*parts: str) -> int:
-    """63 bits of a hash of some texts, by which workers give rows their ids without a common sequence."""
+    """A 63-bit hash of some texts. Workers give rows ids with it, and need no common sequence."""
     hashed = blake2b("\x00".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(hashed, "big") >> 1
 
 
 def integer_array(values: Iterable[int]) -> str:
-    """Integers as the text of an array of PostgreSQL."""
+    """Integers as the text of a PostgreSQL array."""
     return "{" + ",".join(map(str, map(int, values))) + "}"
 
 
 def text_array(values: Iterable[str]) -> str:
-    r"""Texts as the text of an array of PostgreSQL.
+    r"""Texts as the text of a PostgreSQL array.
 
     >>> print(text_array(["a", 'say "b"', "c\\d", ""]))
     {"a","say \"b\"","c\\d",""}
@@ -38,7 +38,7 @@ def text_array(values: Iterable[str]) -> str:
 
 
 def bytes_array(values: Iterable[bytes]) -> str:
-    r"""Byte strings as the text of an array of PostgreSQL.
+    r"""Byte strings as the text of a PostgreSQL array.
 
     >>> print(bytes_array([b"a", b""]))
     {"\\x61","\\x"}
@@ -52,11 +52,11 @@ _ARRAYS: dict[str, Any] = {"bigint": integer_array, "integer": integer_array, "t
 def rows_as_table(connection: Connection, name: str, columns: Mapping[str, str]) -> str:
     """A query expression for rows that :func:`parameters` binds.
 
-    SQLite takes them as one JSON text, PostgreSQL as one array a column.
+    SQLite takes them as one JSON text, PostgreSQL as one array per column.
 
     Parameters
     ----------
-    name : of the table in the statement, and the beginning of the names of its parameters
+    name : of the table in the statement; the names of its parameters begin with it
     columns : column -> its type in PostgreSQL: bigint, integer, text or bytea
     """
     if connection.dialect.name == "sqlite":
@@ -86,7 +86,7 @@ def store(
     key: str,
     update: str,
 ) -> None:
-    """Insert rows, which may have binary columns; those whose primary key exists are updated.
+    """Insert rows, which may have binary columns; if a primary key exists, update its row.
 
     Parameters
     ----------

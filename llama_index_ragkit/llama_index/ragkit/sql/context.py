@@ -33,13 +33,13 @@ VectorStores = VectorStoreFactory | Mapping[str, BasePydanticVectorStore]
 
 @dataclass
 class SQLStorageContext(StorageContext):
-    """A storage context whose document and index store are in an SQL database; see :func:`storage_context`.
+    """A storage context with its document and index store in an SQL database; see :func:`storage_context`.
 
     Attributes
     ----------
-    records : the key-value store under both, which may also be passed to an index as `cache=`
-    factory : makes the vector stores, if they were given by a function or an URL
-    in_stores : whether an index that is built here keeps its vectors in these vector stores alone
+    records : the key-value store under both; you can also pass it to an index as `cache=`
+    factory : makes the vector stores, if a function or a URL was given
+    in_stores : whether an index built here keeps its vectors only in these vector stores
     """
 
     records: SQLKVStore = field(kw_only=True)
@@ -48,7 +48,7 @@ class SQLStorageContext(StorageContext):
     _made: dict[str, VectorStoreOnDemand] = field(default_factory=dict, init=False, repr=False)
 
     def space_store(self, space: str) -> BasePydanticVectorStore | None:
-        """The vector store of a space that the factory makes; None without a factory."""
+        """The vector store that the factory makes for a space; None without a factory."""
         if self.factory is None:
             return None
         return self._made.setdefault(space, VectorStoreOnDemand(self.factory, space, self.records))
@@ -60,13 +60,13 @@ class SQLStorageContext(StorageContext):
     def drop(self) -> int:
         """Delete everything of the tenant: nodes, indexes, records and cached replies; returns the number of records.
 
-        What its indexes have written to vector stores is deleted there; what core's own indexes have written is not.
-        Indexes over the context must not be used afterwards.
+        Also deletes what the tenant's indexes have written to vector stores, but not what core's own indexes have
+        written. Do not use indexes over the context afterwards.
 
         Raises
         ------
         StorageError
-            If the database or a vector store fails. A repeated call goes on.
+            If the database or a vector store fails. Call it again to continue.
         """
         run_steps(self._delete_stored())
         return self.records.drop()
@@ -106,20 +106,19 @@ def storage_context(
 ) -> SQLStorageContext:
     """A storage context that keeps everything in an SQL database: nodes, records, vectors and structs of all indexes.
 
-    Every write goes to the database as it is made; `persist` has nothing to do. Open the same database and tenant with
+    Every write goes to the database at once, so `persist` has nothing to do. Open the same database and tenant with
     `load_index_from_storage`. Contexts of several tenants share one set of tables, and never see each other's rows.
 
-    With `vectors=` the vectors are in vector stores instead, and nowhere else: indexes that are built over the context
-    are served from there, for many processes or more than memory holds. Without, an index holds its vectors in memory
-    while it is open.
+    With `vectors=` the vectors are in vector stores only. Indexes built over the context are served from there, for
+    many processes or for more than memory holds. Without it, an index holds its vectors in memory while it is open.
 
     Parameters
     ----------
     database : as in :func:`~llama_index.ragkit.sql.make_engine`; contexts of many tenants should share one engine
     vector_stores : stores of yours to which chunks are written as well, so that a plain `VectorStoreIndex` over them
-        works. A factory is called with "chunks" and the length of the vectors when the first chunk is written; it
-        serves the first index of the context. A mapping has the store of that index under "chunks", and others under
-        `<method>_chunks`. Tenants need stores of their own, since their nodes may have the same ids
+        works. A factory serves the first index of the context. It is called with "chunks" and the length of the vectors
+        when the first chunk is written. A mapping has the store of that index under "chunks", and others under
+        `<method>_chunks`. Give each tenant its own stores, since their nodes may have the same ids
     tenant : a name, such as that of a user or a workspace
     vectors : "pgvector" for the same PostgreSQL; `"lancedb:///folder"`; `"qdrant:///folder"` or `"qdrant://host:6333"`;
         `"chroma:///folder"` or `"chroma://host:8000"`; or a factory, called with the name of a space and the length
@@ -128,9 +127,9 @@ def storage_context(
     Raises
     ------
     ConfigurationError
-        For an URL that is not supported, or `vector_stores` or `vectors` of another kind, or both.
+        For a URL that is not supported, for `vector_stores` or `vectors` of another kind, or for both of them.
     ImportError
-        If the adapter of an URL is not installed.
+        If the adapter of a URL is not installed.
     """
     if vectors is not None and vector_stores is not None:
         raise ConfigurationError(
@@ -160,7 +159,7 @@ def _vector_stores(given: VectorStores | None, records: SQLKVStore) -> dict[str,
     if isinstance(given, Mapping):
         bad = {name: type(store).__name__ for name, store in given.items() if not _is_store(store)}
         if bad:
-            raise ConfigurationError(f"vector_stores= holds values that are no LlamaIndex vector stores: {bad}.")
+            raise ConfigurationError(f"vector_stores= holds values that are not LlamaIndex vector stores: {bad}.")
         named = {name: store for name, store in given.items() if name != CHUNKS}
         return {DEFAULT: given.get(CHUNKS, SimpleVectorStore()), **named}
     if _is_store(given) or not callable(given):

@@ -20,8 +20,8 @@ _read: ContextVar[Mapping[str, Any] | None] = ContextVar("ragkit_read_documents"
 class SQLDocumentStore(KVDocumentStore):
     """A `KVDocumentStore` in an SQL database.
 
-    Before it stores a node, core reads the entry of the node's document: a round trip a node, most of the time of a
-    write where nodes are documents of their own. Here the entries of all of them are read by one statement.
+    Before core stores a node, it reads the entry of the node's document: one round trip a node, which takes most of a
+    write if nodes are documents of their own. Here one statement reads all of these entries.
 
     Parameters
     ----------

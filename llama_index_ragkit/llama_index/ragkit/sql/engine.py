@@ -42,8 +42,8 @@ _SUPPORTED = (
     "sqlite:///file.db, postgresql://user@host/database (also postgresql+psycopg:// and postgresql+psycopg2://)"
 )
 _BEGIN = "ragkit_begin"  # the execution option that says how a transaction begins on SQLite
-_FORBIDDEN = ("25006", "42501")  # by PostgreSQL: a transaction that only reads, a user who may not
-_TOO_MANY = re.compile("too many (connections|clients)|connection slots")  # in what PostgreSQL and poolers say
+_FORBIDDEN = ("25006", "42501")  # PostgreSQL's codes: a read-only transaction, a user without the right
+_TOO_MANY = re.compile("too many (connections|clients)|connection slots")  # as PostgreSQL and poolers say it
 
 _SESSION = text("SELECT pg_backend_pid()")
 
@@ -55,10 +55,10 @@ Block = Callable[[Engine], AbstractContextManager[None]]
 
 
 class _Block:
-    """The connection of a block of `snapshot` or `transaction`, which the reads and writes within it join.
+    """The connection of a `snapshot` or `transaction` block, shared by the reads and writes within it.
 
-    The tasks of a block run in threads, and neither SQLAlchemy's connections nor SQLite's may be used by two at a time:
-    statements would be given each other's parameters. So they take turns.
+    The tasks of a block run in threads, but two threads must not use SQLAlchemy's or SQLite's connections at the same
+    time: statements would get each other's parameters. So they take turns.
     """
 
     def __init__(self, engine: Engine, connection: Connection, *, writes: bool) -> None:
@@ -77,11 +77,11 @@ class _Block:
     def turn(self) -> Iterator[Connection]:
         with self._turn:
             if self._ended:
-                raise StorageError("The transaction of this task has ended: it was begun by a block that did not wait.")
+                raise StorageError("The transaction of this task has ended: the block that began it did not wait.")
             yield self._connection
 
     def end(self) -> None:
-        """Wait for what is under way, such as the statement of a task that was cancelled, and forbid more."""
+        """Wait for what is under way, such as a statement of a cancelled task, and forbid anything further."""
         with self._turn:
             self._ended = True
 
@@ -90,22 +90,22 @@ _joined: ContextVar[tuple[_Block, ...]] = ContextVar("ragkit_joined", default=()
 
 
 def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60.0) -> Engine:
-    """An engine for a database, for many threads and several processes, forked ones too.
+    """An engine for a database, for many threads and several processes, forked ones included.
 
-    SQLite is set to the write-ahead log, waits a minute for other writers, overwrites what is deleted
-    (`secure_delete`) and checks foreign keys. On PostgreSQL a connection is tested before it is used, so that a server
-    may be restarted, and nothing is kept in a session of the server, so that poolers may give each transaction another
-    one (PgBouncer's `pool_mode = transaction`). Nothing is connected to yet. Use the engine through :func:`reading` and
-    :func:`writing`.
+    SQLite uses the write-ahead log, waits a minute for other writers, overwrites what is deleted (`secure_delete`) and
+    checks foreign keys. A connection to PostgreSQL is tested before use, so you may restart the server. Nothing is kept
+    in a server session, so a pooler may give each transaction another one (PgBouncer's `pool_mode = transaction`). This
+    function does not connect yet. Use the engine through :func:`reading` and :func:`writing`.
 
     Parameters
     ----------
-    url : `sqlite:///file.db` (the folder is created), or `postgresql://user:password@host/database`, for which
-        psycopg is used, or psycopg2 where only that is installed. Databases that speak PostgreSQL's protocol and name
-        themselves so (Citus, YugabyteDB) work by the same URL
-    pool_size : connections to PostgreSQL at most, at least 2; they are opened when needed, and kept. A question takes
-        one, as does a write, which takes up to four more for moments. All but one are for these: others wait
-    pool_timeout : seconds for which anybody waits for a connection
+    url : `sqlite:///file.db` (the folder is created), or `postgresql://user:password@host/database`, which uses
+        psycopg, or psycopg2 where only that is installed. Databases that speak PostgreSQL's protocol and name
+        themselves so (Citus, YugabyteDB) work with the same URL
+    pool_size : maximum number of connections to PostgreSQL, at least 2; they are opened when needed, and kept. A
+        question takes one; so does a write, which briefly takes up to four more. One connection is kept free for those
+        moments, and other callers wait
+    pool_timeout : seconds that a caller waits for a connection
 
     Raises
     ------
@@ -127,15 +127,15 @@ def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60
             engine = create_engine(parsed, connect_args=_unprepared(parsed), pool_size=pool_size, **options)
         except ArgumentError as error:
             raise ConfigurationError(f"{shown_url(parsed)} is no URL of PostgreSQL: {_reason(parsed, error)}") from None
-        # Whoever holds a connection may need another one for a moment, which the last one is left for.
+        # A caller that holds a connection may briefly need another. The last one is kept for that.
         _slots[engine] = Slots(pool_size - 1, pool_timeout, partial(_all_taken, parsed))
     renew_in_children(engine, _reconnect)
     return engine
 
 
 def _unprepared(url: URL) -> dict[str, Any]:
-    """Keep psycopg from preparing statements on the server: a pooler may give the next transaction a session without
-    them.
+    """Keep psycopg from preparing statements on the server: with a pooler, the next transaction may get a session that
+    lacks them.
     """
     return {"prepare_threshold": None} if url.get_driver_name() == "psycopg" else {}
 
@@ -148,7 +148,7 @@ def _all_taken(url: URL) -> StorageError:
 
 
 def shown_url(url: URL) -> str:
-    """A URL as messages show it, without user, password and the values of its query."""
+    """A URL as messages show it: without user, password and query values."""
     return redact(url.render_as_string(hide_password=True))
 
 
@@ -156,19 +156,19 @@ def _check(url: str | URL) -> URL:
     try:
         parsed = make_url(url)
         shown_url(parsed).encode()  # UTF-8 has no lone surrogates
-    except (ArgumentError, ValueError):  # a port that is no number is a ValueError
+    except (ArgumentError, ValueError):  # a port that is not a number raises ValueError
         raise ConfigurationError(
             f"{_unread(url)} is not the URL of a database; give one such as {_SUPPORTED}."
         ) from None
     if "\0" in unquote(parsed.render_as_string(hide_password=False)):
-        raise ConfigurationError(f"{_unread(url)} contains a NUL character, which no name of a database can have.")
+        raise ConfigurationError(f"{_unread(url)} contains a NUL character, which no database name can have.")
     if parsed.drivername == "postgres":  # as many hosting services write it
         parsed = parsed.set(drivername="postgresql")
     shown = shown_url(parsed)
     backend, _, driver = parsed.drivername.partition("+")
     if backend not in _DRIVERS:
         raise ConfigurationError(
-            f"{shown} names a database that is not supported, {backend!r}; these are: {_SUPPORTED}."
+            f"{shown} names a database that is not supported, {backend!r}; supported are: {_SUPPORTED}."
         )
     if driver and driver not in _DRIVERS[backend]:
         raise ConfigurationError(
@@ -178,7 +178,7 @@ def _check(url: str | URL) -> URL:
     if backend == "sqlite":
         if parsed.database in (None, "", ":memory:") or "mode" in parsed.query or "file:" in (parsed.database or ""):
             raise ConfigurationError(
-                f"{shown} is not a plain file. A database in memory is seen by one connection alone; "
+                f"{shown} is not a plain file. Only one connection can see a database in memory; "
                 "give a file, such as sqlite:///index.db."
             )
         return parsed.set(database=str(Path(parsed.database or "").expanduser().absolute()))
@@ -186,13 +186,13 @@ def _check(url: str | URL) -> URL:
 
 
 def _unread(url: str | URL) -> str:
-    """What can be shown of a URL that cannot be read: before an @ and behind a ? there may be passwords."""
+    """The part of an unreadable URL that can be shown: passwords may stand before an @ or after a ?."""
     _, at, rest = str(url).partition("?")[0].rpartition("@")
     return repr(redact(f"***@{rest}" if at else rest))
 
 
 def _reason(url: URL, error: BaseException | None) -> str:
-    """What an error says, without what the URL does not show."""
+    """The message of an error, without the parts of the URL that are not shown."""
     return redact(str(error), SimpleNamespace(password=url.password, secrets=dict(url.query)))
 
 
@@ -217,7 +217,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "checkin")
     def look_again(connection: Any, record: Any) -> None:
-        if isinstance(connection, sqlite_layout.UnchangingFile):  # it may have changed when it is read next
+        if isinstance(connection, sqlite_layout.UnchangingFile):  # it may have changed by the next read
             record.invalidate()
 
     @event.listens_for(engine, "begin")
@@ -231,18 +231,18 @@ def _sqlite(url: URL) -> Engine:
 
 @contextmanager
 def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> Iterator[Connection]:
-    """A connection for reads that all see the same state of the database: that of a block of `snapshot` or
-    `transaction`, if it is within one.
+    """A connection whose reads all see the same state of the database. Within a block of `snapshot` or `transaction`,
+    it is the connection of the block.
 
     Parameters
     ----------
-    single : for one statement alone, which needs no transaction: on PostgreSQL that saves two round trips
-    latest : whether the state is the latest, even within a block of `snapshot`
+    single : for a single statement, which needs no transaction; on PostgreSQL this saves two round trips
+    latest : whether the state is the latest, even within a `snapshot` block
 
     Raises
     ------
     StorageError
-        From any error of the database.
+        If the database raises any error.
     """
     joined = _block(engine)
     if joined is not None and (joined.writes or not latest):
@@ -250,7 +250,7 @@ def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> It
             yield connection
         return
     if engine.dialect.name == "sqlite":
-        # A single statement sees one state anyway; in a transaction, all do in the write-ahead log.
+        # A single statement sees one state anyway. With the write-ahead log, so do all statements of a transaction.
         options: dict[str, Any] = {_BEGIN: "" if single else "BEGIN"}
     else:
         options = {"isolation_level": "AUTOCOMMIT" if single else "REPEATABLE READ"}
@@ -260,10 +260,10 @@ def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> It
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A connection in a transaction, which is committed at the end, and rolled back if the block raises.
+    """A connection in a transaction, which is committed at the end, or rolled back if the block raises.
 
-    On SQLite it is the only writer from the start; on PostgreSQL it sees what others commit meanwhile (READ
-    COMMITTED), and locks the rows that it writes. Within a block of `transaction` it is part of that one.
+    On SQLite it is the only writer from the start. On PostgreSQL it sees what others commit meanwhile (READ COMMITTED),
+    and locks the rows that it writes. Within a block of `transaction` it is part of that transaction.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[None]:
-    """All reads of the block, in this thread and the tasks that it starts, see the same state of the database."""
+    """All reads of the block, in this thread and in the tasks that it starts, see the same state of the database."""
     if is_joined(engine):
         yield
     else:
@@ -302,12 +302,12 @@ def transaction(engine: Engine) -> Iterator[None]:
 
 
 def in_turn(block: Block, engine: Engine) -> Steps[AbstractContextManager[None]]:
-    """A block of `snapshot` or `transaction`, which may be entered at once: waits until there is a connection for it.
+    """A block of `snapshot` or `transaction` that can be entered at once: waits until there is a connection for it.
 
     Raises
     ------
     StorageError
-        If there is none for as long as the engine waits.
+        If none becomes free while the engine waits.
     """
     slots = _slots.get(engine)
     if slots is None or is_joined(engine):
@@ -324,9 +324,9 @@ def _both(outer: AbstractContextManager[None], inner: AbstractContextManager[Non
 
 @contextmanager
 def joined_snapshot(engine: Engine) -> Iterator[Connection | None]:
-    """The connection of a block of `snapshot`, if this is within one and in none of `transaction`; errors are those of
-    SQLAlchemy. None where another connection may be used beside it: one that is free, and no pooler between here and
-    the server, which might have none left for those who already hold one.
+    """The connection of the `snapshot` block around the caller; errors are SQLAlchemy's. None outside such a block,
+    within a `transaction`, or if another connection can be used instead: one is free, and no pooler stands between here
+    and the server (it might have none left for callers that already hold one).
     """
     block = _block(engine)
     if block is None or block.writes:
@@ -343,7 +343,7 @@ def joined_snapshot(engine: Engine) -> Iterator[Connection | None]:
 
 
 def _is_direct(block: _Block) -> bool:
-    """Whether the connection of a block is one to the server itself: poolers tell the number of a session of theirs."""
+    """Whether a block's connection leads to the server itself: a pooler reports the number of a session of its own."""
     if block.engine not in _direct:
         with block.turn() as connection:
             driver: Any = connection.connection.driver_connection
@@ -363,12 +363,12 @@ def _joining(block: _Block) -> Iterator[None]:
 
 
 def is_joined(engine: Engine) -> bool:
-    """Whether this is within a block of `snapshot` or `transaction`."""
+    """Whether the caller is within a block of `snapshot` or `transaction`."""
     return _block(engine) is not None
 
 
 def _block(engine: Engine) -> _Block | None:
-    """The innermost block for an engine that this is within."""
+    """The innermost block of an engine around the caller."""
     return next((block for block in reversed(_joined.get()) if block.engine is engine), None)
 
 
@@ -383,26 +383,26 @@ def _errors(engine: Engine, *, writes: bool = False) -> Iterator[None]:
             reason = _reason(engine.url, error.orig).strip().partition("\n")[0]
             raise ReadOnlyError(
                 f"The database {shown_url(engine.url)} can only be read here: {reason}. Write to it as a user who may, "
-                "on the primary server, or where its folder may be written to."
+                "on the primary server, or where its folder is writable."
             ) from error
         reason = _reason(engine.url, error)
         hint = " Give make_engine() a smaller pool_size=." if _TOO_MANY.search(reason) else ""
         raise StorageError(f"The database {shown_url(engine.url)} cannot be used: {reason}{hint}") from error
     except UnicodeEncodeError as error:
         raise StorageError(
-            f"The database {shown_url(engine.url)} holds no texts with lone surrogates, such as "
+            f"The database {shown_url(engine.url)} cannot hold texts with lone surrogates, such as "
             f'{error.object[error.start]!r}; decode files with errors="replace".'
         ) from error
 
 
 def _is_forbidden(error: BaseException | None) -> bool:
-    """Whether an error of a driver says that nothing may be written."""
+    """Whether an error of a driver says that writing is forbidden."""
     code = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     return code in _FORBIDDEN or sqlite_layout.is_readonly(error)
 
 
 def _reconnect(engine: Engine) -> None:
-    """Give an engine of a forked process connections of its own; inherited ones are neither used nor closed."""
+    """Give an engine of a forked process its own connections. Inherited ones are neither used nor closed."""
     _inherited.append(engine.pool)
     engine.dispose(close=False)
-    _joined.set(())  # the block that this process was forked in is that of its parent
+    _joined.set(())  # the block in which this process was forked is its parent's

@@ -1,12 +1,12 @@
-"""`SQLGraphRows`: a graph in an SQL database, as rows by node, read a frontier at a time and written by differences.
+"""`SQLGraphRows`: a graph in an SQL database, stored by node, read a frontier at a time and written as differences.
 
-A row holds the edges of a node as packed records (:mod:`llama_index.ragkit.storage.graph.edges`); a hub has one row for
+A row holds the edges of a node as packed records (:mod:`llama_index.ragkit.storage.graph.edges`). A hub has one row for
 each of its segments, and a first row with their totals. Both ends of an edge have a record of it. All indexes of a
 database share one table, with a column for the index.
 
-A write locks the first row of each node that it touches, in ascending order so that writers do not wait for each other
-in a circle, adds its differences, and commits: writers of the same hub queue up, and none is lost. The lock is that of
-the transaction, which a database ends when a writer dies.
+A write locks the first row of each node that it touches, in ascending order, so that writers do not wait for each other
+in a circle. Then it adds its differences and commits. Writers of the same hub queue up, and no write is lost. The lock
+belongs to the transaction, which the database ends when a writer dies.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ __all__ = ["SQLGraphReader", "SQLGraphRows"]
 
 Ints = NDArray[np.int64]
 
-_AT_ONCE = 4096  # rows in one statement that writes
+_AT_ONCE = 4096  # rows in one writing statement
 
 
 class SQLGraphReader:
@@ -49,7 +49,7 @@ class SQLGraphReader:
 
     Attributes
     ----------
-    calls : number of statements that were sent
+    calls : number of statements sent
     """
 
     def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
@@ -59,12 +59,12 @@ class SQLGraphReader:
         self.calls = 0
 
     def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
-        """The rows of nodes, by one statement.
+        """The rows of nodes, read by one statement.
 
         Parameters
         ----------
-        nodes : distinct; of those with several rows only the first is read
-        whole : distinct nodes with several rows, of which the others are read; they follow the others
+        nodes : distinct; of a node with several rows, only the first is read
+        whole : distinct nodes with several rows, whose further rows are read; these come last
         """
         asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
         place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
@@ -134,7 +134,7 @@ class SQLGraphRows:
         return None
 
     def drop(self) -> None:
-        """Remove the graph; those of other indexes stay."""
+        """Remove the graph; other indexes keep theirs."""
         self.create()
         with writing(self._engine) as connection:
             connection.execute(self._statements.drop, {"graph": self._number})
@@ -202,7 +202,7 @@ class _Write:
         self._stored += [(node, segment, 0, "", part.tobytes()) for segment, part in parts.items()]
 
     def _large(self, nodes: Ints, change: EdgeChange, rows: Any) -> None:
-        """Nodes with segments: only those that the change touches are read and written."""
+        """Nodes with segments: read and write only the segments that the change touches."""
         sizes: dict[int, dict[int, int]] = {int(node): {} for node in nodes}
         if not len(nodes):
             return
@@ -237,7 +237,7 @@ class _Write:
         self, node: int, label: str, packed: bytes, leaves: Mapping[int, int], parts: dict[int, Records],
         groups: Mapping[int, Sequence[int]], differences: Sequence[Records],
     ) -> None:  # fmt: skip
-        """Write the segments of a node that changed, cut again or brought together."""
+        """Write the changed segments of a node, split anew or merged."""
         count = len(leaves)
         for parent, absorbed in groups.items():
             together = joined([parts.pop(segment) for segment in absorbed])
@@ -274,7 +274,7 @@ class _Write:
 
 
 def _totals_after(packed: bytes, differences: Sequence[Records]) -> Records:
-    """Totals to which segments were added and from which others were subtracted, in turn."""
+    """Totals after adding some segments and subtracting others, in turn."""
     sums: dict[int, tuple[int, int]] = {}
     signed = [(1, np.frombuffer(packed, TOTAL))]
     signed += [(1 - 2 * (place % 2), totals_of(records)) for place, records in enumerate(differences)]

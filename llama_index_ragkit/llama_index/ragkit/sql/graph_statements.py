@@ -23,9 +23,9 @@ class Statements:
     ----------
     tables : the table
     drop : the rows of one index
-    frontier : first rows of some nodes, further rows of others
-    lock : first rows of nodes, which no other transaction can change from then on; missing ones may be inserted
-    locks_itself : whether a transaction that writes is the only one, so that `lock` only reads
+    frontier : the first rows of some nodes, the further rows of others
+    lock : the first rows of nodes, which no other transaction can change from then on; missing ones may be inserted
+    locks_itself : whether only one transaction can write at a time, so that `lock` only reads
     sizes : bytes of the further rows of nodes
     segments : some further rows
     store, remove : rows
@@ -103,7 +103,7 @@ _SQLITE = Statements(
     ),
     locks_itself=True,
     sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_json('nodes')}"),
-    # SQLite takes a cross join in the order in which it is written; otherwise it reads all rows of the graph.
+    # SQLite keeps the written order only of a cross join; otherwise it reads all rows of the graph.
     segments=text(
         f"SELECT r.node, r.segment, r.packed FROM json_each(:pairs) given CROSS JOIN {_TABLE} r ON r.graph = :graph "
         "AND r.node = json_extract(given.value, '$[0]') AND r.segment = json_extract(given.value, '$[1]')"
@@ -125,7 +125,7 @@ _POSTGRESQL = Statements(
     tables=_tables("BYTEA"),
     drop=_DROP,
     frontier=_frontier(_in_array("nodes"), _in_array("whole")),
-    # An update that changes nothing locks a row that is there already. The order is that of the locks.
+    # An update that changes nothing locks a row that already exists. Rows are locked in this order.
     lock=text(
         f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.node, 1, 0, given.label, CAST('' AS BYTEA) "
         "FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:labels AS TEXT[])) AS given (node, label) ORDER BY given.node "

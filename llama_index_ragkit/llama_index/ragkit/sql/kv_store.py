@@ -21,16 +21,17 @@ _STORABLE = re.compile(f"[^\0\ud800-\udfff{SEPARATOR}]*")
 class SQLKVStore(BulkKVStore):
     """A key-value store in an SQLite file or in PostgreSQL, for many threads and processes at once.
 
-    All tenants and collections share one set of tables, which is made when it is first used. Many keys are read,
-    written or deleted in one statement on PostgreSQL, and in one transaction on both. A write is committed when the
-    method returns. Objects may be pickled (with the password of the URL) and used after a fork.
+    All tenants and collections share one set of tables, created on first use. Many keys are read, written or deleted in
+    one statement on PostgreSQL, and in one transaction on both. A write is committed when the method returns. You can
+    pickle a store (with the password of its URL) and use it after a fork.
 
-    On SQLite the file is that of a :class:`~llama_index.ragkit.SQLiteKVStore`, which may be opened here: no byte of a
-    deleted or replaced value remains in it after :meth:`clean`. PostgreSQL keeps replaced rows until its autovacuum.
+    On SQLite the file is that of a :class:`~llama_index.ragkit.SQLiteKVStore`, and such a file can be opened here.
+    After :meth:`clean`, no byte of a deleted or replaced value remains in it. PostgreSQL keeps replaced rows until its
+    autovacuum.
 
     Parameters
     ----------
-    database : the URL of a database, or an engine, both as :func:`~llama_index.ragkit.sql.make_engine` has them
+    database : a URL or an engine, as in :func:`~llama_index.ragkit.sql.make_engine`
     tenant : a name; stores with different tenants never see each other's values
 
     Raises
@@ -38,14 +39,13 @@ class SQLKVStore(BulkKVStore):
     ConfigurationError
         For a database or a URL that is not supported, or a tenant that no database can hold.
     StorageError
-        From any method, if the database cannot be used; a `ReadOnlyError` from those that write, if it can only be
-        read.
+        From any method, if the database cannot be used; a `ReadOnlyError` from those that write, if it is read-only.
     """
 
     def __init__(self, database: str | URL | Engine, tenant: str = "") -> None:
         if not isinstance(database, str | URL | Engine):
             kind = type(database).__name__
-            raise ConfigurationError(f"A database is given as a URL or an engine of make_engine(), not a {kind}.")
+            raise ConfigurationError(f"Give a database as a URL or an engine of make_engine(), not a {kind}.")
         self.engine = database if isinstance(database, Engine) else make_engine(database)
         self.tenant = _name(tenant, "tenant")
         sqlite = self.engine.dialect.name == "sqlite"
@@ -62,7 +62,7 @@ class SQLKVStore(BulkKVStore):
         return f"SQLKVStore({shown_url(self.engine.url)!r}, tenant={self.tenant!r})"
 
     def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
-        """The values of those keys that exist, in the order of `keys`."""
+        """The values of the keys that exist, in the order of `keys`."""
         wanted = list(dict.fromkeys(keys))
         return self._records.get_many(wanted, _name(collection)) if wanted else {}
 
@@ -80,7 +80,7 @@ class SQLKVStore(BulkKVStore):
 
         Parameters
         ----------
-        batch_size : rows in one statement; fewer than 500 are taken for 500, since core's default is 1
+        batch_size : rows in one statement; values below 500 count as 500, since core's default is 1
         """
         if kv_pairs:
             self._records.put_all(kv_pairs, _name(collection), batch_size)
@@ -90,7 +90,7 @@ class SQLKVStore(BulkKVStore):
 
         Parameters
         ----------
-        clean : whether :meth:`clean` follows; otherwise it must be called
+        clean : whether :meth:`clean` follows; otherwise you must call it
         """
         doomed = list(dict.fromkeys(keys))
         found = self._records.delete_all(doomed, _name(collection)) if doomed else 0
@@ -114,12 +114,12 @@ class SQLKVStore(BulkKVStore):
         self._records.check_writable()
 
     def clean(self) -> bool:
-        """Remove the bytes of deleted and replaced values from an SQLite file; PostgreSQL does that by itself.
+        """Remove the bytes of deleted and replaced values from an SQLite file; PostgreSQL does so by itself.
 
         Returns
         -------
-        Whether that is done. If not, a process has been reading the file for seconds, and a thread waits until it ends;
-        or this is within a transaction, after which it must be called again.
+        Whether that is done. If not, either a process has been reading the file for seconds, and a thread waits for it
+        to end, or this is within a transaction, after which you must call it again.
         """
         if not isinstance(self._records, SQLiteRecords):
             return True
@@ -128,7 +128,7 @@ class SQLKVStore(BulkKVStore):
     def drop(self) -> int:
         """Delete everything of the tenant in one transaction; returns the number of values.
 
-        A store without a tenant is one of the tenant "", and leaves those of others.
+        A store without a tenant has the tenant "", and leaves the values of others alone.
         """
         dropped = self._records.drop()
         self.clean()

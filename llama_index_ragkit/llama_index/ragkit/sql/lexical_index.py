@@ -1,4 +1,4 @@
-"""`SQLLexicalIndex`: BM25 from postings in an SQL database, with the scores of the index in memory."""
+"""`SQLLexicalIndex`: BM25 from postings in an SQL database, with the scores of the in-memory index."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,19 +20,19 @@ __all__ = ["SQLLexicalIndex"]
 
 Ints = NDArray[np.int64]
 
-_MOST_LABELLED = 100_000  # texts with the labels of a filter that are looked up for a question
-_ANALYZED = 1000  # texts from which on PostgreSQL takes statistics, whenever a write doubles them
+_MOST_LABELLED = 100_000  # most texts with a filter's labels that a question looks up
+_ANALYZED = 1000  # from this many texts on PostgreSQL takes statistics whenever a write doubles them
 
 
 class SQLLexicalIndex:
     """Texts by their words, in an SQL database; see `llama_index.ragkit.sql.lexical_tables`.
 
-    Scores are those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex`, to the last bit, and no text that
-    belongs to the best is missed. A question is stemmed in its own language, and finds all words with the same stems in
-    that language. It reads the postings of its rarer stems, and the words of the few texts that can be among the best
+    Scores equal those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex` to the last bit, and none of the
+    best texts is missed. A question is stemmed in its own language, and finds all words with the same stems in that
+    language. It reads the postings of its rarer stems, and the words of the few texts that can be among the best
     (`llama_index.ragkit.sql.lexical_search`).
 
-    Writes lock the index, so that those of several processes follow each other; a question reads one state.
+    A write locks the index, so several processes write in turn; a question reads one state.
 
     Parameters
     ----------
@@ -54,9 +54,8 @@ class SQLLexicalIndex:
 
         Parameters
         ----------
-        added : id -> how often the text has each term, see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels
-            of a text 0 times
+        added : id -> how often the text has each term (0 for its labels), see
+            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
         """
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:
@@ -67,12 +66,12 @@ class SQLLexicalIndex:
             rows.add(added)
             after = rows.size().texts
         if self._engine.dialect.name == "postgresql" and after >= max(_ANALYZED, 2 * before):
-            # Without statistics of the new rows, the next questions would be answered by scans of whole tables.
+            # Without statistics on the new rows, the next questions would scan whole tables.
             with reading(self._engine, single=True) as connection:
                 connection.execute(text(f"ANALYZE {', '.join(LEXICAL_COLUMNS)}"))
 
     def load(self, texts: Mapping[str, str]) -> None:
-        """Nothing: the texts are in the database."""
+        """Do nothing: the texts are in the database."""
 
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.passing`."""
@@ -82,9 +81,10 @@ class SQLLexicalIndex:
         return texts if texts is not None and texts.exact else None
 
     def labelled(self, filters: MetadataFilters) -> LabelledTexts | None:
-        """The texts that pass a filter, and perhaps others, by their labels.
+        """The texts that pass a filter by their labels, and perhaps others.
 
-        None where labels do not tell, more than 100,000 texts have a label of it, or texts were added without labels.
+        None if labels do not tell, if more than 100,000 texts have one of the filter's labels, or if texts were added
+        without labels.
         """
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
@@ -111,13 +111,13 @@ class SQLLexicalIndex:
     def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
         """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
 
-        Of texts with the last of these scores, at least the thousand that were written first are considered.
+        Of the texts that share the last of these scores, at least the thousand written first are considered.
 
         Parameters
         ----------
-        limit : how many at most
-        only : the texts that count, by their ids or as :meth:`labelled` finds them; the others do not change the
-            scores of these. None for all. All words of texts that are given by ids are read
+        limit : maximum number of texts
+        only : the texts that count, given by their ids or as :meth:`labelled` finds them; None for all. Other texts do
+            not change their scores. If texts are given by ids, all their words are read
 
         Returns
         -------
@@ -185,7 +185,7 @@ class SQLLexicalIndex:
 
 
 def _size_of(texts: LabelledTexts) -> IndexSize:
-    """The size of an index of some texts alone."""
+    """The size of an index of these texts alone."""
     return IndexSize(len(texts), int(texts.words.sum()), 0)
 
 
@@ -214,7 +214,7 @@ class _Asked(NamedTuple):
         return self._replace(stems=[stem._replace(texts=texts.having[stem.words]) for stem in self.stems])
 
     def best_among(self, rows: LexicalRows, texts: LabelledTexts, limit: int) -> dict[str, float]:
-        """The best of some texts, by id, as if there were no others; ones of the same score beside them."""
+        """The best of some texts and those that tie with them, by id, as if there were no others."""
         times = times_among(rows, self.stems, texts)
         having = [texts.having[stem.words] for stem in self.stems]
         weights = self.weights(having, len(texts))
@@ -228,7 +228,7 @@ class _Asked(NamedTuple):
         return {ids[n]: score for n, score in zip(texts.numbers[found].tolist(), scores[found].tolist(), strict=True)}
 
     def weights(self, having: Iterable[int], n: int) -> list[float]:
-        """The weights of the stems, which `having` of n texts have; 0 for those that no text has."""
+        """The weights of the stems, given how many of n texts have each (`having`); 0 for stems that no text has."""
         return [stem_weight(often, some, n) if some else 0.0 for often, some in zip(self.times, having, strict=True)]
 
     def scores(self, texts: StoredTexts, size: IndexSize | None) -> dict[str, float]:
@@ -236,7 +236,7 @@ class _Asked(NamedTuple):
 
         Parameters
         ----------
-        size : of the index; None to score as if it had no other texts
+        size : of the index; None to score as if these texts were all
         """
         times, n = texts.times(self.stems), len(texts.ids)
         if size is None:

@@ -1,8 +1,8 @@
-"""What a lexical index in a database packs into its rows: postings by word, and words by text; functions on arrays.
+"""The packed rows of a lexical index in a database: postings by word, and words by text; functions on arrays.
 
 Texts are numbered in the order in which they were written, and a number is never used again. The postings of a word are
-cut into blocks in the order of these numbers, so that a write touches the last block of each of its words alone. No
-block crosses a multiple of `SPAN`: the postings of a span of texts can be read, whatever the words.
+cut into blocks in the order of these numbers, so that a write touches only the last block of each of its words. No
+block crosses a multiple of `SPAN`, so that the postings of a span of texts can be read, whatever the words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,18 +33,18 @@ __all__ = [
 Ints = NDArray[np.int64]
 
 BLOCK = 384
-"""Postings of a block at most: with its keys a row of less than 4 KB, half a page of PostgreSQL, one of SQLite."""
+"""Maximum postings of a block: with its keys a row of less than 4 KB, half a page of PostgreSQL, one of SQLite."""
 
 SPAN = 1 << 20
 """Texts whose scores are added up at once."""
 
 POSTING = np.dtype([("row", "<u4"), ("times", "<u2"), ("words", "<u4")])
-"""A text that has a word: its number modulo `SPAN`, how often it has the word, the number of its words; 10 bytes."""
+"""A text that has a word: its number modulo `SPAN`, how often it has the word, its number of words; 10 bytes."""
 
 _BYTES = POSTING.itemsize
 
 TERM = np.dtype([("word", "<i8"), ("times", "<u2")])
-"""A word that a text has, and how often."""
+"""A word of a text, and how often the text has it."""
 
 
 class Block(NamedTuple):
@@ -53,7 +53,7 @@ class Block(NamedTuple):
     Attributes
     ----------
     word : its hash
-    first : the number of the text that was the first when the block was made
+    first : the number of the block's first text when the block was made
     packed : of type `POSTING`, ascending
     """
 
@@ -78,12 +78,12 @@ class Postings(NamedTuple):
     words: Ints
 
     def by_word(self) -> "Postings":
-        """Sorted by word; they have to be in the order of texts."""
+        """Sorted by word; they must be in the order of texts."""
         order = np.argsort(self.word, kind="stable")
         return Postings(*(column[order] for column in self))
 
     def of_words(self, first: int, last: int) -> "Postings":
-        """Those of the words from `first` to `last`, if they are sorted by word."""
+        """Those of the words from `first` to `last`; the postings must be sorted by word."""
         start, end = np.searchsorted(self.word, first, "left"), np.searchsorted(self.word, last, "right")
         return Postings(*(column[start:end] for column in self))
 
@@ -94,7 +94,7 @@ class StemTable(NamedTuple):
     Attributes
     ----------
     word, stem : hashes
-    languages : those in which the word has the stem, as a mask of bits
+    languages : those in which the word has the stem, as a bit mask
     """
 
     word: Ints
@@ -136,7 +136,7 @@ def packed_terms(postings: Postings, numbers: Ints) -> list[bytes]:
 
 
 def terms_in(packed: Sequence[bytes]) -> tuple[Ints, NDArray[np.void]]:
-    """The place of the text that each term belongs to, and the terms."""
+    """For each term the place of its text, and the terms."""
     sizes = [len(each) // TERM.itemsize for each in packed]
     return np.repeat(np.arange(len(packed)), sizes), np.frombuffer(b"".join(packed), TERM)
 
@@ -147,7 +147,7 @@ def postings_in(blocks: Sequence[Block]) -> NDArray[np.void]:
 
 
 def blocks_of(postings: Postings, last: Mapping[int, Block]) -> Iterator[Block]:
-    """Blocks of postings, where the last blocks of words are filled up first.
+    """Blocks of postings; the last blocks of words are filled up first.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def without(block: Block, texts: Ints) -> Block:
 def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, int], int]:
     """How often texts have several words with the same stem: (stem, languages) -> number of words beyond the first.
 
-    The number of texts with a stem is the sum of those with each of its words, less these.
+    The number of texts with a stem is the sum over its words, less this number.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, 
 
 
 def _new(*columns: Ints) -> NDArray[np.bool_]:
-    """Which rows of sorted columns differ from those before."""
+    """Which rows of sorted columns differ from the row before."""
     new = np.ones(len(columns[0]), np.bool_)
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return new

@@ -33,13 +33,13 @@ Ints = NDArray[np.int64]
 
 _KEYS = {"id": "bigint"}
 _PAIRS = {"word": "bigint", "number": "bigint"}
-_TEXTS_AT_ONCE = 10_000  # texts whose postings are in memory at once while they are written
+_TEXTS_AT_ONCE = 10_000  # texts whose postings are held in memory together while writing
 _KEYS_AT_ONCE = 4_000
 _MOST = int(np.iinfo(np.int64).max)
 
 
 class IndexSize(NamedTuple):
-    """How many texts there are, how many words they have together, and the number that the next text gets."""
+    """The number of texts, the number of their words, and the number that the next text gets."""
 
     texts: int
     words: int
@@ -47,7 +47,7 @@ class IndexSize(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Words of a text on average; 1 where there are none."""
+        """Mean number of words of a text; 1 if there are no texts."""
         return self.words / self.texts if self.words else 1.0
 
 
@@ -59,7 +59,7 @@ class AskedStem(NamedTuple):
 
 
 class StoredTexts(NamedTuple):
-    """Some texts and their terms, read once for any number of questions.
+    """Some texts and their terms, read once for many questions.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class LexicalRows:
 
     @property
     def space(self) -> int:
-        """The index, as its rows have it."""
+        """The number of the index in its rows."""
         return integer_id(self.name)
 
     def _run(self, statement: str, **values: Any) -> Sequence[Row[Any]]:
@@ -117,7 +117,7 @@ class LexicalRows:
         return f"{column} IN (SELECT id FROM {rows_as_table(self.connection, 'keys', _KEYS)})"
 
     def _for(self, keys: Iterable[int], statement: str, **values: Any) -> Iterator[Row[Any]]:
-        """The results of a statement for some keys, of which few are sent at once."""
+        """The results of a statement for some keys, a few of which are sent at once."""
         for some in _parts(keys, _KEYS_AT_ONCE):
             yield from self._run(
                 statement, **parameters(self.connection, "keys", _KEYS, [(key,) for key in some]), **values
@@ -125,7 +125,7 @@ class LexicalRows:
 
     def _store(self, table: str, rows: Iterable[tuple[Any, ...]], key: str, update: str) -> None:
         table = f"ragkit_lexical_{table}"
-        # In the order of their keys, so that neighbours are written to the same pages.
+        # In key order, so that neighbours are written to the same pages.
         space = self.space
         given = sorted((space, *row) for row in rows)
         store(self.connection, table, LEXICAL_COLUMNS[table], given, key, update)
@@ -133,7 +133,7 @@ class LexicalRows:
     # -- writing ------------------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Lock the index until the transaction ends; it is made if it is not there."""
+        """Lock the index until the transaction ends; create it if it does not exist."""
         self._run(
             "INSERT INTO ragkit_lexical (space, name, texts, words, next) VALUES (:space, :name, 0, 0, 0) "
             "ON CONFLICT (space) DO UPDATE SET texts = ragkit_lexical.texts",
@@ -141,7 +141,7 @@ class LexicalRows:
         )
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Remove texts with all that was derived from them."""
+        """Remove texts and everything derived from them."""
         for some in _parts(ids, _TEXTS_AT_ONCE):
             self._remove(some)
 
@@ -180,9 +180,9 @@ class LexicalRows:
             )
 
     def _located(self, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
-        """The blocks of words where the postings of texts are, or belong: (word, number of the text) -> (word, first).
+        """The blocks where the postings of texts are, or belong: (word, number of the text) -> (word, first).
 
-        Words that have no block up to there are left out.
+        Words without a block up to there are left out.
         """
         rows = self._run(
             "SELECT pairs.word, pairs.number, (SELECT max(p.first) FROM ragkit_lexical_postings p "
@@ -193,7 +193,7 @@ class LexicalRows:
         return {(word, number): (word, first) for word, number, first in rows if first is not None}
 
     def _blocks_at(self, keys: Iterable[tuple[int, int]]) -> Iterator[Block]:
-        # SQLite joins in this order only if it is told to by CROSS JOIN.
+        # SQLite joins in this order only with CROSS JOIN.
         rows = self._run(
             f"SELECT p.word, p.first, p.packed FROM {rows_as_table(self.connection, 'pairs', _PAIRS)} "
             "CROSS JOIN ragkit_lexical_postings p WHERE p.space = :space AND p.word = pairs.word "
@@ -210,7 +210,7 @@ class LexicalRows:
             pass
 
     def add(self, texts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add texts that are not there, by id -> term -> how often; labels 0 times."""
+        """Add new texts: id -> term -> how often, 0 for labels."""
         for some in _parts(texts, _TEXTS_AT_ONCE):
             self._add(some, [texts[name] for name in some])
 
@@ -232,7 +232,7 @@ class LexicalRows:
         self._grow(len(texts), sum(lengths), len(texts))
 
     def _with_stems(self, hashes: Mapping[str, int]) -> StemTable:
-        """The stems of words in every language; those of new words are stored."""
+        """The stems of words in every language; stores those of new words."""
         known = self._stem_table(hashes.values())
         there = set(known.word.tolist())
         new = [word for word, key in hashes.items() if key not in there and not word.startswith(LABEL)]
@@ -245,14 +245,14 @@ class LexicalRows:
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
-        # Without statistics SQLite takes the primary key for better than the index of words, and reads all stems.
+        # Without statistics SQLite prefers the primary key to the index by word, and reads all stems.
         index = "INDEXED BY ragkit_lexical_of_word" if self.connection.dialect.name == "sqlite" else ""
         statement = f"SELECT stem, word, languages FROM ragkit_lexical_stems {index} WHERE space = :space AND "
         statement += self._among("word")
         return _table(_rows(self._for(words, statement)))
 
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
-        """Count the texts with words and with several words of a stem; what no text has any more is removed."""
+        """Count the texts with words and with several words of a stem; remove what no text has any more."""
         keys, counts = np.unique(words, return_counts=True)
         self._store(
             "words",
@@ -295,7 +295,7 @@ class LexicalRows:
     # -- reading ------------------------------------------------------------------------------------------
 
     def size(self) -> IndexSize:
-        """The size of the index; 0 if it is not there."""
+        """The size of the index; 0 if it does not exist."""
         rows = self._run("SELECT texts, words, next FROM ragkit_lexical WHERE space = :space")
         return IndexSize(*map(int, rows[0])) if rows else IndexSize(0, 0, 0)
 
@@ -324,7 +324,7 @@ class LexicalRows:
         return [AskedStem(tuple(sorted(words[key])), texts[key]) for key in hashes]
 
     def blocks(self, words: Collection[int], first: int, end: int) -> list[Block]:
-        """The blocks of words with texts from `first` to `end`, both multiples of the span, in no order."""
+        """The blocks of words with texts from `first` to `end`, both multiples of the span, in any order."""
         statement = (
             "SELECT word, first, packed FROM ragkit_lexical_postings "
             f"WHERE space = :space AND {self._among('word')} AND first >= :first AND first < :end"
@@ -333,11 +333,11 @@ class LexicalRows:
         return [Block(word, at, bytes(packed)) for word, at, packed in found]
 
     def texts(self, keys: Sequence[int], column: str = "text") -> StoredTexts:
-        """Those texts that are there.
+        """The texts that exist.
 
         Parameters
         ----------
-        keys : their numbers, or what else the column has
+        keys : values of the column
         column : text, or hash
         """
         statement = "SELECT id, text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND "
@@ -347,12 +347,12 @@ class LexicalRows:
         return StoredTexts([str(row[0]) for row in found], numbers, words, places, terms)
 
     def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of those texts that are there, by number."""
+        """The ids of the texts that exist, by number."""
         statement = f"SELECT text, id FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}"
         return {row[0]: str(row[1]) for row in self._for(numbers, statement)}
 
     def counts(self, words: Iterable[int]) -> dict[int, int]:
-        """How many texts have each of some words, where any has."""
+        """How many texts have each of some words; words that no text has are left out."""
         statement = f"SELECT word, texts FROM ragkit_lexical_words WHERE space = :space AND {self._among('word')}"
         return {row[0]: row[1] for row in self._for(words, statement)}
 

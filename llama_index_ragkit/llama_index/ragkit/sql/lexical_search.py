@@ -1,13 +1,13 @@
-"""The best texts of a lexical index in a database, by the postings of few stems and the words of few texts.
+"""Find the best texts of a lexical index in a database from the postings of few stems and the words of few texts.
 
-The postings of stems are read from the rarest stem on. What the stems that are left can add to a score is bounded by
-the sum of their weights, times k1 + 1. Once the scores of enough texts are beyond that bound, no further text can be
-among the best, and of the texts found, those that still can be are read with all their words. This is MaxScore (Turtle
-and Flood, 1995, Query Evaluation: Strategies and Optimizations, Information Processing & Management 31(6)) with two
-deviations: common stems are looked up in the words of a text instead of their postings, and the postings of a further
-stem are read where that leaves so many fewer texts to be read that it saves time. The result is exact.
+Postings are read from the rarest stem on. The stems that are left can add at most the sum of their weights, times k1 +
+1, to a score. Once the scores of enough texts are beyond that bound, no further text can be among the best. Of the
+texts found, those that still can be are read with all their words. This is MaxScore (Turtle and Flood, 1995, Query
+Evaluation: Strategies and Optimizations, Information Processing & Management 31(6)) with two deviations. Common stems
+are looked up in the words of a text instead of their postings. The postings of a further stem are read if they leave so
+many fewer texts to read that this saves time. The result is exact.
 
-Memory is bounded by the postings of a span of texts, however many there are.
+Memory is bounded by the postings of a span of texts, however many texts there are.
 """
 
 from collections import deque
@@ -28,23 +28,23 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TIED = 250
-"""Texts beyond the best that are considered because they may have the score of the last of these."""
+"""Texts beyond the best that are considered because they may tie with the last of these."""
 
-_POSTINGS_A_TEXT = 100  # postings that are read in the time that it takes to read a text
-_AT_ONCE = 1 << 15  # postings of stems that are read together
-_FEWEST = 256  # texts that are read at once, then twice as many as before
-_ROUNDING = 1e-9  # relative: scores are added up in another order at first
+_POSTINGS_A_TEXT = 100  # postings read in the time that it takes to read a text
+_AT_ONCE = 1 << 15  # postings of stems read together
+_FEWEST = 256  # texts read at first, then twice as many each time
+_ROUNDING = 1e-9  # relative: at first, scores are added up in another order
 
 
 def text_scores(words: Ints, times_of: Floats, weights: Sequence[float], mean: float) -> Floats:
-    """The scores of texts, shape (m,), added up in the order of the question, as the index in memory does.
+    """The scores of texts, shape (m,), added up in the order of the question, as the in-memory index does.
 
     Parameters
     ----------
     words : (m,) the number of words of each
     times_of : (m, number of stems), how often they have each stem of the question
     weights : of the stems
-    mean : words of a text on average
+    mean : mean number of words of a text
     """
     scores = np.zeros(len(words))
     for place, weight in enumerate(weights):
@@ -57,7 +57,7 @@ def text_scores(words: Ints, times_of: Floats, weights: Sequence[float], mean: f
 def times_among(rows: LexicalRows, stems: Sequence[AskedStem], texts: LabelledTexts) -> Floats:
     """How often each of some texts has each stem, shape (n, number of stems); counts those that have it.
 
-    The words of these texts are read, or the postings of the stems, whichever takes less time.
+    Reads the words of these texts, or the postings of the stems, whichever takes less time.
     """
     found = np.zeros((len(texts), len(stems)))
     place_of = {word: place for place, stem in enumerate(stems) for word in stem.words}
@@ -76,7 +76,7 @@ def times_among(rows: LexicalRows, stems: Sequence[AskedStem], texts: LabelledTe
 def best_texts(
     rows: LexicalRows, stems: Sequence[AskedStem], weights: Sequence[float], size: IndexSize, limit: int
 ) -> dict[str, float]:
-    """The best texts of an index, by id, in no order; ones of the same score beside them.
+    """The best texts of an index and those that tie with them, by id, in any order.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def best_texts(
 
 
 class _Asked(NamedTuple):
-    """What :func:`best_texts` is given."""
+    """The arguments of :func:`best_texts`."""
 
     stems: Sequence[AskedStem]
     weights: Sequence[float]
@@ -104,13 +104,13 @@ class _Asked(NamedTuple):
 
 
 class _Span:
-    """The scores of a span of texts, by the stems that were read.
+    """The scores of a span of texts, from the stems read so far.
 
     Attributes
     ----------
     first, size : numbers from `first`, a multiple of `SPAN`, to `first + size`
-    lowest : what the scores of the best texts, at most `limit`, are at least; in this span and those before
-    threshold : the lowest of these, or 0 as long as they are fewer
+    lowest : lower bounds of the scores of the best texts, at most `limit`, in this span and those before
+    threshold : the lowest of these, or 0 while there are fewer
     """
 
     def __init__(self, asked: _Asked, first: int, size: int, lowest: Floats) -> None:
@@ -120,7 +120,7 @@ class _Span:
         self._settle(self._best)
 
     def add(self, place: int, blocks: Sequence[Block]) -> None:
-        """Add the scores by a stem, from all blocks of its words in the span."""
+        """Add the scores of a stem, from all blocks of its words in the span."""
         records = postings_in(blocks)
         rows, words = records["row"].astype(np.int64), records["words"].astype(np.float32)
         times = records["times"].astype(np.float64)
@@ -128,7 +128,7 @@ class _Span:
             np.add.at(self._times, rows, times)
             times = self._times[rows]
             self._times[rows] = 0.0
-        # A text with several words of the stem is in `rows` as often, with the same sum each time.
+        # A text with several words of the stem is in `rows` that often, with the same sum each time.
         scores = self._scores[rows] + stem_scores(
             self._asked.weights[place], times, length_norms(words, self._asked.mean)
         )
@@ -136,7 +136,7 @@ class _Span:
         self._settle(rows[scores > self.threshold])
 
     def _settle(self, rows: Ints) -> None:
-        """Find the best texts among those before and those whose scores grew."""
+        """Find the best texts among the earlier ones and those whose scores grew."""
         limit = self._asked.limit
         rows = np.union1d(self._best, rows)
         scores = self._scores[rows]
@@ -149,12 +149,12 @@ class _Span:
         self.threshold = float(self.lowest.min()) if len(self.lowest) == limit else 0.0
 
     def reachable(self, rest: float) -> NDArray[np.bool_]:
-        """Which texts can be among the best, if other stems add at most `rest` to a score."""
+        """Which texts can be among the best if other stems add at most `rest` to a score."""
         least = self.threshold - rest
         return self._scores >= least - _ROUNDING * self.threshold if least > 0 else self._scores > 0
 
     def candidates(self, rest: float) -> tuple[Ints, Floats]:
-        """These texts, by number, and what their scores cannot be above."""
+        """These texts, by number, and upper bounds of their scores."""
         rows = np.flatnonzero(self.reachable(rest))
         scores = self._scores[rows]
         most = self._asked.limit + TIED
@@ -167,11 +167,12 @@ class _Span:
 
 
 def _read(rows: LexicalRows, asked: _Asked, span: _Span, share: float) -> tuple[Ints, Floats]:
-    """Read the postings of a span until few texts can be among the best; these, and what their scores cannot be above.
+    """Read the postings of a span until few texts can be among the best; returns these, and upper bounds of their
+    scores.
 
     Parameters
     ----------
-    share : of the span among all texts
+    share : the share of all texts that are in the span
     """
     left = deque(sorted((i for i, stem in enumerate(asked.stems) if stem.texts), key=lambda i: asked.stems[i].texts))
     rest = (BM25_K1 + 1) * sum(asked.weights[place] for place in left)
@@ -195,7 +196,7 @@ def _read(rows: LexicalRows, asked: _Asked, span: _Span, share: float) -> tuple[
 
 
 def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) -> dict[str, float]:
-    """The best of some texts by their scores; texts are read in the order of `bounds`, as long as that changes them."""
+    """The best of some texts by their scores; reads texts in the order of `bounds`, while that changes the best."""
     order = np.argsort(-bounds, kind="stable")
     found: dict[str, float] = {}
     done, worst = 0, 0.0
@@ -204,7 +205,7 @@ def _decided(rows: LexicalRows, asked: _Asked, numbers: Ints, bounds: Floats) ->
             worst = float(np.partition(list(found.values()), -asked.limit)[-asked.limit])
         left = bounds[order[done:]]
         size = min(int(np.count_nonzero(left >= worst * (1 - _ROUNDING))), max(_FEWEST, asked.limit, 2 * done))
-        if left[0] <= worst * (1 + _ROUNDING):  # the others can only have the same score
+        if left[0] <= worst * (1 + _ROUNDING):  # the others can at best tie
             size = min(size, asked.limit + TIED - done)
         if size <= 0:
             break

@@ -5,7 +5,7 @@
     ragkit_lexical_words      a word: the number of texts that have it
     ragkit_lexical_postings   a block of the postings of a word, packed (:mod:`llama_index.ragkit.sql.lexical_records`)
     ragkit_lexical_stems      a stem of a word, in some languages
-    ragkit_lexical_shared     a stem that texts have several words of, and how many beyond the first they have in all
+    ragkit_lexical_shared     a stem of which texts have several words, and how many beyond the first in all
 
 Indexes, texts, words and stems are 63-bit hashes: no word of a text is in the tables.
 """
@@ -39,7 +39,7 @@ _KEYS = {
 
 
 def _statements(blob: str, ends: Mapping[str, str]) -> Tables:
-    """The statements of one kind of database; `ends` are those of the statements of some tables."""
+    """The statements for one kind of database; `ends` are those of the statements of some tables."""
     made = [
         "CREATE TABLE IF NOT EXISTS ragkit_lexical (space BIGINT PRIMARY KEY, name TEXT NOT NULL, "
         "texts BIGINT NOT NULL, words BIGINT NOT NULL, next BIGINT NOT NULL)"
@@ -57,9 +57,9 @@ def _statements(blob: str, ends: Mapping[str, str]) -> Tables:
     )
 
 
-# The rows of texts are long, and a table with a row id keeps them on their pages; others need no second key.
+# Rows of texts are long, and a table with a row id keeps them on their pages. Other tables need no second key.
 _SQLITE = _statements("BLOB", {table: " WITHOUT ROWID" for table in _KEYS if table != "ragkit_lexical_texts"})
-# Packed columns stay in the row, uncompressed: each would otherwise be two or three rows of another table.
+# Packed columns stay in the row, uncompressed: otherwise each would be two or three rows of another table.
 _IN_ROW = " WITH (toast_tuple_target = 8160)"
 _POSTGRESQL = _statements("BYTEA", {"ragkit_lexical_texts": _IN_ROW, "ragkit_lexical_postings": _IN_ROW})
 

@@ -1,18 +1,18 @@
 """Names in a question, looked up in a database: the same as :class:`~llama_index.ragkit.text.known_names.KnownNames`.
 
-A name is stored as edges of the graph's rows (:mod:`llama_index.ragkit.sql.graph_rows`), so that they come and go with
-it by exact counts:
+A name is stored as edges of the graph's rows (:mod:`llama_index.ragkit.sql.graph_rows`), so that exact counts add and
+remove it:
 
-- from each of its *keys* to the name. A key is made of the first word, the last word, and the number of words of the
-  name, of each of its beginnings and ends that a text may name it by, or of each run of words in scripts without
-  capitals; in scripts without spaces, of their characters;
+- from each of its *keys* to the name. A key is made of a first word, a last word and a number of words: those of the
+  name, of each beginning and end by which a text may name it, and, in scripts without capitals, of each run of words.
+  Scripts without spaces use characters instead of words;
 - from each stem of each of its words to the word, with the languages that stem it so.
 
-A name that mixes scripts with and without spaces is found as a whole, and not always by its parts, which are those of
+A name that mixes scripts with and without spaces is found as a whole, but not always by its parts: these are parts of
 one of the two kinds.
 
-For a question one statement reads the words with the stems of its words, another the names with the keys that can be
-made of them. Among the names found that way, which are few, `KnownNames` decides.
+For a question one statement reads the words that share its words' stems, and another the names with the keys made of
+these words. Such names are few, and `KnownNames` decides among them.
 """
 
 import re
@@ -41,12 +41,12 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class NameCandidates(NamedTuple):
-    """What a question may name.
+    """The names that a question may contain.
 
     Attributes
     ----------
     nodes : the numbers of names, ascending
-    unspecific : parts of names that too many names have
+    unspecific : parts that too many names have
     """
 
     nodes: Ints
@@ -71,12 +71,12 @@ def name_edges(name: str, node: int, count: int = 1) -> Iterator[Edge]:
 
 
 def candidates(reader: GraphReader, asked: Lookups, restricted: bool = False) -> NameCandidates:
-    """The names that a question may name, by two statements.
+    """The names that a question may contain, read by two statements.
 
     Parameters
     ----------
-    restricted : whether some names may not be found, so that a part of many names may be one of few that may. It is
-        looked at up to `SEGMENT` names, and unspecific beyond
+    restricted : whether some names may not be found. A part that many names have may then be one of few that may; up to
+        `SEGMENT` names are looked at, and beyond that the part is unspecific
     """
     forms = _Forms(reader, asked)
     wholes = dict.fromkeys(key for phrase in asked.phrases for key in forms.keys(_WHOLE, phrase))
@@ -102,7 +102,7 @@ _NONE = np.empty(0, np.int64)
 
 @lru_cache(1 << 16)
 def _stem_edges(word: str) -> tuple[tuple[int, int, int], ...]:
-    """The number of each stem of a word, that of the word, and the languages."""
+    """For each stem of a word: its number, the number of the word, and the languages."""
     return tuple((content_number(_WORD, "stem", stem), _word(word), mask) for stem, mask in all_stems(word).items())
 
 
@@ -143,7 +143,7 @@ def _characters(part: str) -> tuple[int, int, int]:
 
 
 class _Forms:
-    """The stored words with the stems of the words of a question."""
+    """The stored words that share a stem with a word of a question."""
 
     def __init__(self, reader: GraphReader, asked: Lookups) -> None:
         texts: Iterable[str] = [*asked.phrases, *(part for part, _ in asked.parts)]
@@ -162,7 +162,7 @@ class _Forms:
         """The keys of a run of words, for every form of its first and last word."""
         words = phrase.split()
         if not words or not all(self._of[word] for word in words):
-            return  # a word that no name has
+            return  # no name has this word
         firsts, lasts = self._of[words[0]], self._of[words[-1]]
         for first in firsts:
             for last in lasts if len(words) > 1 else [first]:

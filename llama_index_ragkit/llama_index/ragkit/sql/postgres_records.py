@@ -1,9 +1,9 @@
 """The records of an `SQLKVStore` in PostgreSQL: one table for all tenants and collections.
 
-A row is found by a hash of its key, since keys may be longer than an index entry of PostgreSQL. Values are JSON text:
-the type JSONB changes numbers and the order of keys. Many rows travel as arrays in one statement, so that their number
-costs no round trips; rows are locked in the order of their hashes, so that writers never wait for each other in a
-circle.
+A row is found by a hash of its key, since keys may be longer than an index entry of PostgreSQL. Values are JSON text,
+since the type JSONB changes numbers and the order of keys. Many rows travel as arrays in one statement, so that more
+rows cost no more round trips. Rows are locked in the order of their hashes, so that writers never wait for each other
+in a circle.
 """
 
 import json
@@ -35,15 +35,15 @@ _PUT = text(
 )
 _GET = text(f"SELECT key, value FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))")
 _GET_ALL = text(f'SELECT key, value FROM ragkit_records WHERE {_HERE} ORDER BY key COLLATE "C"')
-# The rows to be deleted are locked in order first. They are not joined: of a collection that was written in the same
-# transaction the planner knows no size, and would compare each of its rows with each doomed one.
+# The rows to be deleted are first locked in order. They are not joined: the planner does not know the size of a
+# collection written in the same transaction, and would compare each of its rows with each doomed one.
 _DELETE = text(
     f"""WITH doomed AS (SELECT FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
     ORDER BY hash FOR UPDATE)
     DELETE FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
     AND (SELECT count(*) FROM doomed) > 0"""
 )
-# A row without a value holds the place of a new one during its change, so that two writers cannot both find none.
+# A row without a value holds the place of a new one while it is changed, so that two writers cannot both find none.
 _RESERVE = text(
     """INSERT INTO ragkit_records (tenant, collection, hash, key, value)
     SELECT :tenant, :collection, new.hash, new.key, ''
@@ -55,7 +55,7 @@ _LOCK = text(
     ORDER BY hash FOR UPDATE"""
 )
 _WRITE_NOTHING = text("UPDATE ragkit_records SET value = value WHERE false")  # fails where nothing may be written
-# Each is found from the one before, so that the rows between are not read.
+# Each tenant is found from the one before, so that the rows between are not read.
 _TENANTS = text(
     """WITH RECURSIVE known (name) AS (SELECT min(tenant) FROM ragkit_records UNION ALL
     SELECT (SELECT min(tenant) FROM ragkit_records WHERE tenant > name) FROM known WHERE name IS NOT NULL)
@@ -77,7 +77,7 @@ class PostgresRecords:
         return {"tenant": self._tenant, "collection": collection, **more}
 
     def get_many(self, keys: Sequence[str], collection: str) -> dict[str, CacheEntry]:
-        """The values of those keys that exist, in the order of `keys`."""
+        """The values of the keys that exist, in the order of `keys`."""
         _TABLES.make(self._engine)
         with reading(self._engine, single=True) as connection:
             rows = connection.execute(_GET, self._at(collection, hashes=_hashes(keys))).all()
@@ -171,5 +171,5 @@ def _checked(keys: Iterable[str]) -> list[str]:
     known = list(keys)
     bad = next((key for key in known if "\x00" in key), None)
     if bad is not None:
-        raise StorageError(f"PostgreSQL holds no texts with NUL characters, and a key has one: {bad[:80]!r}.")
+        raise StorageError(f"PostgreSQL cannot hold NUL characters, and a key has one: {bad[:80]!r}.")
     return sorted(known, key=key_hash)

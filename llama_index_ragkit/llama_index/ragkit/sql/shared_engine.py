@@ -1,9 +1,9 @@
-"""A `PGVectorStore` that uses the engine of the index, where its table is in the same database.
+"""A `PGVectorStore` that uses the engine of the index, if its table is in the same database.
 
-Left alone, the store of each space makes two pools. Then no number bounds the connections of a process; and a question,
-which holds one to read one state of the database, waits for another one while others wait for its own. With the engine
-of the index the number of connections is that of its pool. A question reads vectors on a further connection beside its
-own where one is free, and otherwise on its own.
+Left alone, the store of each space makes two pools, and nothing limits the connections of a process. A question, which
+holds a connection to read one state of the database, would wait for another one while others wait for its own. With the
+engine of the index, its pool sets the limit. A question reads vectors on a further connection if one is free, and
+otherwise on its own.
 """
 
 import re
@@ -23,7 +23,7 @@ __all__ = ["share_engine"]
 
 _PORT = 5432
 _SETTING = re.compile(r"SET ([a-z_.]+) = :(\w+)")
-# Null where there is no table yet. Its owner, and nobody else, may make an index of it.
+# Null where there is no table yet. Only its owner may create an index on it.
 _SET_UP = text(
     """SELECT current_setting('transaction_read_only') = 'on' OR NOT pg_has_role(relowner, 'USAGE') FROM pg_class
     JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = :schema AND relname = :name"""
@@ -34,11 +34,11 @@ def share_engine(store: BasePydanticVectorStore, engine: Engine, index_ids: bool
     """Let a store use an engine, if it is a `PGVectorStore` over the same database, as the same user, that has not
     connected yet and was given no engine and no options for one. Other stores are left as they are.
 
-    The table is set up as the adapter does it, unless it is there and this user may not change it.
+    Sets up the table as the adapter does, unless it exists and this user may not change it.
 
     Parameters
     ----------
-    index_ids : whether a new table gets an index of the ids of its rows too, by which they are deleted
+    index_ids : whether a new table also gets an index on the ids of its rows, by which they are deleted
 
     Raises
     ------
@@ -61,12 +61,12 @@ def share_engine(store: BasePydanticVectorStore, engine: Engine, index_ids: bool
 
 
 def _place(url: URL) -> URL:
-    """A URL without what does not matter for where it leads."""
+    """A URL reduced to the parts that say where it leads."""
     return url.set(drivername="postgresql", port=url.port or _PORT)
 
 
 class _AdapterSession(Session):
-    """A session in which a setting may be a parameter: the adapter makes it one, and `psycopg` binds parameters on the
+    """A session in which a setting may be a parameter. The adapter makes it one, but `psycopg` binds parameters on the
     server, where `SET` takes none.
     """
 
@@ -80,8 +80,8 @@ class _AdapterSession(Session):
 
 @contextmanager
 def _session(engine: Engine) -> Iterator[Session]:
-    """A session of the adapter: within a block of `snapshot` on its connection, where it undoes the settings that the
-    adapter makes for a query.
+    """A session of the adapter. Within a `snapshot` block it uses the connection of the block, and undoes the settings
+    that the adapter makes for a query.
     """
     with joined_snapshot(engine) as connection:
         if connection is None:

@@ -1,4 +1,4 @@
-"""The records of an `SQLKVStore` in an SQLite file, which is that of a `SQLiteKVStore`."""
+"""The records of an `SQLKVStore` in an SQLite file, in the layout of a `SQLiteKVStore`."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ _files_lock = ProcessLock()
 
 
 def _file_of(engine: Engine) -> SQLiteKVStore:
-    """The open file of an engine, which its tenants share: thousands of them need one connection."""
+    """The open file of an engine. Its tenants share it, so that thousands of them need one connection."""
     with _files_lock:
         if engine not in _files:
             _files[engine] = SQLiteKVStore(str(engine.url.database))
@@ -33,7 +33,7 @@ class SQLiteRecords:
     """JSON records by tenant, collection and key, in files that keep no byte of what was deleted.
 
     The methods are those of :class:`~llama_index.ragkit.llm.bulk_kvstore.BulkKVStore` for one tenant. The tenant
-    precedes the names of its collections; those of the tenant "" are stored as they are, as `SQLiteKVStore` does.
+    precedes the names of its collections; those of the tenant "" have plain names, as in `SQLiteKVStore`.
     """
 
     def __init__(self, engine: Engine, tenant: str) -> None:
@@ -42,7 +42,7 @@ class SQLiteRecords:
         self._prefix = tenant + SEPARATOR if tenant else ""
 
     def get_many(self, keys: Sequence[str], collection: str) -> dict[str, CacheEntry]:
-        """The values of those keys that exist, in the order of `keys`."""
+        """The values of the keys that exist, in the order of `keys`."""
         with reading(self._engine) as connection:
             rows = sqlite_layout.find_many(_raw(connection), keys, self._prefix + collection)
         return {key: json.loads(value) for key, value in rows.items()}
@@ -97,7 +97,7 @@ class SQLiteRecords:
 
 
 def _raw(connection: Connection) -> sqlite3.Connection:
-    """The connection of the driver, in a transaction: SQLAlchemy would begin one with its own first statement."""
+    """The connection of the driver, in a transaction: SQLAlchemy would begin one only with its own first statement."""
     if not connection.in_transaction():
         connection.begin()
     raw: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]

@@ -37,7 +37,7 @@ class SQLStores:
     Attributes
     ----------
     engine : of the database
-    scope : names the index in tables and vector stores that it shares with others
+    scope : the name of the index in tables and vector stores that it shares with others
     vector_store : name of a space -> the store of its vectors
     """
 
@@ -46,7 +46,7 @@ class SQLStores:
     vector_store: Callable[[str], BasePydanticVectorStore]
 
     def graph(self) -> SQLGraphRows:
-        """The graph of the index, whose table is there from now on."""
+        """The graph of the index; creates its table."""
         rows = SQLGraphRows(self.engine, self.scope)
         rows.create()
         return rows
@@ -60,11 +60,11 @@ class SQLStores:
         return {name: StoredSpace(name, self.scope, self.vector_store(name), records) for name in names}
 
     def connect(self, store: BasePydanticVectorStore) -> None:
-        """Let a vector store of the user use the connections of this database, where it can."""
+        """Let a user's vector store use the connections of this database, where it can."""
         share_engine(store, self.engine)
 
     def transaction(self) -> Steps[AbstractContextManager[None]]:
-        """A block whose writes are all made, or none if it raises."""
+        """A block that makes all of its writes, or none if it raises."""
         return (yield from in_turn(transaction, self.engine))
 
     def snapshot(self) -> Steps[AbstractContextManager[None]]:

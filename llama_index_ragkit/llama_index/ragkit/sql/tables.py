@@ -1,4 +1,4 @@
-"""`Tables`: tables that are made when a database is first used, by however many processes at once."""
+"""`Tables`: tables created when a database is first used, by however many processes at once."""
 
 import re
 from contextvars import Context
@@ -17,7 +17,7 @@ _NAME = re.compile(r"(?:TABLE|INDEX) IF NOT EXISTS (\w+)")
 
 
 class Tables:
-    """Statements that make tables and indexes where they are not there yet.
+    """Statements that create missing tables and indexes.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ class Tables:
         self._lock = ProcessLock()
 
     def make(self, engine: Engine) -> None:
-        """Make them, once an engine."""
+        """Create them, once per engine."""
         with self._lock:
             if engine in self._made:
                 return
-            # Seen from outside of any transaction that this is within, which may be rolled back with its tables.
+            # Checked outside any surrounding transaction, which may be rolled back with its tables.
             if Context().run(self._are_there, engine):
                 self._made.add(engine)
                 return
@@ -45,7 +45,7 @@ class Tables:
                             connection.execute(text(statement))
                     break
                 except StorageError as error:
-                    # On PostgreSQL, IF NOT EXISTS fails when another process makes the same table at that moment.
+                    # On PostgreSQL, IF NOT EXISTS fails if another process creates the same table at that moment.
                     if attempt == 2 or not isinstance(
                         error.__cause__, IntegrityError | OperationalError | ProgrammingError
                     ):
@@ -54,7 +54,7 @@ class Tables:
                 self._made.add(engine)
 
     def _are_there(self, engine: Engine) -> bool:
-        """Whether all of them exist: then nothing is to be written, which might wait for another writer."""
+        """Whether all of them exist. Then there is nothing to write, and no other writer to wait for."""
         names = {name for statement in self._statements for name in _NAME.findall(statement)}
         query = (
             "SELECT name FROM sqlite_master"

@@ -1,4 +1,4 @@
-"""`VectorStoreOnDemand`: a vector store that is made when the length of its vectors is known."""
+"""`VectorStoreOnDemand`: a vector store created when the length of its vectors is known."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -41,9 +41,9 @@ class MakesStores(Protocol):
 class VectorStoreOnDemand(BasePydanticVectorStore):
     """A vector store that a factory makes when the first row is added.
 
-    Most stores must be told the length of the vectors when they are made, and an index knows it when it has embedded
-    its first text. The length is stored in the database, so that the store is made at once when it is opened again.
-    Until then reads find nothing and deletes do nothing.
+    Most stores must be told the length of the vectors when they are created, but an index knows it only after it has
+    embedded its first text. The database stores the length, so a store that is opened again is created at once. Until
+    then reads find nothing and deletes do nothing.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
 
     @property
     def made(self) -> BasePydanticVectorStore | None:
-        """The store, if it was made in this process or before."""
+        """The store, if this process or an earlier one has created it."""
         if self._made is None:
             known = self._records.get(self._space, _COLLECTION)
             if known is not None:
@@ -110,7 +110,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
         return store
 
     def add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]
-        """Add rows; the first makes the store."""
+        """Add rows; the first creates the store."""
         return self._needed(nodes).add(nodes, **kwargs) if nodes else []
 
     async def async_add(self, nodes: list[BaseNode], **kwargs: Any) -> list[str]:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Vector stores by URL, each set up so that its adapter keeps what an index needs of it."""
+"""Vector stores by URL, each set up so that its adapter does what an index needs."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -48,19 +48,19 @@ _HNSW = {
 
 
 def vector_factory(vectors: str, database: URL) -> VectorStoreFactory:
-    """What makes the vector stores of a storage context, one for each space; it can be pickled.
+    """A function that makes the vector stores of a storage context, one for each space; it can be pickled.
 
     Parameters
     ----------
     vectors : "pgvector", or the URL of LanceDB, Qdrant or Chroma: `lancedb:///folder` and `lancedb:////absolute/folder`
-        as in an URL of SQLite; `qdrant://host` and `chroma://host` for a server, where a password is the API key of
-        Qdrant or the bearer token of Chroma, and port 443 means TLS
+        as in a URL of SQLite; `qdrant://host` and `chroma://host` for a server. There a password is Qdrant's API key or
+        Chroma's bearer token, and port 443 means TLS
     database : of the records; "pgvector" keeps its tables there
 
     Raises
     ------
     ConfigurationError
-        For another URL, or "pgvector" with another database than PostgreSQL.
+        For another URL, or "pgvector" with a database other than PostgreSQL.
     ImportError
         If the adapter is not installed.
     """
@@ -130,7 +130,7 @@ class _LanceDB:
 
     def __call__(self, space: str, dimension: int) -> BasePydanticVectorStore:
         lancedb = need("lancedb", "vectors=", _package("lancedb"))
-        # A table that another process has changed is read as it is now.
+        # Read the changes that other processes have made to the table.
         connection = lancedb.connect(self.folder, read_consistency_interval=timedelta(0))
         make = partial(_lancedb_class(), connection=connection, table_name=space, mode="create")
         store: BasePydanticVectorStore = _when_created(make)
@@ -139,7 +139,7 @@ class _LanceDB:
 
 @dataclass(frozen=True)
 class _Place:
-    """A folder, or else a server with a port and a key."""
+    """A folder, or a server with a port and a key."""
 
     folder: str
     host: str
@@ -180,7 +180,7 @@ class _Chroma(_Place):
         else:
             headers = {"Authorization": f"Bearer {self.key}"} if self.key else None
             client = chromadb.HttpClient(self.host, self.port, ssl=self.port == _TLS, headers=headers)
-        # Chroma ranks by squared distance unless told otherwise, which is another order where lengths differ.
+        # Chroma's default is squared distance, which is another order if lengths differ.
         collection = client.get_or_create_collection(space, metadata={"hnsw:space": "cosine"}, embedding_function=None)
         store: BasePydanticVectorStore = adapter.ChromaVectorStore(chroma_collection=collection)
         return store
@@ -192,19 +192,19 @@ def _package(name: str) -> str:
 
 def _adapter(name: str) -> Any:
     if name == "lancedb":
-        need("pandas", "LanceDB's adapter", "pandas")  # which it does not ask for
+        need("pandas", "LanceDB's adapter", "pandas")  # which it does not declare
     return need(f"llama_index.vector_stores.{name}", "vectors=", _package(name))
 
 
 @cache
 def _qdrant_folder(folder: str) -> Any:
-    """The client of a folder, one in a process: a second one is refused."""
+    """The client of a folder, one per process: Qdrant refuses a second one."""
     made = need("qdrant_client", "vectors=", _package("qdrant")).QdrantClient
     return _InTurn(made(path=folder, force_disable_check_same_thread=True))
 
 
 class _InTurn:
-    """A client whose methods run one at a time: that of a folder of Qdrant does not lock what it changes."""
+    """A client whose methods run one at a time: that of a Qdrant folder does not lock what it changes."""
 
     def __init__(self, client: Any) -> None:
         self._of = client
@@ -224,14 +224,14 @@ class _InTurn:
 
 @cache
 def _lancedb_class() -> Any:
-    """The adapter with what does not work in it put right, as of version 0.6.0."""
+    """The adapter with its faults corrected, as of version 0.6.0."""
     adapter: Any = _adapter("lancedb").LanceDBVectorStore
 
     class LanceDB(adapter):  # type: ignore[misc]
         """A `LanceDBVectorStore` that deletes, ranks by cosine, may find nothing, and shares its tables.
 
-        The adapter puts values into double quotes, which LanceDB reads as names of columns. LanceDB ranks by distance,
-        which is the order of cosines where all vectors have length 1.
+        The adapter puts values into double quotes, which LanceDB reads as column names. LanceDB ranks by distance; for
+        vectors of length 1 that is the order of cosines.
         """
 
         @property
@@ -255,7 +255,7 @@ def _lancedb_class() -> Any:
             vector = _unit(query.query_embedding or [])
             try:
                 found: VectorStoreQueryResult = super().query(replace(query, query_embedding=vector), **kwargs)
-            except Warning:  # which the adapter raises if it finds nothing
+            except Warning:  # raised by the adapter if it finds nothing
                 return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
             return found
 
@@ -272,7 +272,7 @@ def _lancedb_class() -> Any:
 
 
 def _when_created(open_table: Callable[[], T]) -> T:
-    """A table that is there; while another process creates it, it is listed and cannot be opened."""
+    """A table that exists: while another process creates it, it is listed but cannot be opened."""
     for _ in range(_TRIES):
         with suppress(ValueError):
             return open_table()
@@ -290,7 +290,7 @@ def _unit(vector: Sequence[float]) -> list[float]:
 
 
 def _quoted(value: str) -> str:
-    """An id as LanceDB's conditions have it, which take no parameters. Those of an index are UUIDs."""
+    """An id quoted for LanceDB's conditions, which take no parameters. Those of an index are UUIDs."""
     if QUOTING.search(value):
         raise UnsupportedStoreError(
             f"The id {value[:80]!r} has a character that may end a text in a condition of LanceDB: give it another id."

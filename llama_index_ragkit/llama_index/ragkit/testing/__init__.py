@@ -1,6 +1,6 @@
 """A conformance kit for indexes and stores of LlamaIndex, and models to test with.
 
-Test classes to inherit from: what a class inherits is what the index or store promises, and each base says what that
+Inherit from its test classes: what a class inherits is what your index or store promises, and each base says what that
 is. :class:`IndexConformance` holds an index to everything that its users take for granted;
 :class:`VectorStoreConformance`, :class:`DocumentStoreConformance` and :class:`KeyValueStoreConformance` hold a store
 to what these packages rely on. Single capabilities are in :mod:`~llama_index.ragkit.testing.index_kit` and
@@ -9,7 +9,7 @@ to what these packages rely on. Single capabilities are in :mod:`~llama_index.ra
 
 from llama_index.ragkit.extras import need
 
-# Before the kits are imported: a failed assertion of theirs then shows its values, and none vanishes under `python -O`.
+# Before the kits are imported, so that their failed assertions show values, and none vanishes under `python -O`.
 need("pytest", "llama_index.ragkit.testing", "llama-index-ragkit[testing]").register_assert_rewrite(
     "llama_index.ragkit.testing.index_kit", "llama_index.ragkit.testing.store_kit"
 )

@@ -36,5 +36,5 @@ def chunks(document: str, count: int, start: int = 0) -> list[TextNode]:
 
 
 def texts_and_scores(results: Sequence[NodeWithScore]) -> list[tuple[str, float]]:
-    """The outcome of a retrieval without ids, in its order; scores rounded to six digits."""
+    """The results of a retrieval without their ids, in order; scores rounded to six digits."""
     return [(result.node.get_content(), round(result.get_score(), 6)) for result in results]

@@ -1,4 +1,4 @@
-"""Where fault tests keep an index: stores that can be opened again, whose every row can be seen."""
+"""Where fault tests keep an index: stores that can be opened again, and that show every row."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -14,36 +14,36 @@ __all__ = ["FaultPlace", "MemoryPlace"]
 
 
 class FaultPlace(ABC):
-    """The stores of one index, which nothing else uses; empty when they are made."""
+    """The stores of one index, empty when they are made; nothing else uses them."""
 
     @abstractmethod
     def open(self) -> StorageContext:
-        """The storage context, as a process that has just started opens it."""
+        """The storage context, as a new process opens it."""
 
     @abstractmethod
     def rows(self) -> Mapping[str, Sequence[str]]:
-        """Every row of every table, collection and vector space, as text, by the name of what holds it."""
+        """Every row of every table, collection and vector space, as text, by the name of its table or space."""
 
     def copy(self) -> "FaultPlace | None":
-        """Another place that holds the same; None where it takes longer than to build the index again."""
+        """Another place that holds the same; None if copying takes longer than building the index again."""
         return None
 
     def close(self) -> None:  # noqa: B027
-        """The test needs the place no more."""
+        """Called when the test no longer needs the place."""
 
     def faults(self, fault: Fault) -> AbstractContextManager[None]:
-        """A block in which calls are counted, and one of them is ended; by default every call and every await."""
+        """A block that counts calls and ends one of them; by default every call and every await counts."""
         return faulty_requests(fault)
 
 
 class MemoryPlace(FaultPlace):
-    """A key-value store that behaves as one on a server does, and an index in memory over it.
+    """A key-value store that behaves like one on a server, and an index in memory over it.
 
-    Errors and kills end the calls of the store, half done; interrupts and cancellations every call and await.
+    Errors and kills end calls of the store, half done. Interrupts and cancellations end any call or await.
 
     Parameters
     ----------
-    persists : whether the store is one that lives and dies with the process, as do the vectors then
+    persists : whether the store lives and dies with the process; if so, the vectors do too
     """
 
     def __init__(self, persists: bool = False) -> None:
@@ -76,7 +76,7 @@ class MemoryPlace(FaultPlace):
 
     @contextmanager
     def faults(self, fault: Fault) -> Iterator[None]:
-        """Errors and kills at the calls of the store, others at all."""
+        """Errors and kills end calls of the store, other faults any call."""
         if fault.kind in ("interrupt", "cancel"):
             with faulty_requests(fault):
                 yield

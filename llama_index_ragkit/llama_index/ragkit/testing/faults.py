@@ -34,8 +34,8 @@ class Fault:
     Parameters
     ----------
     kind : "error" raises :class:`InjectedError` once; "kill" raises :class:`Killed` from then on; "interrupt" raises
-        `KeyboardInterrupt`; "cancel" cancels the task that is running
-    at : the number of the call, from 1; None for none, to count them
+        `KeyboardInterrupt`; "cancel" cancels the running task
+    at : the number of the call to end, from 1; None to count calls and end none
     """
 
     def __init__(self, kind: FaultKind = "error", at: int | None = None) -> None:
@@ -55,7 +55,7 @@ class Fault:
             raise Killed
 
     def step(self) -> None:
-        """Count one call, and end it if it is the one."""
+        """Count one call, and end it if it is the chosen one."""
         self.check()
         self.calls += 1
         if self.calls != self.at:
@@ -78,13 +78,13 @@ class Fault:
 
 
 class FaultyKVStore(BaseKVStore):
-    """A key-value store in memory that behaves as one on a server does, and fails on demand.
+    """A key-value store in memory that behaves like one on a server, and fails on demand.
 
-    A `put_all` that is ended has stored half of its values.
+    If a `put_all` is ended, half of its values are stored.
 
     Parameters
     ----------
-    data : the stored values as JSON text, by collection and key; what "the server" holds when a process has died
+    data : the stored values as JSON text, by collection and key; what "the server" still holds when a process has died
     fault : counts and ends calls
     persists : whether it has the `persist` method of stores that live and die with the process
     """
@@ -164,9 +164,9 @@ def faulty_context(store: FaultyKVStore) -> StorageContext:
 def faulty_requests(fault: Fault) -> Iterator[None]:
     """Count every call and every await of an index, and end the write after one of them.
 
-    These are the calls of its stores, of models and of the cache, and computations in threads. They are reached where
-    the steps of an index (:mod:`llama_index.ragkit.steps`) are run. To be ended before a call is to be ended after the
-    one that precedes it. After a kill nothing is called any more.
+    These are the calls of stores, models and the cache, and computations in threads. They are counted where the steps
+    of an index (:mod:`llama_index.ragkit.steps`) run. A call that is ended before it begins is ended after the one that
+    precedes it. After a kill nothing is called any more.
     """
     run: Callable[[Any], Any] = Call.run
     arun: Callable[[Any], Any] = Call.arun

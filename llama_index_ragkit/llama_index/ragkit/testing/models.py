@@ -23,7 +23,7 @@ class HashEmbedding(BaseEmbedding):
     Parameters
     ----------
     dim : length of the vectors, at least 1; beyond 256 the further numbers are equal [32]
-    salt : models of different salts embed the same text differently [""]
+    salt : models with different salts embed the same text differently [""]
     fail_on : texts that contain it raise a RuntimeError; "" for none [""]
     """
 

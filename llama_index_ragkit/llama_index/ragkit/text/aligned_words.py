@@ -1,4 +1,4 @@
-"""The words of texts in the order of some rows, such as those of the chunks of an index."""
+"""The words of texts in the order of given rows, such as those of an index's chunks."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,8 +16,8 @@ class AlignedWords:
     Parameters
     ----------
     lexical : the words of texts
-    rows_of : ids of texts -> their rows, -1 for those that have none
-    count : how many rows there are; one without a text has no word
+    rows_of : ids of texts -> their rows, -1 for texts without one
+    count : number of rows; a row without a text has no words
     """
 
     def __init__(self, lexical: LexicalIndex, rows_of: Callable[[Sequence[str]], NDArray[np.intp]], count: int) -> None:
@@ -30,8 +30,8 @@ class AlignedWords:
 
         Parameters
         ----------
-        allowed : shape (count,), the rows that count: others score 0, and these as if there were no others; None for
-            all
+        allowed : shape (count,), the rows that count; None for all. Other rows score 0, and the scores are as if there
+            were no other rows
         """
         masks = self._masks(allowed)
         found = np.zeros(self._count)

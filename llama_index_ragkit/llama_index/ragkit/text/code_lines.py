@@ -1,8 +1,9 @@
-"""Lines of program code in a text: between fences, also if a chunk has only one of them, and those of its form.
+"""Lines of program code in a text: those between fences, even if a chunk has only one fence, and those that look like
+code.
 
-A line has the form of code if it is an import, the head of a definition or block, an assignment, a call, a tag, an
-entry of JSON, a command, or closes brackets, or if it stands between two such lines. Each asks for signs that prose
-does not have, so that "return to the lake (1871);" is none.
+A line looks like code if it is an import, the head of a definition or block, an assignment, a call, a tag, an entry of
+JSON or a command, if it closes brackets, or if it stands between two such lines. Each rule asks for signs that prose
+does not have, so "return to the lake (1871);" is not code.
 """
 
 import re
@@ -41,7 +42,7 @@ _LONGEST = 300  # characters of a line; longer ones are prose, or data
 
 
 def code_lines(lines: Sequence[str]) -> list[bool]:
-    """Which lines are code; fences are, and lines between two of them, whatever they are.
+    """Which lines are code; fences are, and so are all lines between two fences.
 
     >>> code_lines(["The lamp is lit.", "lamp = Lamp(oil=True)", "```", "lamp.light() twice", "```", "It burns."])
     [False, True, True, True, True, False]

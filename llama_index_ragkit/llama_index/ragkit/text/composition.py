@@ -1,7 +1,7 @@
-"""Normal forms in time in proportion to the length of a text.
+"""Normal forms in time proportional to the length of a text.
 
-The marks on a letter have an order in normal forms, and `unicodedata` sorts them in the square of their number. In
-Unicode's stream-safe format (UAX #15, section 13) a letter has at most 30, and in no language more than 18.
+Normal forms order the marks on a letter, and `unicodedata` sorts them in time quadratic in their number. In Unicode's
+stream-safe format (UAX #15, section 13) a letter has at most 30, and in no language more than 18.
 """
 
 import re
@@ -14,7 +14,7 @@ _LONG_RUN = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_MARKS + 1},}}")  # of marks, or
 
 
 def nfkc(text: str) -> str:
-    """Normal form NFKC of a text without the marks of a letter beyond the first 30.
+    """Normal form NFKC of a text, without the marks of a letter beyond the first 30.
 
     >>> nfkc("ＧＯ\u0308"), len(nfkc("x" + "\u0301\u0316" * 1_000))
     ('GÖ', 31)

@@ -149,7 +149,7 @@ _BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _TEXTS
 
 _ARTICLES = "let der die das ein eine el la los las le les un une il lo"
 FUNCTION_WORDS = _BY_LANGUAGE["en"] | frozenset(_ARTICLES.split())
-"""Those of English, and the articles that begin names in related languages: not a name on their own in any text."""
+"""English function words, and articles that begin names in related languages: in no text a name on their own."""
 
 _OTHER_SCRIPTS = ("ru", "uk", "el", "ar", "fa", "he", "hi")
 _BY_SCRIPT = {
@@ -162,9 +162,10 @@ _CHARACTERS_READ = 2_000  # enough to identify the language of a text
 
 
 def written_language(text: str) -> str:
-    """The language of a text, an ISO 639-1 code: of those of its script, the one with the most function words in it.
+    """The language of a text, an ISO 639-1 code: among those of its script, the one with most function words in the
+    text.
 
-    If the script has only one language here, or the text has no function words, that of
+    If the script has only one language here, or the text has no function words, the language is that of
     :func:`~llama_index.ragkit.text.sentences.language_of`.
 
     >>> written_language("Wo wurde Max Planck geboren?"), written_language("Где Москва?")
@@ -179,7 +180,7 @@ def written_language(text: str) -> str:
 
 
 def language_votes(text: str, languages: Iterable[str] = _BY_LANGUAGE) -> Counter[str]:
-    """How many words of the beginning of a text are function words of each language."""
+    """How many words at the beginning of a text are function words of each language."""
     words = [word.casefold() for word in _WORD.findall(text[:_CHARACTERS_READ])]
     return Counter({language: sum(word in _BY_LANGUAGE[language] for word in words) for language in languages})
 

@@ -1,17 +1,17 @@
 """The heading at the beginning of a text, recognised by its form and by what follows it.
 
-A first line that is marked as a heading (Markdown) is one, and so is a first line whose words the text repeats at once
-("Wrong Turn 2: Dead End", then "Wrong Turn 2: Dead End is a film"). Any other first line must satisfy all of these:
+A first line is a heading if it is marked as one (Markdown), or if the text at once repeats its words ("Wrong Turn 2:
+Dead End", then "Wrong Turn 2: Dead End is a film"). Any other first line must satisfy all of these:
 
 * *Form.* It is short, begins with a capital, a digit or a letter without case, ends in no punctuation except a question
   or exclamation mark, and is not a list item, a table row, a speaker or several sentences; its last word is not a
   function word, and its brackets are balanced.
 * *What follows* begins like a sentence and is longer than the heading, or ends a sentence.
-* *The line break* between them is meant. A blank line always is. A single line break is if the lines of the text are
+* *The line break* between them is deliberate. A blank line always is. A single line break is if the lines of the text
   whole paragraphs, or if the first sentence below contains the words of the heading. In a text that may be wrapped, it
   is if the line had room for the next word and is set apart: in capitals, with brackets or a question mark at its end,
-  or with every word capitalised. There, and in a chunk, whose first line may be the end of a longer one, two
-  capitalised words are not enough, since they may be a broken name.
+  or with every word capitalised. There, and in a chunk, two capitalised words are not enough, since they may be a
+  broken name: the first line of a chunk may be the end of a longer one.
 """
 
 import re
@@ -29,7 +29,7 @@ __all__ = ["split_heading"]
 _LONGEST, _MOST_WORDS = 80, 12  # characters and words of a heading
 _MOST_PLAIN_WORDS = 7  # of one whose words are not all capitalised
 _PARAGRAPH = 120  # characters; a longer line was not wrapped
-_READ = 2_000  # characters that are read of what follows
+_READ = 2_000  # characters read of the text that follows
 
 _MARKDOWN = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
 _UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t]*")
@@ -152,7 +152,7 @@ def _content(words: Sequence[str], heading: str) -> list[str]:
 
 
 def _begins_again(heading: str, rest: str) -> bool:
-    """Whether the text begins with the words of the heading, without brackets at its end."""
+    """Whether the text begins with the words of the heading; brackets at the heading's end do not count."""
     name = normalise(_QUALIFIER.sub("", heading))
     if len(name) < 2 or len(heading) > 1.5 * _LONGEST:
         return False
@@ -162,7 +162,7 @@ def _begins_again(heading: str, rest: str) -> bool:
 
 
 def _is_in_first_sentence(heading: str, rest: str) -> bool:
-    """Whether the first sentence contains the heading, if that has more than one word."""
+    """Whether the first sentence contains the heading, if the heading has more than one word."""
     name, spans = normalise(_QUALIFIER.sub("", heading)), sentence_spans(rest)
     first = normalise(rest[slice(*spans[0])]) if spans else ""
     return " " in name and f" {name} " in f" {first} "

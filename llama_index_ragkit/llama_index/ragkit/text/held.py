@@ -1,7 +1,7 @@
 """Whether a text holds a name that a language model says is in it.
 
-A word is held up to its ending, since endings change with case and number: "Москва" by "в Москве", "서울" by "서울은",
-"glassworks" by "glassworkers". Of words of scripts without spaces, pairs of characters are looked for.
+A word is held whatever its ending, since endings change with case and number: "Москва" by "в Москве", "서울" by
+"서울은", "glassworks" by "glassworkers". In scripts without spaces, pairs of characters are looked for instead.
 """
 
 import re
@@ -26,8 +26,8 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _ANYWHERE = re.compile(f"[{CASELESS}]")  # in these scripts articles and prepositions are written before a word
 _HANGUL = re.compile(f"[{HANGUL}]")
 _GENITIVE = "s"
-_WHOLE = 3  # letters of the longest word that must stand in the text as it is
-_SHORT = 5  # letters of the longest word of which only a common ending may differ
+_WHOLE = 3  # words of up to this many letters must stand in the text unchanged
+_SHORT = 5  # words of up to this many letters may differ only in a common ending
 _ENDING = re.compile(r"(?<=\w{3})(?:e?s|ed|[aeiouyаеиоуыэюяьй])$")
 _MOST_WORDS, _CLAUSE_WORDS = 10, 6  # of a name, and from which on a name with a finite verb is a clause
 _FINITE = frozenset(
@@ -38,7 +38,7 @@ _LONGEST_TAIL = 40  # letters by which a part of a word is found
 
 @dataclass(frozen=True)
 class Held(Generic[T]):
-    """What a text holds of what was extracted from it, and how many items were dropped."""
+    """What a text holds of the items extracted from it, and how many items were dropped."""
 
     kept: list[T]
     dropped: int
@@ -51,12 +51,12 @@ def held(
     what: str,
     is_sound: Callable[[T], bool] = lambda item: True,
 ) -> Held[T]:
-    """The items of which the text has at least a share; all of them if that is 0.
+    """The items of which the text holds at least a share; all of them if the share is 0.
 
     Parameters
     ----------
     share : of an item, in [0, 1]
-    what : the items are, for the message
+    what : what the items are, for the message
     is_sound : whether an item can be one at all
 
     Raises
@@ -86,7 +86,7 @@ def is_name(text: str) -> bool:
 
 
 class TextWords:
-    """The words of a text, for questions whether it holds a name.
+    """The words of a text, to ask whether it holds a name.
 
     >>> words = TextWords("In 1903 Marie Curie went to Stockholm. 鲁迅出生于绍兴。")
     >>> words.share("Marie Skłodowska Curie"), words.share("鲁迅"), words.share("Otto Lindqvist")
@@ -97,12 +97,12 @@ class TextWords:
         self._text = normalise(text)
 
     def share(self, name: str) -> float:
-        """The share of the words of a name, function words aside, that the text has, in [0, 1]; 0 without a word."""
+        """The share of a name's words, function words aside, that the text has, in [0, 1]; 0 without a word."""
         words = _words(name)
         return sum(map(self._held, words)) / len(words) if words else 0.0
 
     def lacking(self, name: str) -> list[str]:
-        """The words of a name, function words aside, that the text does not have, or has only in part.
+        """The words of a name, function words aside, that the text lacks or has only in part.
 
         >>> TextWords("The lamp burned oil.").lacking("Ada lit the lamp")
         ['ada', 'lit']
@@ -110,11 +110,11 @@ class TextWords:
         return [word for word in _words(name) if self._held(word) < 1]
 
     def has_any(self, name: str) -> bool:
-        """Whether the text has a word of the name that means something; for a name without such a word, any."""
+        """Whether the text has a meaningful word of the name, or any word of a name without a meaningful one."""
         return any(self._held(word) == 1 for word in _words(name))
 
     def has_all(self, name: str) -> bool:
-        """Whether the text has every word of the name that means something."""
+        """Whether the text has every meaningful word of the name."""
         words = _words(name)
         return bool(words) and all(self._held(word) == 1 for word in words)
 
@@ -154,7 +154,7 @@ class TextWords:
 
 
 def _begins(words: Sequence[str], beginning: str) -> bool:
-    """Whether one of the words, in ascending order, begins so."""
+    """Whether one of the words, which are in ascending order, begins with `beginning`."""
     place = bisect_left(words, beginning)
     return place < len(words) and words[place].startswith(beginning)
 

@@ -1,8 +1,8 @@
 """Known names in a text: the same words, the same words inflected, or a part of a longer name.
 
-"Москве" finds "Москва", "서울은" finds "서울"; "Planck", "Max Planck" find "Physiker Max Planck". A name is part of
-a known phrase if the phrase begins or ends with it; in scripts with spaces but without capitals, which do not show
-where a name begins, also if the phrase contains it. An unknown name is looked up again without its first words
+"Москве" finds "Москва", and "서울은" finds "서울"; "Planck" and "Max Planck" find "Physiker Max Planck". A name is part
+of a known phrase if the phrase begins or ends with it. Scripts with spaces but without capitals do not show where a
+name begins; there the phrase may also contain it. An unknown name is looked up again without its first words
 ("Physiker Planck").
 """
 
@@ -25,10 +25,10 @@ from llama_index.ragkit.text.uncased import uncased_phrases
 __all__ = ["MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups"]
 
 MORE_WORDS, MORE_CHARACTERS = 3, 6
-"""Words, or characters in scripts without spaces, that a phrase may have in addition to a part of it."""
+"""Words, or characters in scripts without spaces, that a phrase may have beyond a part of it."""
 
 MOST_PHRASES = 50
-"""Phrases with a part; a part of more of them is not specific."""
+"""Maximum number of phrases with a part; a part of more phrases is not specific."""
 
 _MOST_WORDS = 4  # of a name in lower case
 _UNSPACED_KEY = 2  # characters at either end by which phrases without spaces are looked up
@@ -53,7 +53,7 @@ class KnownName(NamedTuple):
 
 
 class Lookups(NamedTuple):
-    """What a text is looked up by, so that phrases can be kept elsewhere.
+    """The look-ups that a text needs, so that phrases can be kept elsewhere.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ class KnownNames:
 
         Parameters
         ----------
-        seen : whether a phrase may be found, by its number
-        unspecific : parts of phrases that count as having too many phrases, for phrases that are a selection
+        seen : whether the phrase of a number may be found
+        unspecific : parts that count as having too many phrases, if the phrases here are only a selection
         """
         language = written_language(text)
         return self.find_by(text, _Finder(language, self.numbers, seen, self._table(language), unspecific))
@@ -140,7 +140,7 @@ class KnownNames:
                 taken[start:end] = b"x" * (end - start)
 
         for phrase, start, end in mentions(text, finder, self._normal):
-            # English names have no inflection: another form counts only for a word that is read as a name.
+            # English names are not inflected: another form counts only for a word that is read as a name.
             is_same = self.number(phrase, seen) is not None
             if is_same or language != "en" or any(in_names[start:end]):
                 add(start, end, finder.rows(phrase))
@@ -157,14 +157,14 @@ class KnownNames:
         return row if row is not None and seen(row) else None
 
     def changed(self, removed: Collection[str], added: Collection[str]) -> "KnownNames":
-        """A copy without some phrases and with others, whose look-up tables are not built again.
+        """A copy without some phrases and with others; its look-up tables are not built again.
 
-        All other phrases keep their numbers; new ones take those of removed ones first. A number that no phrase has
-        stands for the empty phrase.
+        All other phrases keep their numbers. New phrases first take the numbers of removed ones. A number without a
+        phrase stands for the empty phrase.
 
         Parameters
         ----------
-        removed, added : distinct; known phrases, and unknown ones
+        removed, added : distinct; known phrases to remove, unknown ones to add
         """
         phrases, numbers = list(self.phrases), dict(self.numbers)
         gone = [numbers.pop(phrase) for phrase in removed]
@@ -246,7 +246,7 @@ class _Table:
     ends: dict[str, list[int]]
 
     def changed(self, removed: Collection[int], added: Mapping[int, str], language: str) -> "_Table":
-        """The table without some numbers, and with others and their phrases; the phrases of `added` are new."""
+        """The table without some numbers and with others, whose phrases are new."""
         keys, alike, ends = list(self.keys), dict(self.alike), dict(self.ends)
         of_added = _keys(list(added.values()), language)
         for row in removed:
@@ -284,7 +284,7 @@ def _table_of(phrases: Sequence[str], language: str) -> _Table:
 
 
 def _ends(key: str) -> Sequence[str]:
-    """What phrases with a part are looked up by."""
+    """The keys by which phrases with a part are looked up."""
     if not key:
         return ()
     if _UNSPACED.search(key):
@@ -308,7 +308,7 @@ class _Finder:
         return bool(self.rows(str(phrase)))
 
     def rows(self, phrase: str) -> tuple[int, ...]:
-        """The phrase and its other forms; in English only one of both."""
+        """The phrase and its other forms; in English only one of the two."""
         row = self.numbers.get(phrase)
         if self.language == "en" and row is not None and self.seen(row):
             return (row,)
@@ -333,7 +333,7 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Recorder(_Finder):
-    """Knows no phrase, and keeps what is asked.
+    """Knows no phrase, but records what is asked.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Whether two texts are in different languages, judged only where both are clear."""
+"""Whether two texts are in different languages, judged only if both are clear."""
 
 import unicodedata
 from collections import Counter
@@ -9,7 +9,7 @@ __all__ = ["in_another_language"]
 
 _CHARACTERS_READ = 4_000
 _LEAST_LETTERS = 4  # of a text whose script counts
-_FOREIGN = 0.1  # share of letters in the other script that is still chance
+_FOREIGN = 0.1  # share of letters in the other script that may be chance
 _LEAST_VOTES = 4  # function words of a text whose language counts
 _MUCH_MORE = 4  # times as many function words of one language as of the other
 _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", "FULLWIDTH": "LATIN"}
@@ -18,7 +18,7 @@ _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", "FULLWIDT
 def in_another_language(text: str, reference: str) -> bool:
     """Whether a text is in another script or, by its function words, in another language than the reference.
 
-    Texts that are too short to tell, and names alone, are not.
+    A text that is too short to tell, or a name alone, is not.
 
     >>> in_another_language("灯塔的灯烧鲸油，由守塔人点亮。", "The lamp burned whale oil.")
     True

@@ -1,4 +1,4 @@
-"""Lexical search: BM25 over texts that come and go, without reading anything again.
+"""Lexical search: BM25 over texts that come and go; no text is read twice.
 
 Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond. For a question with stems t, a
 text with counts c(t) and length l, n texts of mean length m, of which n(t) have a word with the stem:
@@ -6,12 +6,12 @@ text with counts c(t) and length l, n texts of mean length m, of which n(t) have
     score = sum over t of  idf(t) * c(t) (k1 + 1) / (c(t) + k1 (1 - b + b l / m)),
     idf(t) = log(1 + (n - n(t) + 0.5) / (n(t) + 0.5))
 
-The postings are those of words as they are written. A question is stemmed in its own language, and finds all words with
-the same stem in that language, so that texts of several languages can share an index.
+Postings are of words as written. A question is stemmed in its own language and finds all words with the same stem in
+that language, so texts of several languages can share an index.
 
-The postings lie in blocks. A write adds a block of its own texts, and copies the blocks of those that it removes
-without them, so that nothing of them is left; blocks of similar size are merged, so that each posting is copied a
-logarithmic number of times, up to a size at which two bytes hold the row of a posting.
+Postings lie in blocks. A write adds a block of its own texts. It copies each block that holds removed texts without
+them, so that nothing of them is left. Blocks of similar size are merged, up to a size at which two bytes hold the row
+of a posting. So each posting is copied a logarithmic number of times.
 """
 
 import math
@@ -46,7 +46,7 @@ BM25_B = 0.75
 MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
 _LARGEST_BLOCK = 2**16  # texts, so that two bytes hold the row of a posting
-_LOOKED_UP = 32  # texts that are compared with a set of ids in the time that it takes to look for one id
+_LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to look up one id
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Stems:
 
     @classmethod
     def of(cls, words: PackedWords, language: str) -> "_Stems":
-        """Those of the words of a block."""
+        """The stems of the words of a block."""
         found = stems(list(words), language)
         names = sorted(set(found))
         place = {stem: i for i, stem in enumerate(names)}
@@ -75,7 +75,7 @@ class _Stems:
         return cls(PackedWords(names), starts, np.argsort(places, kind="stable").astype(np.int32))
 
     def only(self, kept: NDArray[np.bool_]) -> "_Stems":
-        """Those of some of the words, by a mask of their columns."""
+        """The stems of some of the words, by a mask of their columns."""
         if kept.all():
             return self
         here = kept[self.columns]
@@ -99,7 +99,7 @@ class _Block:
     ----------
     ids : of the texts
     by_id : int32, shape (n_texts,), their rows in the order of their ids
-    words : of which column each is the place
+    words : the place of a word is its column
     starts : int64, shape (n_words + 1,), where the postings of each word begin
     rows, counts : shape (n_postings,), the text of each posting and how often it has the word, in the smallest unsigned
         type that holds the largest
@@ -128,7 +128,7 @@ class _Block:
         return float(self.lengths[self.counted].sum(dtype=np.float64))
 
     def without(self, ids: Collection[str]) -> "_Block":
-        """The block without some texts, if it has them, and without words that no other text has."""
+        """The block without some texts, if it has them, and without words that only they have."""
         kept = ~self.having(ids)
         if kept.all():
             return self
@@ -149,7 +149,7 @@ class _Block:
         )
 
     def having(self, ids: Collection[str]) -> NDArray[np.bool_]:
-        """Which rows have one of some ids, shape (n_texts,)."""
+        """Which rows have one of the ids, shape (n_texts,)."""
         if len(ids) * _LOOKED_UP > len(self.ids):
             wanted = set(ids)
             return np.fromiter(map(wanted.__contains__, self.ids), np.bool_, len(self.ids))
@@ -169,7 +169,7 @@ class _Block:
         return row if row >= 0 and self.ids[row] == name else -1
 
     def within(self, mask: NDArray[np.bool_]) -> "_Block":
-        """The block with the texts of the mask alone."""
+        """The block with only the texts of the mask."""
         return self if mask.all() else replace(self, counted=self.counted & mask)
 
     def postings(self, stem: str, language: str) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
@@ -200,7 +200,7 @@ class _Block:
 
 
 def _moved(starts: NDArray[np.integer], out: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Where runs of items begin, and the last ends, without the items in some places, ascending."""
+    """Where runs of items begin, and the last ends, once the items at some places, ascending, are removed."""
     return starts - np.searchsorted(out, starts)
 
 
@@ -211,7 +211,7 @@ def _block(
     rows: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> _Block:
-    """The block of these postings, in any order; words that have none are left out."""
+    """The block of these postings, in any order; words without postings are left out."""
     used, columns = np.unique(columns, return_inverse=True)
     order = np.lexsort((rows, columns))
     lengths = np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32)
@@ -240,7 +240,7 @@ def _of_counts(texts: Mapping[str, Mapping[str, int]]) -> _Block:
 
 
 def _of_lists(texts: Mapping[str, str]) -> _Block:
-    """The block of texts that are lists of words with spaces between them, without a dictionary for each text."""
+    """The block of texts given as words separated by spaces, made without a dictionary for each text."""
     column_of: dict[str, int] = {}
     columns, lengths = array("q"), []
     for text in texts.values():
@@ -277,7 +277,7 @@ def _joinable(block: _Block, following: _Block) -> bool:
 
 
 class LexicalIndex:
-    """Texts by their words. Immutable: a change gives a new index, which shares the blocks that stayed the same."""
+    """An index of texts by their words. Immutable: a change gives a new index, which shares the unchanged blocks."""
 
     def __init__(self, blocks: Sequence[_Block] = ()) -> None:
         self._blocks = tuple(blocks)
@@ -288,7 +288,7 @@ class LexicalIndex:
 
         Parameters
         ----------
-        texts : id -> its terms, each as often as the text has it, with a space between two of them
+        texts : id -> its terms, each as often as the text has it, separated by spaces
         """
         ids = list(texts)
         parts = [ids[start : start + _LARGEST_BLOCK] for start in range(0, len(ids), _LARGEST_BLOCK)]
@@ -323,7 +323,7 @@ class LexicalIndex:
         return [block.rows_of(ids) for block in self._blocks]
 
     def masks_of(self, ids: Collection[str]) -> list[NDArray[np.bool_]]:
-        """For each block which rows are those of texts."""
+        """For each block, which rows are those of the texts."""
         return [block.having(ids) for block in self._blocks]
 
     def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
@@ -331,7 +331,7 @@ class LexicalIndex:
 
         Parameters
         ----------
-        allowed : for each block which rows count; the others score 0, and do not change the scores of these
+        allowed : for each block, which rows count; others score 0, and do not change the scores of these
         """
         blocks = self._counted(allowed)
         found = [np.zeros(len(block.ids)) for block in blocks]
@@ -352,8 +352,8 @@ class LexicalIndex:
         return found
 
     def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> float:
-        """The score of a text of mean length that has each word of the question once: the sum of the weights of its
-        stems, with those that no text has.
+        """The score of a text of mean length that has each word of the question once: the sum of the weights of the
+        stems, including those that no text has.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ def question_stems(question: str) -> tuple[dict[str, int], str]:
 
 
 def stem_weight(times: int, having: int, n: int) -> float:
-    """The weight of a stem that a question has `times` times and `having` of n texts have: its idf, times that."""
+    """The weight of a stem that a question has `times` times and `having` of n texts have: `times` times its idf."""
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
@@ -396,12 +396,12 @@ def full_score(times: Iterable[int], having: Iterable[int], n: int) -> float:
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
-    """The part of BM25 that is of a text alone, k1 (1 - b + b l / m), shape (m,).
+    """The part of BM25 that depends on a text alone, k1 (1 - b + b l / m), shape (m,).
 
     Parameters
     ----------
     lengths : words of each text, shape (m,)
-    mean : words of a text on average, more than 0
+    mean : mean number of words of a text, more than 0
     """
     return BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
 

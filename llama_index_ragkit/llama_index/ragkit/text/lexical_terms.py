@@ -1,4 +1,4 @@
-"""The terms that texts are searched by: words, and in scripts without spaces characters and pairs of them."""
+"""The terms by which texts are searched: words, and in scripts without spaces characters and pairs of them."""
 
 import re
 from collections import Counter
@@ -14,15 +14,15 @@ _RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _HYPHEN_AT_END = re.compile(r"[-‐][ \t\r]*\n")
 _LETTER = f"[^\\W\\d_{UNSPACED}]"
-# Tried at the starts of words alone: at every letter of a long run it would take the square of its length.
+# Tried only at the starts of words: at every letter of a long run it would take quadratic time.
 _HYPHENATED = re.compile(f"(?<!{_LETTER})({_LETTER}{{2,}}){_HYPHEN_AT_END.pattern}[ \\t]*({_LETTER}{{2,}})")
 
 
 def lexical_terms(text: str) -> Counter[str]:
-    """How often a text has each term: words without case and punctuation, not stemmed; in scripts without spaces
-    characters and pairs of neighbouring ones.
+    """How often a text has each term. Terms are words without case and punctuation, not stemmed; in scripts without
+    spaces, characters and pairs of neighbouring ones.
 
-    A word that is hyphenated at the end of a line counts whole as well as in its parts: the hyphen may be its own.
+    A word that is hyphenated at the end of a line counts both whole and in parts, since the hyphen may be its own.
 
     >>> sorted(lexical_terms("Net income: 3M's net. 东京都").items())
     [('3m', 1), ('income', 1), ('net', 2), ('s', 1), ('东', 1), ('东京', 1), ('京', 1), ('京都', 1), ('都', 1)]
@@ -41,7 +41,7 @@ def lexical_terms(text: str) -> Counter[str]:
 
 
 def question_terms(question: str) -> tuple[Counter[str], str]:
-    """The terms of a question, and the language that they are to be stemmed in.
+    """The terms of a question, and the language in which to stem them.
 
     Function words of that language are left out, unless the question consists of them.
 

@@ -7,16 +7,16 @@ from llama_index.ragkit.text.sentences import sentence_spans
 __all__ = ["without_loop", "without_repetitions"]
 
 _MOST = 2  # times that a passage may stand in a reply
-_LOOKED_AT = 20_000  # characters at the end of a reply in which the beginning of a loop is looked for
+_LOOKED_AT = 20_000  # characters at the end of a reply that are searched for the beginning of a loop
 _SHORTEST = 4  # characters of a passage that is repeated
 _BOUNDARY = re.compile(r"[.!?。！？…][\"'”’)]*(?=\s|$)|\n")
 
 
 def without_loop(text: str) -> tuple[str, int]:
-    """A text that ends in a passage over and over, without the repetitions, and how many there were.
+    """A text without the repetitions of the passage that it ends in, and how many there were.
 
-    Of a text without JSON, only whole sentences and lines are left: what such a text begins to say ends nowhere. In one
-    with JSON the passage is left twice, since it may begin in the middle of an item.
+    Of a text without JSON, only whole sentences and lines are left, since its last, unfinished sentence would say
+    nothing. Of a text with JSON the passage is left twice, since it may begin in the middle of an item.
 
     >>> without_loop('{"years": ["1911", "1955", "1955", "1955", "19')
     ('{"years": ["1911", "1955", "1955', 2)
@@ -53,7 +53,7 @@ def _loop(text: str) -> tuple[int, int, int]:
 
 
 def without_repetitions(text: str) -> tuple[str, int]:
-    """A text with the sentences that stand in it more than twice once each, and how many were left out.
+    """A text with only the first of each sentence that stands in it more than twice, and how many were left out.
 
     >>> without_repetitions("He died. He was old. He died. It rained. He died.")
     ('He died. He was old. It rained.', 2)

@@ -1,8 +1,8 @@
-"""The header of a mail: sender, recipients, date and subject, a line each, of which only the subject is text.
+"""The header of a mail: sender, recipients, date and subject, one per line. Only the subject is text.
 
-A header is a run of lines "Name: value" with names of RFC 5322, section 3.6, or of what mail programs put before a
-quoted mail, in some languages. It begins a text or follows an empty line or a rule, and has the address of a mailbox or
-a subject: "From: Rome", "To: Ostia" in a timetable are text.
+A header is a run of lines "Name: value", with names from RFC 5322, section 3.6, or names that mail programs put before
+a quoted mail, in some languages. It begins a text or follows an empty line or a rule, and has the address of a mailbox
+or a subject. So "From: Rome", "To: Ostia" in a timetable are text.
 """
 
 import re
@@ -27,7 +27,7 @@ _LEAST = 2  # lines of a header
 
 
 def without_mail_headers(text: str) -> str:
-    """The text with the subjects of its mails in the place of their headers, each a paragraph.
+    """The text with each mail header replaced by the mail's subject, as a paragraph.
 
     >>> without_mail_headers("From: Ann <ann@coast.example>\\nSubject: Re: The lamp\\n\\nIt burned oil.")
     'The lamp\\n\\nIt burned oil.'
@@ -41,7 +41,7 @@ def without_mail_headers(text: str) -> str:
     i, tried, may_begin = 0, 0, True
     while i < len(lines):
         is_header = False
-        if may_begin and i >= tried:  # a part of what is no header is none
+        if may_begin and i >= tried:  # no part of a run that is not a header is one
             tried, is_header = _run_of_fields(lines, i)
         if is_header:
             subjects = [match for line in lines[i:tried] if (match := _SUBJECT.fullmatch(_plain(line)))]
@@ -61,7 +61,7 @@ def _plain(line: str) -> str:
 
 
 def _run_of_fields(lines: list[str], start: int) -> tuple[int, bool]:
-    """Where the run of fields ends that begins at a line, and whether it is a header."""
+    """Where the run of fields that begins at a line ends, and whether it is a header."""
     end, fields = start, 0
     while end < len(lines):
         plain = _plain(lines[end])

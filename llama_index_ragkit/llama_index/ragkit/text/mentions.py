@@ -25,8 +25,8 @@ _OPTIONAL = re.compile(
 _SAME_LETTERS = {0x06CC: 0x064A, 0x06A9: 0x0643}
 
 _LONGEST = 14  # maximum units of a phrase
-_MOST_UNITS = 1_000  # of a question in which names are looked up; a longer one is a document
-# A word; or one character of a script without spaces, where any run of characters may be a word.
+_MOST_UNITS = 1_000  # most units of a question that are searched for names; a longer text is a document
+# A word, or one character of a script without spaces, where any run of characters may be a word.
 _UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}](?:[^\\W_{UNSPACED}]|[{MARKS}])*")
 
 
@@ -39,18 +39,18 @@ class _Unit(NamedTuple):
 def normalise(text: str) -> str:
     """The form in which phrases are compared; it may be empty.
 
-    NFKC and full case folding; every character that is neither letter nor mark nor number becomes a space, an
-    apostrophe too, so that a name is found in its genitive; runs of spaces are one space. All scripts are kept. Format
-    characters vanish, as do marks that writers may leave out: stress in Cyrillic, points in Hebrew and Arabic. Persian
-    and Urdu forms of letters are as the Arabic ones.
+    NFKC and full case folding. Every character that is not a letter, a mark or a number becomes a space, an apostrophe
+    too, so that a name is found in its genitive. Runs of spaces become one space. All scripts are kept. Format
+    characters vanish, and so do marks that writers may leave out: stress in Cyrillic, points in Hebrew and Arabic.
+    Persian and Urdu forms of letters become the Arabic ones.
 
     >>> normalise("  The U.S. Army"), normalise("ＧÖＴＴＩＮＧＥＮ"), normalise("Straße"), normalise("东京（日本）")
     ('the u s army', 'göttingen', 'strasse', '东京 日本')
     """
     if text.isascii():
         return " ".join(text.lower().translate(_ASCII_TABLE).split())
-    # Folding can undo a composition, and composition can produce a capital: Unicode's rule for caseless matching (The
-    # Unicode Standard, section 3.13, D146) is to repeat both.
+    # Folding can undo a composition, and composition can produce a capital. So Unicode's rule for caseless matching
+    # (The Unicode Standard, section 3.13, D146) is to repeat both.
     folded = nfkc(nfkc(nfkc(without_format(text)).casefold()).casefold())
     folded = _OPTIONAL.sub("", folded).translate(_SAME_LETTERS)
     kept = (char if unicodedata.category(char)[0] in _WORD_CATEGORIES else " " for char in folded)
@@ -58,15 +58,15 @@ def normalise(text: str) -> str:
 
 
 def is_name(phrase: str) -> bool:
-    """Whether a phrase may be a name: not if it is a function word, a number or a single letter."""
+    """Whether a phrase may be a name. A function word, a number or a single letter may not."""
     return any(
         len(word) > 1 and word.casefold() not in FUNCTION_WORDS and not word.isdigit() for word in phrase.split()
     )
 
 
 def names_part(question: str) -> str:
-    """The part of a question in which names are looked up: its first 1,000 words; characters in scripts without spaces.
-    Its letters are composed, as in the passages of an index.
+    """The part of a question in which names are looked up: its first 1,000 words, or characters in scripts without
+    spaces. Its letters are composed, as in the passages of an index.
 
     Every run of up to 14 words may be a name, which takes 14 look-ups for each word.
 

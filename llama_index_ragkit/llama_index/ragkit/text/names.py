@@ -1,9 +1,9 @@
 """Names in a text of a script with capitals: runs of capitalised words, and text in quotation marks.
 
-Function words and numbers may occur inside a run ("Duke of Saxe-Eisenach", "Apollo 11", "2018 Winter Games"). The
-first word of a sentence is always capitalised: it counts if a name continues after it, if the text has it capitalised
-elsewhere within a sentence, or if a singular verb of being or brackets follow ("Ulm is", "Ulm (in Swabia)"), and never
-if it is a function word of the language of the text.
+Function words and numbers may occur inside a run ("Duke of Saxe-Eisenach", "Apollo 11", "2018 Winter Games"). The first
+word of a sentence is always capitalised. It counts only if a name continues after it, if the text has it capitalised
+elsewhere within a sentence, or if a singular verb of being or brackets follow ("Ulm is", "Ulm (in Swabia)"). A function
+word of the text's language never counts.
 """
 
 import re
@@ -61,7 +61,7 @@ og i na no in on at to for a an und
 """
 # Those that may also separate two names: both readings are returned.
 _BETWEEN_TEXT = "and y e et und og i in on at to for"
-# What a firm calls itself by after "and": "Strake and Sons", "Vogel und Söhne". No name of its own.
+# What a firm calls itself after "and": "Strake and Sons", "Vogel und Söhne". None is a name of its own.
 _FIRM_TEXT = """
 sons son daughters daughter brothers bros sisters co company partners partner associates successors nephews söhne sohn
 töchter brüder fils filles frères cie compagnie associés hijos hijo hermanos compañía cía socios figli
@@ -71,10 +71,10 @@ _SMALL, _BETWEEN, _FIRM = (frozenset(words.split()) for words in (_SMALL_TEXT, _
 
 
 def names(text: str) -> list[Mention]:
-    """The names of a text by position, the longer first where two begin together.
+    """The names of a text by position; of two that begin together, the longer first.
 
-    Where a small word may separate two names, the whole and its parts are returned, but not those of a firm ("Strake
-    and Sons"). A genitive ending is dropped.
+    Where a small word may separate two names, the whole and its parts are returned, except the parts of a firm's name
+    ("Strake and Sons"). A genitive ending is dropped.
 
     >>> [name.text for name in names("The son of Adalbert II of Tuscany and Bertha. Guy's widow read “Of Ships”.")]
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
@@ -141,7 +141,7 @@ def _run(
     numbers: set[int],
     first: int,
 ) -> int | None:
-    """The last word of the name that begins with word `first`; None if none does. Those in `numbers` belong to none."""
+    """The last word of the name that begins with word `first`, or None. Words in `numbers` belong to no name."""
     if not _is_capital(words[first].group()) and not words[first].group()[0].isdigit():
         return None
     last, capitals = first, _is_capital(words[first].group())
@@ -203,7 +203,7 @@ def _skip_openers(
 
 
 def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
-    """The start of the name without what dates it: "In 1931 the Old Lamp", "between 2022 and June 30"."""
+    """The start of the name without a date before it: "In 1931 the Old Lamp", "between 2022 and June 30"."""
     while first + 1 < last and _NUMBER.fullmatch(words[first].group()) and words[first + 1].group() in _BETWEEN:
         first += 2
     year = first + (words[first].group().casefold() in _DATING) if first < last else first
@@ -218,7 +218,7 @@ def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
 
 
 def _readings(words: Sequence[re.Match[str]], first: int, last: int) -> set[tuple[int, int]]:
-    """The run as a whole and, where small words may separate two names, its parts."""
+    """The whole run and, where small words may separate two names, its parts."""
     spans = {(words[first].start(), words[last].end())}
     begin = first
     for k in range(first + 1, last + 1):

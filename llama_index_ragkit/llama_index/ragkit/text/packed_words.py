@@ -1,4 +1,4 @@
-"""Many words in little memory: one array of bytes instead of an object a word."""
+"""Many words in little memory: one array of bytes instead of one object per word."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ __all__ = ["PackedWords"]
 
 
 class PackedWords:
-    """An immutable sequence of words. A word takes its UTF-8 bytes and 8 more; a `str` would take 50 and more.
+    """An immutable sequence of words. A word takes its UTF-8 bytes and 8 more; a `str` would take at least 50.
 
     >>> words = PackedWords(["loom", "silk", "shed"])
     >>> len(words), words[1], list(words)
@@ -36,7 +36,7 @@ class PackedWords:
         return (self._bytes[start:end].decode() for start, end in pairwise(ends))
 
     def only(self, kept: NDArray[np.bool_]) -> "PackedWords":
-        """The words of a mask, shape (n,); nothing of the others is in the result.
+        """The words of a mask, shape (n,); the result holds nothing of the others.
 
         >>> list(PackedWords(["loom", "silk", "shed"]).only(np.array([True, False, True])))
         ['loom', 'shed']

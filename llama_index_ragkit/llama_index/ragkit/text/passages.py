@@ -32,13 +32,13 @@ def read_passage(
     repeated: Set[str] = frozenset(),
     is_chunk: bool = False,
 ) -> PassageText:
-    """The title of a text, given or taken from its heading, and its body without hard line breaks.
+    """The title of a text, given or read from its heading, and its body without hard line breaks.
 
     Parameters
     ----------
-    title : the title, if known, of which marks of emphasis are left out; a first line with the same words is not part
-        of the body
-    headings : whether a heading is the title if none is given; otherwise it stays in the body
+    title : the title, if known; marks of emphasis are left out. A first line with the same words is not part of the
+        body
+    headings : whether a heading becomes the title if none is given; otherwise it stays in the body
     repeated : keys of lines to remove, unless the text has no others; see
         :func:`~llama_index.ragkit.text.repeated_lines.repeated_lines`
     is_chunk : whether the text begins in the middle of a document, possibly in the middle of a line

@@ -1,4 +1,4 @@
-"""The sentences of a text and the words of its tables: where names and terms are looked for."""
+"""The sentences of a text and the words of its tables, in which names and terms are looked for."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ _HELD_PIECE = re.compile(f"{_HELD}(\\d+){_HELD}")
 _REFERENCE = re.compile(r"(?<![\w\])])\[((?=[^\[\]]*?[^\W\d_]|[^\[\]]*?[,\x00])[^\[\]]*)\]\[[^\[\]]{0,200}\]")
 _ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+")
 _TAG = re.compile(r"<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
-# In what is shown, "<file>" is a word of the author.
+# In shown text, "<file>" is a word of the author.
 _INLINE_TAG = re.compile(
     r"<!--.{0,500}?-->|</?(?:a|abbr|b|cite|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|strong|su[bp]|tt|u"
     r"|var)(?=[\s/>])[^<>]{0,300}>",
@@ -33,9 +33,9 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^\s*](?:[^*]{0,200}[^\s*])?)\1(?![
 
 
 def prose(text: str, *, keep_code: bool = False) -> str:
-    """A text without lines of code, inline code that is no identifier, addresses, markup, and numbers of tables.
+    """A text without lines of code, inline code that is not an identifier, addresses, markup, and numbers of tables.
 
-    The cells of a table are paragraphs, so that no phrase goes from one to the next; those without a word are left out.
+    Each cell of a table is a paragraph, so that no phrase spans two cells; cells without a word are left out.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _cells(cells: Iterable[str], clean: Callable[[str], str]) -> Iterator[str]:
 
 
 def _without_numbers(cell: str) -> str:
-    """A cell without the numbers of a row that it begins or ends with; a single one may belong to a name."""
+    """A cell without the numbers of its row at either end; a single number may belong to a name."""
     words = cell.split()
     for _ in range(2):  # at the beginning, and then at the end
         numbers = len(list(takewhile(NUMBER.fullmatch, words)))
@@ -116,7 +116,7 @@ def _with_code(line: str) -> str:
 
 
 def _without_markup(line: str, tag: re.Pattern[str]) -> str:
-    """A line with the texts of its links in their place, and without tags."""
+    """A line without tags, and with the texts of its links in place of the links."""
     return tag.sub("", _BLOCK_TAG.sub("; ", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", line))))
 
 

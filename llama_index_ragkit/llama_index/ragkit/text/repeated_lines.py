@@ -1,9 +1,9 @@
 """Lines that a document repeats from page to page: headers, footers, legal lines.
 
-A line repeats if two chunks of the document have it at different positions; three if it differs in its numbers ("Page 3
-of 12") or begins with a lower-case letter. The end of a sentence, which begins with one, does not count, since wrapped
-lines may be equal by accident. The text shared by overlapping chunks is at one position, where positions are known. The
-only line of a chunk is its text and does not count.
+A line repeats if two chunks of the document have it at different positions. It needs three if it differs in its numbers
+("Page 3 of 12") or begins with a lower-case letter. A line that begins so and ends a sentence does not count, since
+wrapped lines may be equal by accident. Where positions are known, text shared by overlapping chunks is at one position.
+The only line of a chunk is its text and does not count.
 """
 
 import re

@@ -10,11 +10,11 @@ from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
 __all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term_counts"]
 
-# A year; or letters, marks and digits with a letter among them, so that "3M" is a word and "10" is none.
+# A year; or letters, marks and digits with a letter among them, so that "3M" is a word and "10" is not.
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WORD = re.compile(rf"(?:[^\W_{UNSPACED}]|[{MARKS}])+|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_LEAST = 3  # times that a document must have a term: a word that comes once or twice is chance
+_LEAST = 3  # times that a document must have a term: a term that comes once or twice is chance
 
 
 def term_counts(text: str) -> Counter[str]:
@@ -34,7 +34,7 @@ def term_counts(text: str) -> Counter[str]:
 
 
 def telling_terms(counts: Mapping[str, int]) -> dict[str, int]:
-    """The terms among these counts that may tell documents apart: no function words, letters, or numbers but years.
+    """The counted terms that may tell documents apart: no function words, single letters, or numbers other than years.
 
     >>> telling_terms({"the": 3, "x": 1, "10": 2, "2018": 1, "tea": 2})
     {'2018': 1, 'tea': 2}
@@ -47,12 +47,12 @@ def telling_terms(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 class CorpusTerms:
-    """How often the documents of a corpus have each term, all together; documents come and go.
+    """How often all documents of a corpus together have each term; documents come and go.
 
     Parameters
     ----------
-    counts : of terms at first
-    total : terms of the whole corpus at first, where `counts` has a part of them
+    counts : the initial counts of terms
+    total : the initial number of terms in the whole corpus, if `counts` has only a part of them
     """
 
     def __init__(self, counts: Mapping[str, int] | None = None, total: int | None = None) -> None:
@@ -73,7 +73,7 @@ class CorpusTerms:
         self._total += sum(document.values())
 
     def remove(self, document: Mapping[str, int]) -> None:
-        """Take back a document that was counted, so that nothing of it remains."""
+        """Remove a document that was counted, so that nothing of it remains."""
         for term, count in document.items():
             self._counts[term] -= count
             if self._counts[term] <= 0:
@@ -91,11 +91,11 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
     Parameters
     ----------
     document : its counts, which are part of the corpus
-    limit : terms at most
+    limit : maximum number of terms
 
     Returns
     -------
-    Terms, most salient first; of equal ones the first in the order of code points.
+    Terms, most salient first; equal ones in the order of code points.
     """
     size = sum(document.values())
     rest = corpus.total - size
@@ -112,13 +112,13 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
 
 
 def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str], terms: int = 3) -> dict[str, str]:
-    """Names for groups of texts by what sets each apart from all texts: its most salient terms.
+    """Names for groups of texts: the most salient terms of each group against all texts.
 
     Parameters
     ----------
-    groups : the ids of the texts of each group; a group of texts that are all alike, or too few, gets no name
+    groups : the ids of the texts of each group; if a group's texts are all alike, or too few, it gets no name
     texts : all texts by id
-    terms : terms of a name at most
+    terms : maximum number of terms in a name
     """
     corpus = CorpusTerms()
     counts = {name: term_counts(text) for name, text in texts.items()}

@@ -49,7 +49,7 @@ _JOINERS = "\u200c\u200d"  # zero-width, within words of Persian and of Indic sc
 MARKS = _ranges("M", range(0x0300, 0x1B00)) + _JOINERS
 """Vowel signs, points and accents: `\\w` does not match them, but they belong to the word of the letter before them."""
 LETTER = f"(?:[^\\W\\d_]|[{MARKS}])"
-"""A letter with its marks, and no digit, as a regular expression."""
+"""A letter with its marks, but no digit, as a regular expression."""
 CASELESS = (
     _ranges("LM", range(0x0590, 0x0E00), range(0x10D0, 0x1100), range(0x1200, 0x1380), range(0xFB1D, 0xFE00))
     + _ranges("LM", range(0xFE70, 0xFF00))

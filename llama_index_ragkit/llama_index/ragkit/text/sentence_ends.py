@@ -10,5 +10,6 @@ SENTENCE_END = re.compile(f"[{_MARKS}]{_CLOSING}$")
 """At the end of a text: it ends a sentence."""
 
 LINE_END = re.compile(f"[{_MARKS}:：]{_CLOSING}$")
-"""At the end of a line: the next line is no continuation of it. After a colon it is not, though no sentence ends there:
-"Who paid:" before a list is a whole line, but says nothing by itself."""
+"""At the end of a line: the next line does not continue it. A colon counts too, though no sentence ends there: "Who
+paid:" before a list is a whole line, but says nothing by itself.
+"""

@@ -6,13 +6,12 @@ default that is derived from the script of the text (Russian for Cyrillic, Engli
 sentence mark but misses some abbreviations. LlamaIndex's own splitter uses an untrained Punkt model, which splits
 after "Dr." and does not support `。`.
 
-Added here: Khmer and Tibetan sentence marks, Thai and Lao, which end a sentence with a space, and headings.
-A single line break does not end a sentence, since texts are wrapped; a blank line, a list item or a
-markdown heading does.
+Added here: sentence marks of Khmer and Tibetan, headings, and Thai and Lao, which end a sentence with a space. A single
+line break does not end a sentence, since texts are wrapped. A blank line, a list item or a Markdown heading does.
 
-No sentence has more than 10,000 characters. `sentencex` takes the square of the length of a paragraph, so a longer one
-is read in windows of that length, each from the beginning of a sentence; a quotation or bracket that does not end in
-its window ends there.
+No sentence has more than 10,000 characters. `sentencex` takes time quadratic in the length of a paragraph, so a longer
+paragraph is read in windows of that length, each from the beginning of a sentence. A quotation or bracket that does not
+end in its window is ended there.
 """
 
 import re
@@ -54,7 +53,7 @@ _LANGUAGES = {
 _LETTERS_READ = 500  # enough to determine the script of a text
 _WINDOW = 10_000  # characters that are segmented at once
 
-# sentencex measures some gaps in bytes and panics where a space or a line end is longer than one.
+# sentencex measures some gaps in bytes, and panics if a space or a line end is longer than one.
 _WIDE = re.compile(r"[^\S\x00-\x7f]|[\ud800-\udfff]")
 _NARROW = {"\x85": "\n", "\u2028": "\n", "\u2029": "\n"}
 
@@ -112,7 +111,7 @@ def _pieces(text: str, language: str) -> Iterator[tuple[int, str]]:
                 end = place + len(piece)
                 found.append((begin + place, piece))
         if goes_on and blank < 0 and len(found) > 1:
-            begin, _ = found.pop()  # it may go on after the window
+            begin, _ = found.pop()  # it may continue after the window
         else:
             begin += len(window)
         yield from found

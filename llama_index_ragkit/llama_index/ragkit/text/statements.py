@@ -1,4 +1,4 @@
-"""The statements of a text: the sentences that can be understood by themselves."""
+"""The statements of a text: the sentences that make sense by themselves."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text can be understood by itself: it ends a sentence, or has four words and is no name or heading.
+    """Whether a text makes sense by itself: it ends a sentence, or has four words and is neither a name nor a heading.
 
     >>> is_statement("The lamp burned oil."), is_statement("Sales of Oil and Lamps in 1912"), is_statement("Page 3")
     (True, False, False)
@@ -38,7 +38,7 @@ def is_statement(text: str) -> bool:
 
 
 def without_marker(line: str) -> str:
-    """A line without what marks it as a heading, a quotation or a list item.
+    """A line without the mark of a heading, a quotation or a list item.
 
     >>> without_marker("> - The lamp burned."), without_marker("2. It was dear."), without_marker("## Lamps")
     ('The lamp burned.', 'It was dear.', 'Lamps')
@@ -52,7 +52,7 @@ def without_marker(line: str) -> str:
 
 
 def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
-    """The sentences of a text, each on one line, without marks of Markdown, lines of code and numbers of tables.
+    """The sentences of a text, each on one line, without Markdown marks, lines of code and numbers of tables.
 
     A heading stands before the first sentence below it, unless that begins with the same words.
 

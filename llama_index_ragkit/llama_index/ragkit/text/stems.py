@@ -1,4 +1,4 @@
-"""Words without inflection, to compare them: "Москве" and "Москва", "서울은" and "서울의"."""
+"""Words without inflection, for comparison: "Москве" and "Москва", "서울은" and "서울의"."""
 
 import unicodedata
 from collections import defaultdict
@@ -33,7 +33,7 @@ _ANY = (1 << len(_BITS)) - 1
 
 
 def all_stems(word: str) -> dict[str, int]:
-    """The stems that a word has in the languages of its script, each with those languages as a mask of bits.
+    """The stems that a word has in the languages of its script, each with a bit mask of these languages.
 
     >>> sorted(all_stems("2024").items()) == [("2024", all_stems("서울은")["서울"])]  # the same in every language
     True
@@ -64,13 +64,13 @@ def stem_masks(words: Sequence[str]) -> list[dict[str, int]]:
 
 
 def language_bit(word: str, language: str) -> int:
-    """The bit of the language by which :func:`stems` reads a word."""
+    """The bit of the language in which :func:`stems` reads a word."""
     languages = _OF_SCRIPT.get(_script(word), _BITS)
     return 1 << _BITS.index(language if language in languages else languages[0])
 
 
 def _script(word: str) -> str:
-    """First word of the name of a word's first letter."""
+    """The first word of the Unicode name of the word's first letter."""
     return unicodedata.name(word[:1], "?").split(" ", 1)[0] if word else "?"
 
 

@@ -86,7 +86,7 @@ def uncased_phrases(text: str) -> list[Mention]:
 def without_particles(word: str) -> str:
     """A Korean word without the particles at its end, with at least two syllables left.
 
-    A name that ends like a particle loses its end too, but in every text alike, so that it is still found.
+    A name that ends like a particle loses its end too. It does so in every text, so it is still found.
 
     >>> without_particles("서울에서는"), without_particles("이순신이"), without_particles("나는")
     ('서울', '이순신', '나는')

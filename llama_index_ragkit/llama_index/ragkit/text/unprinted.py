@@ -1,4 +1,4 @@
-"""Characters that are in a text and not on its page: they would make other words of those around them."""
+"""Characters that are in a text but not on its page, and would change the words around them."""
 
 import re
 
@@ -25,8 +25,8 @@ def without_format(text: str) -> str:
 
 
 def without_unprinted(text: str) -> str:
-    r"""A text with its letters composed (NFC), without format characters, soft hyphens with the line break after one,
-    colours of a terminal, and overstruck characters.
+    r"""A text with composed letters (NFC), without format characters, soft hyphens and the line break after one,
+    terminal colours, and overstruck characters.
 
     >>> without_unprinted("the light\u00ad\nhouse"), without_unprinted("\x1b[1mNAME\x1b[0m")
     ('the lighthouse', 'NAME')

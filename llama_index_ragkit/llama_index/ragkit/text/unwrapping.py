@@ -1,6 +1,6 @@
-"""Removal of hard line breaks, so that a name may stand on both sides of one.
+"""Removal of hard line breaks, so that a name may span one.
 
-Blank lines separate paragraphs. A single line break is a *wrap* if the text continues after it, decided in this order:
+Blank lines separate paragraphs. A single line break is a *wrap* if the text continues after it. The rules in order:
 
 1. Markup is never joined: a Markdown heading, table row, quotation, rule or link definition, a list item, a line that
    is indented more than the one before.
@@ -8,10 +8,10 @@ Blank lines separate paragraphs. A single line break is a *wrap* if the text con
 3. A second line that begins with a lower-case letter is a continuation, and so is one after a comma, a function word,
    an opening bracket or a hyphen.
 4. Otherwise the first line must be full: the first word of the second line would have made it longer than the lines of
-   its block, and it is too long for a label. Among labels, which all begin with a capital or a number as the cells of a
-   table do that a PDF gives column by column, no line is full.
+   its block, and it is too long for a label. Labels all begin with a capital or a number, like the cells of a table
+   that a PDF gives column by column. Among labels, no line is full.
 
-Scripts without spaces are joined without one, where the lines of a block are equally long.
+Scripts without spaces are joined without one, if the lines of a block are equally long.
 """
 
 import itertools
@@ -38,7 +38,7 @@ LINK_DEFINITION = re.compile(
 
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
 _COLUMNS = re.compile(r"\S(?:\t| {4,})\S|[^\s.!?:] {3}\S|\.{4,}|(?: \.){3,}")
-# Three blanks after a sentence are those of a justified line.
+# Three blanks after a sentence belong to a justified line.
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
@@ -153,7 +153,7 @@ def _is_full(a: str, b: str, width: int) -> bool:
 
 
 def _joint(before: list[str], after: str, words: frozenset[str]) -> str:
-    """What stands between two joined lines; a hyphen that only marks the wrap is removed from the first."""
+    """What joins two lines; a hyphen that only marks the wrap is removed from the first."""
     hyphen = _HYPHEN.search(before[-1][-100:])
     if hyphen:
         following = _LETTERS.match(after)

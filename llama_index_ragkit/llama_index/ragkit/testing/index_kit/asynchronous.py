@@ -80,16 +80,16 @@ class AsyncTests(IndexHarness):
         assert asyncio.run(all_at_once()) == [self.ask(index, text) for text in TEXTS]
 
     def test_a_long_question_takes_no_longer_on_the_event_loop(self) -> None:
-        """What a question costs is computed in threads, so that a server can answer others meanwhile."""
+        """Threads compute the answer to a question, so that a server can answer others meanwhile."""
         index = self.build(chunks("d", 6))
         retriever = self.retriever(index)
         short, long = "北京大学 " * 20, "北京大学 " * 200
-        asyncio.run(retriever.aretrieve(long))  # what is made at the first question
+        asyncio.run(retriever.aretrieve(long))  # makes what the first question needs
         assert _calls_on_loop(retriever.aretrieve(long)) - _calls_on_loop(retriever.aretrieve(short)) < len(long) / 4
 
 
 def _calls_on_loop(work: Coroutine[Any, Any, Any]) -> int:
-    """How many functions of Python a coroutine calls in the thread of its event loop."""
+    """How many Python functions a coroutine calls in the thread of its event loop."""
     calls = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:

@@ -13,7 +13,7 @@ QUESTIONS = (QUESTION, "silk from Lyon", "Who drew the engine?")
 
 
 class BuildingTests(IndexHarness):
-    """An index is a function of its nodes: not of their order, nor of the steps in which they came."""
+    """An index is a function of its nodes, not of their order or of the steps in which they came."""
 
     def test_growth_in_another_order_equals_one_build(self) -> None:
         """Insertions in any order, and a document that came and went, lead to the index that one build makes."""
@@ -41,7 +41,7 @@ class BuildingTests(IndexHarness):
             assert self.ask(one, question) == self.ask(other, question)
 
     def test_every_node_is_found(self) -> None:
-        """With room for all, every node that was given is among the results."""
+        """With room for all, the results include every node that was given."""
         nodes = [*chunks("d", 6), *chunks("e", 3)]
         found = {text for text, _ in self.ask(self.build(nodes))}
         assert found >= {node.text for node in nodes}

@@ -33,8 +33,8 @@ class IndexConformance(
 ):
     """Everything that an index of these packages promises; its bases say what.
 
-    Derive a class whose name begins with "Test", set `index_class`, and override what
-    :class:`~llama_index.ragkit.testing.index_kit.harness.IndexHarness` asks for where its default does not fit.
-    An index that promises less inherits the capability classes that it does promise. No test needs a network, an
-    API key or a pytest plugin.
+    Derive a class whose name begins with "Test", set `index_class`, and override the methods of
+    :class:`~llama_index.ragkit.testing.index_kit.harness.IndexHarness` whose defaults do not fit. If your index
+    promises less, inherit only the capability classes that it keeps. No test needs a network, an API key or a pytest
+    plugin.
     """

@@ -12,7 +12,7 @@ __all__ = ["EmbeddingModelTests"]
 
 
 class EmbeddingModelTests(IndexHarness):
-    """Vectors of different models are never compared, and a vector that is none is never stored."""
+    """Vectors of different models are never compared, and an invalid vector is never stored."""
 
     def test_a_model_with_vectors_of_another_length_is_refused(self, tmp_path: Path) -> None:
         """At the latest when the loaded index is first asked, by an error that speaks of the embedding."""
@@ -42,7 +42,7 @@ class EmbeddingModelTests(IndexHarness):
         assert any(text == "good" for text, _ in self.ask(index, "good"))
 
     def test_a_vector_that_a_node_brings_is_used_and_stays_out_of_the_docstore(self) -> None:
-        """A question that lies where the vector does ranks the node higher; the docstore keeps no copy of it."""
+        """A question close to the vector ranks the node higher; the docstore keeps no copy of the vector."""
         elsewhere = self.embed_model().vector("cloves of Zanzibar")
         ranks = []
         for vector in (None, elsewhere):

@@ -32,7 +32,7 @@ class FusionTests(IndexHarness):
     @pytest.mark.parametrize("mode", ["reciprocal_rerank", "relative_score", "dist_based_score", "simple"])
     @pytest.mark.parametrize("use_async", [False, True], ids=["sync", "async"])
     def test_results_are_fused(self, mode: Any, use_async: bool) -> None:
-        """Results of both come back, those that both have once, and the retrievers stay as they were."""
+        """Results of both come back, those of both only once, and the retrievers stay as they were."""
         context = StorageContext.from_defaults()
         ours = self.retriever(self.build(chunks("d", 6), storage_context=context), similarity_top_k=5)
         core = VectorStoreIndex(

@@ -57,29 +57,29 @@ _WRITES: dict[Operation, _Write] = {
 
 @dataclass(frozen=True)
 class _Whole:
-    """What an index answers, and the number of rows by what holds them, where it was built at once."""
+    """The answers of an index built at once, and its number of rows by table, collection and vector space."""
 
     answers: list[tuple[str, float]]
     sizes: Counter[str]
 
 
 class FaultTests(IndexHarness):
-    """A write that ends early leaves an index that works, and that can be finished or rid of the document.
+    """A write that ends early leaves a working index, in which you can finish the write or delete its document.
 
-    Each test ends one write at one call after another, until it is not ended any more. What ended it is an error of a
-    store, the death of the process, an interrupt, or the cancellation of the task. What then follows is, by turns:
+    Each test ends one write at one call after another, until the write is no longer ended: by an error of a store, the
+    death of the process, an interrupt or the cancellation of the task. Then one of these follows, by turns:
 
     - "finish": the index answers, takes another document, and the write is repeated;
     - "delete": the index answers, takes another document, and the document of the write is deleted, after which no row
       has a word of it;
-    - "drop": the `drop` of the storage context, where it has one, after which there is no row.
+    - "drop": the storage context's `drop`, if it has one, after which there is no row.
 
-    After the first two, the index equals one of the same documents that was built at once: in its answers, and in the
-    number of rows of every table, collection and vector space.
+    After the first two, the index equals one built at once from the same documents: in its answers, and in the number
+    of rows of every table, collection and vector space.
 
     Attributes
     ----------
-    points : at how many calls each test ends its write, spread evenly; None for at each of them
+    points : at how many calls each test ends its write, spread evenly; None for every call
     """
 
     points: ClassVar[int | None] = None
@@ -96,7 +96,7 @@ class FaultTests(IndexHarness):
     @pytest.mark.parametrize("operation", OPERATIONS)
     @pytest.mark.parametrize("kind", KINDS)
     def test_a_write_that_ends_early(self, kind: FaultKind, operation: Operation) -> None:
-        """At every call of its stores; every interrupt and cancellation also at every call of models."""
+        """At every call of its stores; interrupts and cancellations also at every call of a model."""
         filled = self._filled(kind, operation)
         for at in self._calls(filled, kind, operation):
             place = filled.copy() or self._filled(kind, operation)
@@ -112,24 +112,24 @@ class FaultTests(IndexHarness):
     # -- the parts of a test ----------------------------------------------------------------------------
 
     def _filled(self, kind: FaultKind, operation: Operation) -> FaultPlace:
-        """New stores that hold what there is before the write."""
+        """New stores with the contents before the write."""
         place = self.place(kind)
         if _WRITES[operation].before:
             self._from(_WRITES[operation].before, place.open())
         return place
 
     def _calls(self, filled: FaultPlace, kind: FaultKind, operation: Operation) -> Iterable[int]:
-        """The numbers of the calls that are ended."""
+        """The numbers of the calls to end."""
         if self.points is None:
             return count(1)
         place, fault = filled.copy() or self._filled(kind, operation), Fault(kind)
         self._end(place, operation, fault)
         place.close()
-        part = (KINDS.index(kind) + 0.5) / len(KINDS)  # what ends a write does so at other calls than the rest
+        part = (KINDS.index(kind) + 0.5) / len(KINDS)  # each kind of fault ends the write at other calls than the rest
         return [1 + int((i + part) * fault.calls / self.points) for i in range(self.points)]
 
     def _is_ended(self, place: FaultPlace, kind: FaultKind, operation: Operation, at: int) -> bool:
-        """Whether the write was ended; what it has left is checked."""
+        """Whether the write was ended; checks what it left."""
         fault = Fault(kind, at)
         context, index = self._end(place, operation, fault)
         if fault.happened:
@@ -143,7 +143,7 @@ class FaultTests(IndexHarness):
         return fault.happened
 
     def _end(self, place: FaultPlace, operation: Operation, fault: Fault) -> tuple[StorageContext, Index | None]:
-        """The storage context and the index after a write that is ended; no index where it was built by that."""
+        """The storage context and the index after a write was ended; no index if that write was its build."""
         context = place.open()
         index = None if operation == "build" else self.load(context)
         try:
@@ -154,7 +154,7 @@ class FaultTests(IndexHarness):
                     self._write(index, operation, context)
         except (InjectedError, Killed, KeyboardInterrupt, asyncio.CancelledError):
             pass
-        except Exception as error:  # one of ours that names the injected one as its cause
+        except Exception as error:  # one of ours, whose cause is the injected one
             if not isinstance(error.__cause__, InjectedError):
                 raise
         if fault.kind == "kill":
@@ -234,7 +234,7 @@ class FaultTests(IndexHarness):
 
 
 def _sizes(place: FaultPlace) -> Counter[str]:
-    """The number of rows by what holds them, whose names may have the random number of an index in them."""
+    """The number of rows by what holds them; its name may contain the random number of an index."""
     sizes: Counter[str] = Counter()
     for name, rows in place.rows().items():
         sizes[_UNIQUE.sub("", name)] += len(rows)

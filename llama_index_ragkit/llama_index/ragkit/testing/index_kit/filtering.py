@@ -20,7 +20,7 @@ def _where(key: str, value: Any, operator: Operator = Operator.EQ) -> MetadataFi
 
 
 class FilterTests(IndexHarness):
-    """`filters=` of a retriever restricts the results, and what is derived passes only if all its sources do."""
+    """`filters=` of a retriever restrict the results; a derived node passes only if all its sources do."""
 
     def _numbered(self, texts: list[str] = TEXTS) -> Index:
         """Document i has the number i, the tenant "even" or "odd", and no other is of the tenant None."""
@@ -76,7 +76,7 @@ class FilterTests(IndexHarness):
         assert self._found(self._numbered(), MetadataFilters(filters=[_where("tenant", "nobody")])) == set()
 
     def test_the_best_are_taken_from_what_passes(self) -> None:
-        """A filter is no sieve behind the search: three that pass are found by a `similarity_top_k` of three."""
+        """A filter does not merely sift what was found: a `similarity_top_k` of three finds the three that pass."""
         odd = MetadataFilters(filters=[_where("tenant", "odd")])
         assert self._found(self._numbered(), odd, top_k=3) == {1, 3, 5}
 

@@ -1,4 +1,4 @@
-"""What the author of an index supplies to be held against the kit, and what every test of it is written with."""
+"""What you supply to hold an index against the kit, and what every test of the kit uses."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class IndexHarness:
     index_class: ClassVar[type[Index]]
 
     def components(self) -> dict[str, Any]:
-        """Keywords that the index is built and loaded with beside `embed_model`: an extractor, a summarizer [none]."""
+        """Keywords for building and loading the index, besides `embed_model`: an extractor, a summarizer [none]."""
         return {}
 
     def embed_model(self, **options: Any) -> HashEmbedding:
@@ -43,7 +43,7 @@ class IndexHarness:
         return HashEmbedding(**options)
 
     def options(self, **given: Any) -> dict[str, Any]:
-        """All keywords that the index is built and loaded with; those given come last."""
+        """All keywords for building and loading the index; the given ones come last."""
         return {"embed_model": self.embed_model(), **self.components(), **given}
 
     def build(self, nodes: Sequence[BaseNode], **options: Any) -> Index:
@@ -72,11 +72,11 @@ class IndexHarness:
         return indexes
 
     def retriever(self, index: Index, **options: Any) -> BaseRetriever:
-        """A retriever whose results are, or contain, the source nodes; override where that must be asked for."""
+        """A retriever whose results are, or contain, the source nodes; override it if you must ask for these."""
         return index.as_retriever(**options)
 
     def rebuild(self, index: Index) -> None:
-        """Called before an index that grew is compared with one that was built at once [nothing].
+        """Called before an index that has grown is compared with one built at once [does nothing].
 
         Override it for a method that promises equality only after a rebuild, such as one that clusters.
         """

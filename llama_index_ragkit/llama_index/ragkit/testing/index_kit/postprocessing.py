@@ -14,13 +14,13 @@ __all__ = ["PostprocessorTests"]
 
 
 class PostprocessorTests(IndexHarness):
-    """A method's postprocessor takes the nodes of any retriever, and drops none because it does not know it.
+    """A method's postprocessor takes the nodes of any retriever, and drops none for being unknown.
 
     Inherit it beside `IndexConformance` where the method has a postprocessor, and override `postprocessor`.
     """
 
     def postprocessor(self, index: Index) -> BaseNodePostprocessor:
-        """The method's postprocessor over an index, with its defaults; to be overridden."""
+        """The method's postprocessor over an index, with its defaults; override it."""
         raise ConfigurationError(f"{type(self).__name__} must override postprocessor() to use PostprocessorTests.")
 
     def _over_core(self) -> tuple[BaseNodePostprocessor, list[NodeWithScore]]:

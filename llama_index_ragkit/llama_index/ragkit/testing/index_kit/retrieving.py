@@ -54,7 +54,7 @@ class RetrievalTests(IndexHarness):
         assert {i: node.model_dump(exclude={"embedding"}) for i, node in found.items() if i in given} == given
 
     def test_results_are_fresh_objects(self) -> None:
-        """Who writes into a result changes neither the next answer nor the docstore."""
+        """Writing into a result changes neither the next answer nor the docstore."""
         index = self.build(chunks("d", 4))
         retriever = self.retriever(index, similarity_top_k=50)
         before = [(result.node.node_id, result.node.hash, result.score) for result in retriever.retrieve(QUESTION)]

@@ -21,7 +21,7 @@ def _documents(*texts: str) -> list[Document]:
 
 
 class UpdatingTests(IndexHarness):
-    """Inserts, updates and refreshes: the old version goes, what stayed the same is kept and costs nothing."""
+    """Inserts, updates and refreshes: the old version goes; what stayed the same is kept and costs nothing."""
 
     def _of_small_chunks(self, documents: list[Document], **options: Any) -> Index:
         return self.from_documents(
@@ -97,7 +97,7 @@ class UpdatingTests(IndexHarness):
 
     @both_ways
     def test_a_write_that_fails_changes_no_answer_and_can_be_repeated(self, how: SyncOrAsync) -> None:
-        """The error of the embedding model reaches the user; a refresh takes the document up once it is gone."""
+        """The error of the embedding model reaches the user; once it is gone, a refresh writes the document."""
         model = self.embed_model()
         index = self._of_small_chunks(_documents(LONG), embed_model=model)
         before = self.ask(index)

@@ -267,9 +267,9 @@ class DocumentStoreConformance(
 ):
     """The part of `BaseDocumentStore` that the packages, and core's indexes beside them, rely on.
 
-    An index writes nodes by `add_documents` and `async_add_documents`, reads them by `get_document` and
-    `aget_document`, and sets hashes of documents. It keeps its own records in the key-value store below, so that the
-    store must be a `KVDocumentStore` over a store that passes `KeyValueStoreConformance`; there it deletes, too,
-    since core's asynchronous deletes leave stale lists (`DocumentAsyncDeleteTests`). Further capabilities to be
-    inherited beside this class: `DocumentIsolationTests`, `DocumentPersistTests`, `DocumentAsyncDeleteTests`.
+    An index writes nodes with `add_documents` and `async_add_documents`, reads them with `get_document` and
+    `aget_document`, and sets the hashes of documents. It keeps its own records in the key-value store below, so the
+    store must be a `KVDocumentStore` over a store that passes `KeyValueStoreConformance`. It also deletes there, since
+    core's asynchronous deletes leave stale lists (`DocumentAsyncDeleteTests`). Beside this class, inherit further
+    capabilities: `DocumentIsolationTests`, `DocumentPersistTests`, `DocumentAsyncDeleteTests`.
     """

@@ -1,4 +1,4 @@
-"""What the author of a store supplies to be held against the kit."""
+"""What you supply to hold a store against the kit."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ class StoreHarness:
 
     @pytest.fixture
     def store(self) -> Any:
-        """An empty store; to be overridden, with a `yield` where it must be closed."""
+        """An empty store; override it, with a `yield` if the store must be closed."""
         raise ConfigurationError(f"{type(self).__name__} must override the fixture `store`: it gives an empty store.")
 
     def reopen(self, store: Any, folder: Path) -> Any:
-        """Persist the store below the folder, and open it as a new process would; to be overridden."""
+        """Persist the store below the folder, and open it as a new process would; override it."""
         raise ConfigurationError(f"{type(self).__name__} must override reopen(), which tests of persistence call.")

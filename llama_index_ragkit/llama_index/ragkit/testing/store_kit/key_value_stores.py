@@ -268,7 +268,7 @@ class KeyValueStoreConformance(
 ):
     """The part of `BaseKVStore` that the packages rely on, as an extraction cache and below a document store.
 
-    They read and write by `get`, `get_all`, `put`, `put_all` (in batches of one) and `delete`, and by their
-    asynchronous counterparts, in collections of their own names, from several threads. Values are never changed in
-    place. Further capabilities to be inherited beside this class: `KeyValueIsolationTests`, `KeyValuePersistTests`.
+    They read and write with `get`, `get_all`, `put`, `put_all` (in batches of one) and `delete`, and with their
+    asynchronous counterparts, in collections of their own names, from several threads. They never change values in
+    place. Beside this class, inherit further capabilities: `KeyValueIsolationTests`, `KeyValuePersistTests`.
     """

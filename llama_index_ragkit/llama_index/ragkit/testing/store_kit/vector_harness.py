@@ -1,4 +1,4 @@
-"""What a test class over a vector store supplies, and the rows that all its tests are written with."""
+"""What you supply to hold a vector store against the kit, and the rows that all its tests use."""
 
 import math
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def _vector(number: int) -> list[float]:
 
 
 def row(number: int, document: str = "d", /, **metadata: Any) -> TextNode:
-    """A node with a vector of unit length, of a document; it is as near to a query as the numbers of both are.
+    """A node of a document, with a vector of unit length; it is as near to a query as their numbers are close.
 
     Its id is a UUID, which some stores insist on.
 

@@ -78,7 +78,7 @@ class VectorPersistTests(VectorStoreHarness):
         assert self.found(again) == ids_of(rows("d", range(3)))
 
     def test_no_byte_of_a_deleted_row_is_kept(self, store: BasePydanticVectorStore, tmp_path: Path) -> None:
-        """Neither ids nor metadata; where the files are encoded, they are those from before the row came."""
+        """Neither ids nor metadata; encoded files equal those from before the row came."""
 
         def stored(folder: str) -> dict[str, bytes]:
             (tmp_path / folder).mkdir()

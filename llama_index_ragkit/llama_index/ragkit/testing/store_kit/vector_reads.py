@@ -28,7 +28,7 @@ NUMBERS = set(range(6))
 class VectorQueryTests(VectorStoreHarness):
     """`query(VectorStoreQuery)` returns the nearest rows, nearest first.
 
-    What a score means differs from store to store; it must only be higher for what is nearer.
+    Scores mean different things in different stores; a nearer row must only have a higher one.
     """
 
     def test_the_nearest_rows_come_first(self, store: BasePydanticVectorStore) -> None:
@@ -98,7 +98,7 @@ class VectorNodeIdTests(VectorStoreHarness):
     """`node_ids` of a query restricts it to these rows."""
 
     def test_only_these_nodes_are_searched(self, store: BasePydanticVectorStore) -> None:
-        """The best of them, not those of them that are among the best."""
+        """The best of these nodes come back, not only those among the best of all nodes."""
         store.add(rows("d", SHUFFLED))
         wanted = ids_of([row(5), row(3), row(0, "nowhere")])
         assert self.found(store, top_k=2, node_ids=wanted) == ids_of([row(3), row(5)])
@@ -108,7 +108,7 @@ class VectorDocumentIdTests(VectorStoreHarness):
     """`doc_ids` of a query restricts it to the rows of these documents."""
 
     def test_only_these_documents_are_searched(self, store: BasePydanticVectorStore) -> None:
-        """The best of them, not those of them that are among the best."""
+        """The best rows of these documents come back, not only those among the best of all rows."""
         store.add([*rows("d", range(3)), *rows("e", range(3, 6)), *rows("f", range(6, 9))])
         assert self.found(store, top_k=4, doc_ids=["f", "e", "nowhere"]) == ids_of(
             [*rows("e", range(3, 6)), row(6, "f")]
@@ -161,7 +161,7 @@ class VectorFilterTests(VectorStoreHarness):
         assert self.numbers(store, MetadataFilters(filters=both, condition=condition)) == wanted
 
     def test_the_best_of_what_passes_come_back(self, store: BasePydanticVectorStore) -> None:
-        """Not what passes of the best."""
+        """The filter does not merely sift the best rows."""
         assert self.numbers(store, MetadataFilters(filters=[_where("tenant", "odd")]), top_k=2) == [1, 3]
 
 

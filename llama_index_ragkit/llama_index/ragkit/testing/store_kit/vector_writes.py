@@ -24,7 +24,7 @@ class VectorAddTests(VectorStoreHarness):
         assert set(self.found(store)) == set(ids_of([*rows("d", range(6)), *rows("e", range(3))]))
 
     def test_many_rows_in_one_call_are_all_kept(self, store: BasePydanticVectorStore) -> None:
-        """Beyond the batches of a store's own."""
+        """Even more than one of the store's own batches."""
         nodes = [each for i in range(40) for each in rows(f"d{i}", range(16))]
         assert len(store.add(nodes)) == 640
         assert set(self.found(store, top_k=1_000)) == set(ids_of(nodes))
@@ -38,7 +38,7 @@ class VectorAddTests(VectorStoreHarness):
 
 
 class VectorReplaceTests(VectorStoreHarness):
-    """A row that is added again under its id takes the place of the old one."""
+    """Adding a row again under its id replaces the old one."""
 
     def test_a_row_of_the_same_id_replaces_the_old(self, store: BasePydanticVectorStore) -> None:
         """There is one row of an id, with the vector that came last."""
