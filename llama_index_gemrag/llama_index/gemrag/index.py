@@ -42,6 +42,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
@@ -298,7 +299,8 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
         if themes and summarizer.needs_llm:
             read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
-            work += Estimate(themes, round(themes * read), themes * summary_tokens)
+            one = summarizer.estimate(read, theme_size, summary_tokens, known_llm(llm))
+            work += sum([one] * themes, Estimate())
         if themes:
             filler = TextNode(text=" ".join(["word"] * summary_tokens))
             work += extractor.estimate([filler] * themes, llm)

@@ -10,7 +10,8 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.graphrag.graph.candidates import CandidatePair
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, fence, find_llm
+from llama_index.ragkit import ExtractionCache, ExtractionContext, PromptHolder, RetryPolicy, Steps, find_llm
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]
@@ -134,6 +135,8 @@ class LLMResolver(EntityResolver):
             kind=pair.kind or "thing",
             first=pair.spellings[0],
             second=pair.spellings[1],
-            statements=fence(["\n".join(lines) or "(nothing more is said)" for lines in pair.lines], "statements"),
+            statements=PromptTexts(
+                ["\n".join(lines) or "(nothing more is said)" for lines in pair.lines], "statements", evenly=True
+            ),
         )
         return answer, context.cache_keys
