@@ -1,7 +1,8 @@
 """Every step with a language model, in small context windows: how long its longest prompt is, and what is refused.
 
     python -m benchmarks.windows                 # the table of docs/local_models.md
-    python -m benchmarks.windows --window 2048   # of one window, with the calls of each step
+    python -m benchmarks.windows --window 2048   # of one window
+    python -m benchmarks.windows --before FILE   # beside what another commit printed
 
 The model is a script that reads made-up texts about people and places, and refuses a prompt as a server does. It counts
 45 % more tokens than tiktoken, as SmolLM2 does at most. Builds use LlamaIndex's default chunks of 1,024 tokens.
@@ -14,6 +15,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
@@ -55,6 +57,8 @@ _BLOCK = re.compile(r"<([a-z-]+)-[0-9a-f]{8} number=\"(\d+)\">\n(.*?)\n</\1-[0-9
 _NAME = re.compile(r"[A-Z][a-z]+ [A-Z][a-z]+")
 _STATEMENT = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
 _PART = re.compile(r"^\[(\d+)\]$", re.MULTILINE)
+
+_ARTICLE = " ".join(f"Lamp {i} burned for {i} nights." for i in range(9))
 
 FIRST = ("Ada", "Carl", "Edith", "Frank", "Greta", "Hugo", "Irma", "Jonas", "Klara", "Ludwig")
 LAST = ("Lisbon", "Hale", "Babbage", "Byron", "Lindqvist", "Somerville", "Faraday", "Herschel", "Tesla", "Noether")
@@ -224,12 +228,8 @@ def _sections(blocks: Blocks, prompt: str) -> str:
 
 
 def _story(blocks: Blocks, prompt: str) -> str:
-    titles = re.findall(
-        r"^(\w+ \w+)\n\n", "\n".join(f"{text}" for tag, text in blocks if tag == "article"), re.MULTILINE
-    )
-    return " ".join(
-        f"{title} kept the lamp at Tern Rock with the others for many years." for title in [*titles, "They"] * 2
-    )
+    titles = [text.split("\n")[0] for tag, text in blocks if tag == "article"]
+    return " ".join(f"{title} kept the lamp at Tern Rock with the others for many years." for title in titles)
 
 
 def _heads(module: Any, names: Mapping[str, tuple[str, Script]]) -> dict[str, tuple[str, Script]]:
@@ -312,7 +312,7 @@ STEPS: dict[str, tuple[str, Script]] = {
             "ASPECTS_PROMPT": ("MRAG: aspects", _json(lambda b: {"queries": ["Ada Lisbon at Tern Rock"]})),
             "STORY_PROMPT": ("MRAG: story of an evaluation", _story),
             "TOPICS_PROMPT": ("MRAG: topics of an evaluation", _json(lambda b: {"topics": ["Lamps", "Oil"]})),
-            "ARTICLE_PROMPT": ("MRAG: article of an evaluation", lambda b, p: "Lamps burn oil at night. " * 20),
+            "ARTICLE_PROMPT": ("MRAG: article of an evaluation", lambda b, p: _ARTICLE),
         },
     ),
     **_heads(
@@ -380,7 +380,7 @@ def _graphrag(llm: WindowLLM, texts: Sequence[Document], given: Mapping[str, Any
 
 
 def _pgrag(llm: WindowLLM, texts: Sequence[Document], given: Mapping[str, Any]) -> Any:
-    extractor = MindMapExtractor(retry=ONCE, min_semantic=-1)
+    extractor = MindMapExtractor(retry=ONCE, verify=False)
     index = PGRAGIndex.from_documents(texts, extractor=extractor, **given)
     index.as_retriever(key_points="llm").retrieve(QUESTION)
     quest_eval(texts[0].text, texts[0].text, llm, retry=ONCE)
@@ -443,31 +443,50 @@ def _heads_model() -> Any:
     return HashHeads()
 
 
-def table(windows: Sequence[int] = WINDOWS, texts: Sequence[Document] = ()) -> str:
-    """For each step and window the tokens of the longest prompt, and how many were refused, as Markdown."""
+def table(windows: Sequence[int] = WINDOWS, before: Mapping[str, Sequence[str]] | None = None) -> str:
+    """For each step and window the tokens of the longest prompt, and how many prompts were refused, as Markdown.
+
+    Parameters
+    ----------
+    before : the cells of another table of these windows by step, to stand before these
+    """
     cells: dict[str, dict[int, str]] = {step: {} for step in STEPS}
     notes = []
+    texts = documents(6, 180)
     for window in windows:
         for method in METHODS:
-            llm, index, raised = run(method, window, texts or documents(6, 180))
+            llm, index, raised = run(method, window, texts)
             if raised:
                 notes.append(f"{window:,}: {method} raises {raised[:150]}")
             elif index is not None and index.failures():
                 notes.append(f"{window:,}: {method} has {len(index.failures())} failures")
             for step in {call.step for call in llm.asked}:
-                sizes = [call.size for call in llm.asked if call.step == step]
-                cells[step][window] = f"{max(sizes):,}, {sum(size > window for size in sizes)} of {len(sizes)}"
-    lines = ["| step | " + " | ".join(f"{window:,}" for window in windows) + " |", "|---" * (1 + len(windows)) + "|"]
-    lines += [f"| {step} | " + " | ".join(of.get(w, "-") for w in windows) + " |" for step, of in cells.items()]
-    return "\n".join([*lines, *notes])
+                sizes = {call.prompt: call.size for call in llm.asked if call.step == step}.values()
+                cells[step][window] = f"{max(sizes):,} ({sum(size > window for size in sizes)}/{len(sizes)})"
+    heads, rows = (
+        [f"{window:,}" for window in windows],
+        {step: [of.get(w, "-") for w in windows] for step, of in cells.items()},
+    )
+    if before is not None:
+        heads = [each for head in heads for each in (f"{head}, before", head)]
+        rows = {
+            step: [each for pair in zip(before[step], row, strict=True) for each in pair] for step, row in rows.items()
+        }
+    lines = [["step", *heads], ["---"] * (1 + len(heads)), *([step, *row] for step, row in rows.items())]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *notes])
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--window", type=int, action="append", help="a context window, repeatable")
+    parser.add_argument("--before", type=Path, metavar="FILE", help="what another commit printed for these windows")
     options = parser.parse_args()
-    print(table(options.window or WINDOWS))
+    before = None
+    if options.before is not None:
+        rows = [line.strip("| ").split(" | ") for line in options.before.read_text(encoding="utf-8").splitlines()]
+        before = {step: row for step, *row in rows if row}
+    print(table(options.window or WINDOWS, before))
 
 
 if __name__ == "__main__":

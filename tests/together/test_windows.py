@@ -31,7 +31,7 @@ from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
 from llama_index.sprag import AutoContext, SpRAGIndex
 
-TEXTS = documents(3, 110)
+TEXTS = documents(2, 110)
 SPLIT = [SentenceSplitter(chunk_overlap=0)]
 PREFIX = {"raptor": "RAPTOR", "gemrag": "GEM-RAG", "hipporag": "HippoRAG", "graphrag": "Graph RAG", "pgrag": "PG-RAG"}
 # Steps that read all of the texts, and can ask several times.
@@ -72,7 +72,7 @@ def test_every_prompt_of_every_step_fits_with_its_reply(method: str, window: int
 def test_a_small_window_loses_nothing_of_the_texts(method: str, window: int) -> None:
     llm, *_ = asked(method, window)
     sentences = {sentence for text in TEXTS for sentence in re.findall(r"[A-Z].*? barrels of oil\.", text.text)}
-    assert len(sentences) > 300
+    assert len(sentences) == 220
     for step in READING[method]:
         read = "\n".join(call.prompt for call in llm.asked if call.step == step)
         assert not [sentence for sentence in sentences if sentence not in read]
@@ -91,7 +91,7 @@ ESTIMATED: dict[str, tuple[Any, dict[str, Any]]] = {
     "gemrag": (GEMRAGIndex, {"extractor": UtilityQuestionExtractor(), "summarizer": ExtractiveSummarizer()}),
     "hipporag": (HippoRAGIndex, {"extractor": OpenIEExtractor()}),
     "graphrag": (GraphRAGIndex, {"extractor": EntityExtractor(), "summarizer": ExtractiveSummarizer()}),
-    "pgrag": (PGRAGIndex, {"extractor": MindMapExtractor(min_semantic=-1)}),
+    "pgrag": (PGRAGIndex, {"extractor": MindMapExtractor(verify=False)}),
     "sprag": (SpRAGIndex, {"extractor": AutoContext()}),
 }
 

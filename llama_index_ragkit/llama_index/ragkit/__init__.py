@@ -45,6 +45,7 @@ from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import Steps, arun_steps, call, gather, offload, run_steps
 from llama_index.ragkit.storage.derived_nodes import (
     NodeFetch,
@@ -101,6 +102,7 @@ __all__ = [
     "PipelineStore",
     "PostprocessorKeywords",
     "PromptHolder",
+    "PromptTexts",
     "Query",
     "RagKitError",
     "Record",

@@ -112,7 +112,8 @@ def own_tokenizer(llm: LLM) -> Callable[[str], Sequence[object]] | None:
     `_tokenizer`, and so has `HuggingFaceLLM`. That of OpenAI's own classes is not used, since it may be downloaded.
     """
     kind = type(llm)
-    if not getattr(llm, "tokenizer", None) and "_tokenizer" not in (kind.__private_attributes__ or {}):
+    is_given = "tokenizer" in kind.model_fields and getattr(llm, "tokenizer", None)
+    if not is_given and "_tokenizer" not in (kind.__private_attributes__ or {}):
         return None
     if id(llm) not in _encoders:
         encode = getattr(getattr(llm, "_tokenizer", None), "encode", None)
