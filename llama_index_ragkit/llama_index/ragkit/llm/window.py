@@ -253,7 +253,7 @@ def remember_window(llm: LLM, window: int) -> None:
     """Note that a server takes no more for a model."""
     if id(llm) not in _learned:
         weakref.finalize(llm, _learned.pop, id(llm), None)
-    _learned[id(llm)] = window
+    _learned[id(llm)] = min(window, _learned.get(id(llm), window))
 
 
 def overflow(error: BaseException) -> int | None:
