@@ -32,7 +32,7 @@ from llama_index.raptor import RaptorIndex
 from llama_index.sprag import AutoContext, SpRAGIndex
 
 TEXTS = documents(2, 110)
-SPLIT = [SentenceSplitter(chunk_overlap=0)]
+SPLIT: list[Any] = [SentenceSplitter(chunk_overlap=0)]
 PREFIX = {"raptor": "RAPTOR", "gemrag": "GEM-RAG", "hipporag": "HippoRAG", "graphrag": "Graph RAG", "pgrag": "PG-RAG"}
 # Steps that read all of the texts, and can ask several times.
 READING = {
@@ -139,8 +139,8 @@ def test_an_estimate_of_raptor_counts_parts_of_summaries() -> None:
 @pytest.mark.parametrize("window", [2048, 128_000])
 def test_an_estimate_of_a_question_counts_the_batches(window: int) -> None:
     llm = WindowLLM(window=window)
-    given = {"embed_model": HashEmbedding(), "transformations": SPLIT}
-    made = {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()}
+    given: dict[str, Any] = {"embed_model": HashEmbedding(), "transformations": SPLIT}
+    made: dict[str, Any] = {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()}
     index = GraphRAGIndex.from_documents(TEXTS, llm=llm, **made, **given)
     said = index.estimate_question(QUESTION)
     GraphRAGQueryEngine.over(index).query(QUESTION)
@@ -178,7 +178,7 @@ PROMPT = PromptTemplate("Which lamp was first? Say so in one word.\n\n{text}\n\n
 
 
 def ask_of(llm: Any, texts: Sequence[str] = ("The lamp was lit. " * 3000,), question: str = "Why?") -> str:
-    given = {"text": PromptTexts(texts, "text"), "question": question}
+    given: dict[str, Any] = {"text": PromptTexts(texts, "text"), "question": question}
     return run_steps(complete(llm, PROMPT, parse=str, retry=QUICK, reply_tokens=100, **given))
 
 

@@ -34,6 +34,7 @@ from llama_index.ragkit import (
     SummaryMethods,
     count_tokens,
     fetch_derived,
+    known_llm,
     nodes_of,
     plain_text,
     register_index,
@@ -42,7 +43,6 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:

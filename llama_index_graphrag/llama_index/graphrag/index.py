@@ -41,6 +41,7 @@ from llama_index.ragkit import (
     arun_steps,
     count_tokens,
     fence,
+    known_llm,
     nodes_of,
     offload,
     plain_text,
@@ -49,7 +50,6 @@ from llama_index.ragkit import (
     texts_of,
 )
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.llm.completion import known_llm
 
 if TYPE_CHECKING:
     from llama_index.core.callbacks.base import CallbackManager

@@ -26,7 +26,6 @@ from llama_index.ragkit import (
     offload,
 )
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.extraction.summarizers import lengths
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.llm.window import PromptTexts, prompt_room, within
 from llama_index.ragkit.validation import check_count
@@ -157,12 +156,12 @@ class ReportWriter(Summarizer):
                 reply_tokens=_reply_tokens(max_tokens),
                 like="\n".join(texts),
                 statements=PromptTexts(texts, shown=_statements),
-                **lengths(max_tokens),
+                **self.lengths(max_tokens),
             )
         )
 
     def _room(self, llm: LLM | None, max_tokens: int) -> int:
-        return prompt_room(llm, self.prompt("report"), _reply_tokens(max_tokens), **lengths(max_tokens))
+        return prompt_room(llm, self.prompt("report"), _reply_tokens(max_tokens), **self.lengths(max_tokens))
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
         """As for every summarizer, with a call for each part that the model reads at once."""

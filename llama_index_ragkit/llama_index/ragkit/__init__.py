@@ -38,7 +38,7 @@ from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import Rejected, complete, find_llm
+from llama_index.ragkit.llm.completion import Rejected, complete, find_llm, known_llm
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
 from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
@@ -145,6 +145,7 @@ __all__ = [
     "fit_tokens",
     "fresh",
     "gather",
+    "known_llm",
     "load_storage_context",
     "match_nodes",
     "node_from_record",

@@ -19,6 +19,7 @@ from llama_index.ragkit import (
     SummaryMethods,
     count_tokens,
     fetch_derived,
+    known_llm,
     nodes_of,
     plain_text,
     register_index,
@@ -26,7 +27,6 @@ from llama_index.ragkit import (
     texts_of,
 )
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.llm.completion import known_llm
 from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.clustering.umap_gmm import UMAPGMMClustering
 from llama_index.raptor.config import PAPER_TREE, TreeConfig

@@ -22,7 +22,7 @@ from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["LLMSummarizer", "Summarizer", "lengths"]
+__all__ = ["LLMSummarizer", "Summarizer"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _FAR_OVER = 1.5  # times the budget; longer summaries are truncated
@@ -45,6 +45,11 @@ class Summarizer(PromptHolder, ABC):
 
     def check_llm(self, llm: LLM | None) -> None:
         """Check that there is a language model, if one is needed; `llm` is that of the index."""
+
+    @staticmethod
+    def lengths(max_tokens: int) -> dict[str, Any]:
+        """The variables of a prompt that say how long a summary is to be."""
+        return {"max_tokens": max_tokens, "max_words": max(1, round(max_tokens * _WORDS_PER_TOKEN))}
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
         """The LLM work for a summary: one call, unless a subclass overrides it.
@@ -188,12 +193,12 @@ class LLMSummarizer(Summarizer):
             like="\n".join(passages),
             reply_tokens=_reply_tokens(max_tokens),
             passages=PromptTexts(passages, evenly=True),
-            **lengths(max_tokens),
+            **self.lengths(max_tokens),
         )
         return _cut_back(summary, max_tokens)
 
     def _room(self, llm: LLM | None, max_tokens: int) -> int:
-        return prompt_room(llm, self.prompt("summary"), _reply_tokens(max_tokens), **lengths(max_tokens))
+        return prompt_room(llm, self.prompt("summary"), _reply_tokens(max_tokens), **self.lengths(max_tokens))
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
         """As for every summarizer, with the summaries of parts."""
@@ -214,11 +219,6 @@ def _reply_tokens(max_tokens: int) -> int:
 def _part_tokens(max_tokens: int, room: int) -> int:
     """The length of the summary of a part, of which at least two have room in a prompt."""
     return max(1, min(max_tokens, room // 4))
-
-
-def lengths(max_tokens: int) -> dict[str, Any]:
-    """The variables of a prompt that say how long a summary is to be."""
-    return {"max_tokens": max_tokens, "max_words": max(1, round(max_tokens * _WORDS_PER_TOKEN))}
 
 
 def _read(reply: str) -> str:

@@ -214,11 +214,13 @@ def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
 
 
 def known_llm(llm: LLM | None) -> LLM | None:
-    """A language model, or else the one that was set in `Settings`; None if there is none, or only a mock.
+    """A language model, or else the one that was set in `Settings`; None if none was, or only a mock.
 
     For estimates: nothing is looked for, and nothing is refused.
     """
-    found = llm or set_llm()
+    if llm is not None:
+        return llm
+    found = set_llm()
     return None if isinstance(found, MockLLM) else found
 
 
