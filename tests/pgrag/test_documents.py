@@ -14,7 +14,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.pgrag import MindMapExtractor, PGRAGIndex, builder
-from llama_index.pgrag.extraction.parts import part_budget, parts_of
+from llama_index.pgrag.extraction.parts import parts_of
 from llama_index.pgrag.records import from_record
 from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.llm.retry import RetryPolicy
@@ -142,11 +142,6 @@ def test_long_documents_are_read_in_parts_of_whole_nodes_under_one_topic():
     assert "Known topic: Marl Head Light" in llm.prompts[1]
     assert len(index.graph.maps) == 1
     assert MindMapExtractor(part_tokens=70).estimate(nodes).calls == 3
-
-
-def test_a_part_is_at_most_a_third_of_the_window_of_the_model():
-    llm = ScriptedLLM(good)  # its window: 100,000 tokens
-    assert (part_budget(1500, llm), part_budget(90_000, llm), part_budget(1500, None)) == (1500, 33_333, 1500)
 
 
 def test_inserting_documents_one_by_one_is_building_them_at_once():

@@ -34,6 +34,7 @@ from llama_index.ragkit import (
     SummaryMethods,
     count_tokens,
     fetch_derived,
+    known_llm,
     nodes_of,
     plain_text,
     register_index,
@@ -298,7 +299,8 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
         if themes and summarizer.needs_llm:
             read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
-            work += Estimate(themes, round(themes * read), themes * summary_tokens)
+            one = summarizer.estimate(read, theme_size, summary_tokens, known_llm(llm))
+            work += sum([one] * themes, Estimate())
         if themes:
             filler = TextNode(text=" ".join(["word"] * summary_tokens))
             work += extractor.estimate([filler] * themes, llm)

@@ -28,12 +28,15 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextList, read_reply
+from llama_index.ragkit.llm.window import PromptTexts, within
 from llama_index.ragkit.steps import Outcome
 
 __all__ = ["drift_chunks"]
 
 _REPLY_TOKENS = 1_024
 _CHUNKS = 5  # that a follow-up question is answered from
+
+Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
 
 
 class _Answer(Reply):
@@ -84,7 +87,7 @@ def drift_chunks(
             plain_answer,
             like=query.text,
             reply_tokens=_REPLY_TOKENS,
-            report=fence([report.text for report in form.values()], "report"),
+            report=PromptTexts([report.text for report in form.values()], "report"),
             question=fence([query.text], "question"),
         )
         vector = yield from query.resources.embed_query(hypothesis, query.state.chunks.dim)
@@ -94,7 +97,10 @@ def drift_chunks(
         read = yield from reports.read(nearest[: options.primer_reports])
         drift = Drift(options, calls=calls)
         batches = drift.primer_batches(list(read.values()))
-        jobs = [partial(_primed, ask, query.text, batch) for batch in batches]
+        # Where the batches need more calls, follow-up questions keep half of those that are left.
+        most = max(len(batches), (options.max_calls - 1 - calls) // 2)
+        primers = yield from offload(_primers, ask, query.text, batches, most)
+        jobs = [partial(_primed, ask, query.text, findings) for findings in primers]
         outcomes = yield from gather(jobs, options.num_workers)
         calls += len(jobs)
         answers, reason = _answers(outcomes, "first answers")
@@ -133,9 +139,22 @@ def _answers(outcomes: Sequence[Outcome[DriftAnswer]], what: str) -> tuple[list[
     return [outcome.unwrap() for outcome in outcomes if outcome.error is None], reason
 
 
-def _primed(ask: Ask, question: str, reports: Sequence[Report]) -> Steps[DriftAnswer]:
-    """An answer to the question from some reports."""
-    findings = [finding for report in reports for finding in report.findings]
+def _primers(ask: Ask, question: str, batches: Sequence[Sequence[Report]], most: int) -> list[list[Passage]]:
+    """The findings that each first answer is made of, those of the nearest reports first: of a batch of reports, or of
+    a part of one where the model has no room for all of it.
+
+    Parameters
+    ----------
+    most : first answers
+    """
+    room = ask.room("primer", _REPLY_TOKENS, question=fence([question], "question"))
+    given = [[finding for report in batch for finding in report.findings] for batch in batches]
+    parts = [(findings, part) for findings in given for part in within([text for text, _ in findings], room)]
+    return [[(piece, findings[i].nodes) for i, piece in part] for findings, part in parts[:most]]
+
+
+def _primed(ask: Ask, question: str, findings: Sequence[Passage]) -> Steps[DriftAnswer]:
+    """An answer to the question from the findings of some reports."""
     return (yield from _asked(ask, "primer", question, findings, question=fence([question], "question")))
 
 
@@ -154,9 +173,7 @@ def _followed(
     return (yield from _asked(ask, "follow_up", follow_up, passages, **given))
 
 
-def _asked(
-    ask: Ask, prompt: str, asked: str, passages: Sequence[tuple[str, tuple[str, ...]]], **variables: str
-) -> Steps[DriftAnswer]:
+def _asked(ask: Ask, prompt: str, asked: str, passages: Sequence[Passage], **variables: str) -> Steps[DriftAnswer]:
     """An answer from numbered passages, with the nodes that it cites; without a citation it rests on none."""
     sources: Mapping[int, tuple[str, ...]] = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
     reply: _Answer = yield from ask(
@@ -165,7 +182,7 @@ def _asked(
         output_cls=_Answer,
         reply_tokens=_REPLY_TOKENS,
         like=asked,
-        passages=fence([text for text, _ in passages]),
+        passages=PromptTexts([text for text, _ in passages]),
         **variables,
     )
     cited = check_findings([(reply.answer, reply.sources)], sources).findings

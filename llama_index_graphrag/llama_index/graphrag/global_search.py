@@ -1,7 +1,7 @@
 """The global search: the reports of a cut of the hierarchy, or the chunks that a model finds relevant."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Protocol
 
@@ -14,7 +14,7 @@ from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut
-from llama_index.graphrag.search.map_reduce import batches, read_score
+from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
@@ -30,6 +30,8 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
+from llama_index.ragkit.llm.window import TAG_TOKENS, PromptTexts
+from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
@@ -52,11 +54,36 @@ _MOST_RATING = 5.0
 Floats = NDArray[np.float64]
 
 
-class Ask(Protocol):
+class Complete(Protocol):
     """Asks a language model by the name of a prompt."""
 
     def __call__(self, prompt: str, parse: Callable[[str], Any], **variables: Any) -> Generator[Any, Any, Any]:
         """The parsed reply."""
+
+
+class Room(Protocol):
+    """How many tokens of text the prompt of a name has room for."""
+
+    def __call__(self, prompt: str, reply_tokens: int, **variables: Any) -> int:
+        """The tokens."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A language model that is asked by the name of a prompt.
+
+    Attributes
+    ----------
+    complete : gives the parsed reply
+    room : gives the tokens of text that the prompt has room for
+    """
+
+    complete: Complete
+    room: Room
+
+    def __call__(self, prompt: str, parse: Callable[[str], Any], **variables: Any) -> Generator[Any, Any, Any]:
+        """The parsed reply."""
+        return self.complete(prompt, parse, **variables)
 
 
 WriteReports = Callable[
@@ -207,7 +234,14 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
     read = yield from reports.read(waiting)
     texts = [read[community].text for community in waiting]
     ratings: dict[int, float] = dict.fromkeys(waiting, 0.0)
-    groups = batches([count_tokens(text) for text in texts], _RATED_TOKENS)
+    room = ask.room("rate", 64 + 24 * len(texts), question=fence([question], "question"))
+    # A rating is of a whole report: one that is longer than the model reads at once is cut.
+    sizes = [min(count_tokens(text) + TAG_TOKENS, room) for text in texts]
+    groups = [
+        [group[i] for i in part]
+        for group in batches([count_tokens(text) for text in texts], _RATED_TOKENS)
+        for part in batches([sizes[i] for i in group], room)
+    ]
     for group in groups:
         try:
             reply: _Ratings = yield from ask(
@@ -215,7 +249,7 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
                 partial(_read_ratings, count=len(group)),
                 output_cls=_Ratings,
                 reply_tokens=64 + 24 * len(group),
-                reports=fence([texts[i] for i in group], "report"),
+                reports=PromptTexts([texts[i] for i in group], "report", evenly=True),
                 question=fence([question], "question"),
             )
         except ExtractionError as error:
@@ -253,7 +287,7 @@ def relevant_chunks(
                     read_yes_no,
                     output_cls=YesNo,
                     reply_tokens=64,
-                    passage=fence([plain_text(node)], "passage"),
+                    passage=PromptTexts([plain_text(node)]),
                     question=fence([query.text], "question"),
                 )
             )

@@ -18,13 +18,13 @@ from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceE
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
-from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS
+from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS, answer_room, map_batches, map_room
 from llama_index.graphrag.page import page_of, rows_to_show
 from llama_index.graphrag.prompts import MAP_PROMPT, REPORT_PROMPT
 from llama_index.graphrag.published.run import PublishedRun, read_parquet
 from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
-from llama_index.graphrag.reports.planning import unwritten
+from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.search.estimate import QuestionCost, global_cost
@@ -41,6 +41,7 @@ from llama_index.ragkit import (
     arun_steps,
     count_tokens,
     fence,
+    known_llm,
     nodes_of,
     offload,
     plain_text,
@@ -341,12 +342,14 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             context_tokens=context_tokens,
             **parameters,
         )
-        if not (summarizer or ReportWriter()).needs_llm:
+        writes = summarizer or ReportWriter()
+        if not writes.needs_llm:
             return work
         tokens = sum(count_tokens(plain_text(node)) for node in nodes_of(documents, transformations))
         # Leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
         reports = 2 * (tokens // report_tokens)
-        return work + Estimate(reports, min(reports * context_tokens, 4 * tokens), reports * report_tokens)
+        one = writes.estimate(context_tokens, 0, report_tokens, known_llm(llm))
+        return work + Estimate(reports * one.calls, min(reports * context_tokens, 4 * tokens), reports * report_tokens)
 
     def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.
@@ -374,15 +377,25 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
         texts = [text for node in found.derived.values() for text, _ in node.metadata[FINDINGS_KEY]]
+        llm = known_llm(self.resources.given_llm)
         return global_cost(
             [count_tokens(text) for text in texts],
             BATCH_TOKENS,
             REDUCE_TOKENS,
             corpus,
-            [plan.tokens + _NUMBER * len(plan.lines) + count_tokens(REPORT_PROMPT.get_template()) for plan in missing],
+            [size for plan in missing for size in self._report_prompts(plan, llm)],
+            map_calls=len(map_batches(texts, BATCH_TOKENS, map_room(llm, question))),
+            answer_room=answer_room(llm, question),
             tags=count_tokens(fence([""])),
             instructions=count_tokens(MAP_PROMPT.get_template()) + count_tokens(question),
         )
+
+    def _report_prompts(self, plan: ReportPlan, llm: LLM | None) -> list[int]:
+        """The tokens of the prompt, or prompts, that a report is written by."""
+        summarizer = self.resources.summarizer or ReportWriter()
+        read = plan.tokens + _NUMBER * len(plan.lines)
+        calls = summarizer.estimate(read, len(plan.lines), self.config.report_tokens, llm).calls
+        return [read // calls + count_tokens(REPORT_PROMPT.get_template())] * calls
 
     def _corpus_tokens(self) -> Steps[int]:
         """Tokens of the texts of all chunks."""

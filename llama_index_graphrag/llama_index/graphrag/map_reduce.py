@@ -16,7 +16,7 @@ from pydantic import Field
 
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
-from llama_index.graphrag.search.map_reduce import BatchResult, Point, batches, checked_points, collected
+from llama_index.graphrag.search.map_reduce import BatchResult, Collected, Point, checked_points, collected
 from llama_index.ragkit import (
     PromptHolder,
     RetryPolicy,
@@ -26,15 +26,18 @@ from llama_index.ragkit import (
     count_tokens,
     fence,
     gather,
+    offload,
     plain_answer,
     run_steps,
     whole_sentences,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
+from llama_index.ragkit.llm.window import PromptTexts, prompt_room, within
+from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce"]
+__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "answer_room", "map_batches", "map_room"]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
@@ -98,8 +101,10 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
     Parameters
     ----------
     llm : default `Settings.llm`
-    batch_tokens : of the reports in one call, at least 1 [12,000, as published]
-    reduce_tokens : of the points that the answer is made of, at least 1 [12,000, as published]
+    batch_tokens : of the reports in one call, at least 1; fewer where the window of the model has no room for them
+        [12,000, as published]
+    reduce_tokens : of the points that the answer is made of, at least 1; fewer where the window has no room for them
+        [12,000, as published]
     num_workers : batches that are read at once, at least 1 [4]
     prompts : {"map": ..., "answer": ...} replace the default prompts
     retry : how calls are retried
@@ -190,13 +195,11 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         if self._llm is None or isinstance(self._llm, MockLLM):
             lines = [f"- {text}" for text, _ in passages]
             return ReportAnswer("\n".join([NO_MAP, *lines]))
-        groups = batches([count_tokens(text) for text, _ in passages], self.batch_tokens)
-        jobs = [
-            partial(self._points, question, number, [passages[i] for i in group]) for number, group in enumerate(groups)
-        ]
+        groups = yield from offload(self._batches, question, passages)
+        jobs = [partial(self._points, question, number, group) for number, group in enumerate(groups)]
         outcomes = yield from gather(jobs, self.num_workers)
         found = [outcome.unwrap() for outcome in outcomes]
-        chosen = collected((result for result, _, _ in found), self.reduce_tokens, count_tokens)
+        chosen = yield from offload(self._collected, question, [result for result, _, _ in found])
         read = ReportAnswer(
             text="",
             points=chosen.points,
@@ -215,8 +218,22 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 return replace(read, text=text, calls=len(jobs) + 1)
             reason = f" {failed}" if chosen.failed else ""
             return replace(read, text=f"The reports say nothing that answers the question.{reason}")
-        text = yield from self._written(question, [f"({point.score:.0f}) {point.text}" for point in chosen.points])
+        text = yield from self._written(question, [_scored(point) for point in chosen.points])
         return replace(read, text=text, calls=len(jobs) + 1)
+
+    def _batches(self, question: str, passages: Sequence[Passage]) -> list[list[Passage]]:
+        """The passages of each call, in order; one that is longer than the model reads at once is in several."""
+        room = map_room(self._llm, question, self.prompt("map"))
+        groups = map_batches([text for text, _ in passages], self.batch_tokens, room)
+        return [[(piece, passages[i][1]) for i, piece in group] for group in groups]
+
+    def _collected(self, question: str, results: Sequence[BatchResult]) -> Collected:
+        """The points of the answer, as many as the model reads at once."""
+        found = collected(results, self.reduce_tokens, count_tokens)
+        room = answer_room(self._llm, question, self.prompt("answer"))
+        first = within([_scored(point) for point in found.points], room)[0]
+        points = tuple(found.points[i] for i in dict.fromkeys(i for i, _ in first))
+        return replace(found, points=points, left_out=found.left_out + len(found.points) - len(points))
 
     def _without_points(self, question: str, texts: Sequence[str]) -> Steps[str]:
         """The answer from the reports as they are; without one, what they say."""
@@ -236,7 +253,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 name="answer",
                 reply_tokens=_REPLY_TOKENS,
                 like=question if self._same_language else "",
-                points=fence(texts, "point"),
+                points=PromptTexts(texts, "point"),
                 question=fence([question], "question"),
             )
         )
@@ -254,13 +271,41 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
                 retry=self._retry,
                 name="map",
                 like="\n".join(text for text, _ in passages) if self._same_language else "",
-                passages=fence([text for text, _ in passages]),
+                passages=PromptTexts([text for text, _ in passages]),
                 question=fence([question], "question"),
             )
         except ExtractionError as error:
             return BatchResult(batch, error=str(error)), 0, 0
         points, citations, dropped = reply
         return BatchResult(batch, points), citations, dropped
+
+
+def map_batches(texts: Sequence[str], batch_tokens: int, room: int) -> list[list[tuple[int, str]]]:
+    """What each call of the map step reads: texts, or pieces of a text that is longer, each with its position.
+
+    Parameters
+    ----------
+    batch_tokens : see :class:`ReportMapReduce`
+    room : see :func:`map_room`
+    """
+    groups = batches([count_tokens(text) for text in texts], batch_tokens)
+    return [
+        [(group[i], piece) for i, piece in part] for group in groups for part in within([texts[i] for i in group], room)
+    ]
+
+
+def map_room(llm: LLM | None, question: str, prompt: BasePromptTemplate = MAP_PROMPT) -> int:
+    """Tokens of passages, with their tags, that a model has room for in a batch."""
+    return prompt_room(llm, prompt, _REPLY_TOKENS, question=fence([question], "question"))
+
+
+def answer_room(llm: LLM | None, question: str, prompt: BasePromptTemplate = ANSWER_PROMPT) -> int:
+    """Tokens of points, with their tags, that a model has room for in the answer."""
+    return prompt_room(llm, prompt, _REPLY_TOKENS, question=fence([question], "question"))
+
+
+def _scored(point: Point) -> str:
+    return f"({point.score:.0f}) {point.text}"
 
 
 def _passages(nodes: Sequence[NodeWithScore]) -> list[Passage]:

@@ -1,5 +1,6 @@
 """`ReportWriter`: reports of communities by a language model, each finding with its sources."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from llama_index.graphrag.prompts import REPORT_PROMPT
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.ragkit import (
+    Estimate,
     ExtractionCache,
     ExtractionContext,
     RetryPolicy,
@@ -21,16 +23,19 @@ from llama_index.ragkit import (
     Summarizer,
     fence,
     find_llm,
+    offload,
 )
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
+from llama_index.ragkit.llm.window import PromptTexts, prompt_room, within
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["ReportWriter", "read_report"]
 
 _DEFAULT_RETRY = RetryPolicy()
-_WORDS_PER_TOKEN = 0.75
 _MOST_RATING = 10.0
+_LINE_END = 1  # token after a statement
+_LEAST_PART = 64  # tokens of what is written about a part of the statements
 _NUMBERED = re.compile(r"^\s*\[?(\d+)[\].)]")
 
 
@@ -111,7 +116,7 @@ class ReportWriter(Summarizer):
         cache: ExtractionCache | None = None,
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
-        """One call.
+        """One call, or one for each part of the statements that the model reads at once; findings stand together then.
 
         Parameters
         ----------
@@ -128,18 +133,48 @@ class ReportWriter(Summarizer):
         context = ExtractionContext(
             model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
         )
+        while True:
+            room = self._room(model, max_tokens)
+            parts = yield from offload(within, texts, room, _LINE_END)
+            replies = []
+            for part in parts:
+                each = max_tokens if len(parts) == 1 else max(_LEAST_PART, max_tokens // len(parts))
+                replies.append((yield from self._report(context, [text for _, text in part], each)))
+            # A server that takes less than the model declares was sent less than it was to be.
+            if self._room(model, max_tokens) >= room:
+                break
+        findings = [finding for reply in replies for finding in reply.findings]
+        return replies[0].model_copy(update={"findings": findings}).model_dump_json(), context.cache_keys
+
+    def _report(self, context: ExtractionContext, texts: Sequence[str], max_tokens: int) -> Steps[_Reply]:
         numbers: dict[int, Sequence[str]] = {int(n): (n,) for text in texts for n in _NUMBERED.findall(text)}
-        reply = yield from context.complete(
-            self.prompt("report"),
-            parse=partial(_cited, numbers=numbers),
-            output_cls=_Reply,
-            reply_tokens=256 + 2 * max_tokens,
-            like="\n".join(texts),
-            statements=fence(["\n".join(texts)], "statements"),
-            max_tokens=max_tokens,
-            max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),
+        return (
+            yield from context.complete(
+                self.prompt("report"),
+                parse=partial(_cited, numbers=numbers),
+                output_cls=_Reply,
+                reply_tokens=_reply_tokens(max_tokens),
+                like="\n".join(texts),
+                statements=PromptTexts(texts, shown=_statements),
+                **self.lengths(max_tokens),
+            )
         )
-        return reply.model_dump_json(), context.cache_keys
+
+    def _room(self, llm: LLM | None, max_tokens: int) -> int:
+        return prompt_room(llm, self.prompt("report"), _reply_tokens(max_tokens), **self.lengths(max_tokens))
+
+    def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
+        """As for every summarizer, with a call for each part that the model reads at once."""
+        parts = max(1, math.ceil(tokens / self._room(self._llm or llm, max_tokens)))
+        return Estimate(parts, round(tokens), max_tokens)
+
+
+def _reply_tokens(max_tokens: int) -> int:
+    return 256 + 2 * max_tokens
+
+
+def _statements(lines: Sequence[str]) -> str:
+    return fence(["\n".join(lines)], "statements")
 
 
 def _parsed(reply: str) -> _Reply:

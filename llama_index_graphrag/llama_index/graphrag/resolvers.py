@@ -16,10 +16,10 @@ from llama_index.ragkit import (
     PromptHolder,
     RetryPolicy,
     Steps,
-    fence,
     find_llm,
     immediate,
 )
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]
@@ -143,6 +143,8 @@ class LLMResolver(EntityResolver):
             kind=pair.kind or "thing",
             first=pair.spellings[0],
             second=pair.spellings[1],
-            statements=fence(["\n".join(lines) or "(nothing more is said)" for lines in pair.lines], "statements"),
+            statements=PromptTexts(
+                ["\n".join(lines) or "(nothing more is said)" for lines in pair.lines], "statements", evenly=True
+            ),
         )
         return answer, context.cache_keys

@@ -16,7 +16,7 @@ from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, Search
 from llama_index.graphrag.drift_search import drift_chunks
 from llama_index.graphrag.explanation import GraphRAGExplanation, explain
 from llama_index.graphrag.found import GraphRAGFound, similarities
-from llama_index.graphrag.global_search import global_reports, relevant_chunks
+from llama_index.graphrag.global_search import Ask, global_reports, relevant_chunks
 from llama_index.graphrag.keywords import GraphRAGRetrieverKeywords
 from llama_index.graphrag.local_search import linked_chunks, mixed_context
 from llama_index.graphrag.prompts import (
@@ -141,15 +141,16 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _search(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
         options, parts, fetch = self.options, self._builder.parts, self._index.storage.get_node
         write = self._write_reports if self._writes_reports else None
+        ask = Ask(self._complete, self._room)
         if options.mode == "basic":
             return (yield from self._basic(query))
         if options.mode == "drift":
-            return (yield from drift_chunks(query, parts, options, self._complete, write, fetch))
+            return (yield from drift_chunks(query, parts, options, ask, write, fetch))
         budget = _BUDGET if self.token_budget is None else self.token_budget
         if options.mode == "global":
             if options.relevance_budget is not None:
-                return (yield from relevant_chunks(query, options, options.relevance_budget, self._complete, fetch))
-            return (yield from global_reports(query, parts, options, budget, self._complete, write))
+                return (yield from relevant_chunks(query, options, options.relevance_budget, ask, fetch))
+            return (yield from global_reports(query, parts, options, budget, ask, write))
         found = yield from linked_chunks(query, parts, query.text, (yield from query.vector()), options)
         if options.context == "mixed":
             found = yield from mixed_context(query, parts, found, fetch, budget, options)

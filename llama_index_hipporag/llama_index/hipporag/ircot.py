@@ -26,6 +26,7 @@ from llama_index.ragkit import (
     run_steps,
 )
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["IRCoTRetriever"]
@@ -122,7 +123,7 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
                     name="thought",
                     like=question,
                     reply_tokens=_STEP_TOKENS,
-                    passages=fence([r.node.get_content(metadata_mode=MetadataMode.LLM) for r in ranked]),
+                    passages=PromptTexts([r.node.get_content(metadata_mode=MetadataMode.LLM) for r in ranked]),
                     question=fence([question], "question"),
                     thoughts="\n".join(reasoning) or "(none)",
                 )

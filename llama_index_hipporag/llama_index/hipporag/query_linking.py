@@ -27,6 +27,7 @@ from llama_index.hipporag.text.noun_phrases import read_question
 from llama_index.ragkit import Steps, count_tokens, fence, immediate, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.llm.json.shapes import read_reply
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.held import Held, TextWords
 
 __all__ = ["Linker"]
@@ -144,7 +145,7 @@ class Linker:
             output_cls=FactFilter,
             reply_tokens=64 + 8 * len(facts),
             question=fence([question], "question"),
-            facts=fence(["; ".join(fact) for fact, _ in facts], "fact"),
+            facts=PromptTexts(["; ".join(fact) for fact, _ in facts], "fact"),
             max_facts=str(most),
         )
         numbers = dict.fromkeys(number for number in reply.facts if 1 <= number <= len(facts))

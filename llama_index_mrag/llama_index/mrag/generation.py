@@ -26,7 +26,6 @@ from llama_index.ragkit import (
     arun_steps,
     complete,
     content_id,
-    fence,
     gather,
     plain_answer,
     plain_text,
@@ -36,6 +35,7 @@ from llama_index.ragkit import (
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["Generated", "MultiAspectGenerator"]
@@ -189,7 +189,7 @@ class MultiAspectGenerator(PromptHolder):
                 like="\n".join(texts),
                 count=len(documents),
                 titles="; ".join(titles),
-                articles=fence(texts, "article"),
+                articles=PromptTexts(texts, "article", evenly=True),
             )
         )
 

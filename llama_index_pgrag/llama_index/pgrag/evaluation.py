@@ -18,9 +18,10 @@ from pydantic import BaseModel
 
 from llama_index.pgrag.maps.verification import rouge_l
 from llama_index.pgrag.prompts import QUESTIONS_PROMPT, QUIZ_PROMPT
-from llama_index.ragkit import RetryPolicy, Steps, arun_steps, complete, fence, find_values, run_steps, to_plain
+from llama_index.ragkit import RetryPolicy, Steps, arun_steps, complete, find_values, run_steps, to_plain
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import answer_f1
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.scripts import HAN
 from llama_index.ragkit.validation import check_count
 
@@ -122,7 +123,7 @@ def _quest(reference: str, text: str, llm: Any, max_questions: int, retry: Retry
         parse=_read_pairs,
         reply_tokens=64 + 80 * max_questions,
         retry=retry,
-        text=fence([reference], "text"),
+        text=PromptTexts([reference], "text"),
         max_questions=max_questions,
     )
     pairs = pairs[:max_questions]
@@ -135,7 +136,7 @@ def _quest(reference: str, text: str, llm: Any, max_questions: int, retry: Retry
             parse=lambda reply: _read_replies(reply, len(pairs)),
             reply_tokens=64 + 60 * len(pairs),
             retry=retry,
-            text=fence([text], "text"),
+            text=PromptTexts([text], "text"),
             questions=questions,
             unanswerable=UNANSWERABLE,
         )

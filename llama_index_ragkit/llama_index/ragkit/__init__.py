@@ -39,13 +39,14 @@ from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import Rejected, complete, find_llm
+from llama_index.ragkit.llm.completion import Rejected, complete, find_llm, known_llm
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
 from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import Steps, arun_steps, call, gather, immediate, offload, run_steps
 from llama_index.ragkit.storage.derived_nodes import (
     NodeFetch,
@@ -102,6 +103,7 @@ __all__ = [
     "PipelineStore",
     "PostprocessorKeywords",
     "PromptHolder",
+    "PromptTexts",
     "Query",
     "RagKitError",
     "Record",
@@ -145,6 +147,7 @@ __all__ = [
     "fresh",
     "gather",
     "immediate",
+    "known_llm",
     "load_storage_context",
     "match_nodes",
     "node_from_record",

@@ -4,12 +4,14 @@ Each function explains why no public part serves. `tests/ragkit/test_core_intern
 them. Protected attributes of `BaseIndex` are used only in :mod:`llama_index.ragkit.index.derived_index`.
 """
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
+from llama_index.core.settings import Settings
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
@@ -18,7 +20,17 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.errors import UnsupportedStoreError
 
-__all__ = ["DocstoreTables", "docstore_tables", "index_entries", "may_send_json_schema", "with_system_prompt"]
+__all__ = [
+    "DocstoreTables",
+    "docstore_tables",
+    "index_entries",
+    "may_send_json_schema",
+    "own_tokenizer",
+    "set_llm",
+    "with_system_prompt",
+]
+
+_encoders: dict[int, Callable[[str], Sequence[object]] | None] = {}  # by the id of a model that lives; some are loaded
 
 
 @dataclass(frozen=True)
@@ -91,3 +103,28 @@ def may_send_json_schema(llm: LLM) -> bool:
     """
     decides = getattr(llm, "_should_use_structure_outputs", None)
     return bool(decides()) if callable(decides) else True
+
+
+def own_tokenizer(llm: LLM) -> Callable[[str], Sequence[object]] | None:
+    """What encodes a text with the tokenizer of a model; None where LlamaIndex has none for it.
+
+    Private, since core has no tokenizer of a model: OpenAI-like classes that were given one (`tokenizer=`) have it in
+    `_tokenizer`, and so has `HuggingFaceLLM`. That of OpenAI's own classes is not used, since it may be downloaded.
+    """
+    kind = type(llm)
+    is_given = "tokenizer" in kind.model_fields and getattr(llm, "tokenizer", None)
+    if not is_given and "_tokenizer" not in (kind.__private_attributes__ or {}):
+        return None
+    if id(llm) not in _encoders:
+        encode = getattr(getattr(llm, "_tokenizer", None), "encode", None)
+        weakref.finalize(llm, _encoders.pop, id(llm), None)
+        _encoders[id(llm)] = encode if callable(encode) else None
+    return _encoders[id(llm)]
+
+
+def set_llm() -> LLM | None:
+    """The language model that was set in `Settings`, if any.
+
+    Private, since `Settings.llm` looks for one of OpenAI where none was set.
+    """
+    return Settings._llm

@@ -19,6 +19,7 @@ from llama_index.ragkit import (
     SummaryMethods,
     count_tokens,
     fetch_derived,
+    known_llm,
     nodes_of,
     plain_text,
     register_index,
@@ -190,16 +191,20 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             summary_tokens=summary_tokens,
             **parameters,
         )
-        if not (summarizer or LLMSummarizer()).needs_llm:
+        writes = summarizer or LLMSummarizer()
+        if not writes.needs_llm:
             return work
         nodes = nodes_of(documents, transformations)
         below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
-        calls = prompt = 0.0
+        calls = prompt = reply = 0.0
         while below > 1:
             layer = max(1.0, below / cluster_size)
-            calls, prompt = calls + layer, prompt + tokens
+            one = writes.estimate(tokens / layer, below / layer, summary_tokens, known_llm(llm))
+            calls += layer * one.calls
+            prompt += layer * one.prompt_tokens
+            reply += layer * one.completion_tokens
             below, tokens = layer, layer * summary_tokens
-        return work + Estimate(round(calls), round(prompt), round(calls * summary_tokens))
+        return work + Estimate(round(calls), round(prompt), round(reply))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         found = None if query is None else query.found

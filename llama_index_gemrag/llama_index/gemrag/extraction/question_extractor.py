@@ -18,11 +18,11 @@ from llama_index.ragkit import (
     NodeExtractor,
     Record,
     Steps,
-    fence,
     offload,
     plain_text,
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.held import Held, TextWords, held
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.validation import count, number
@@ -101,12 +101,16 @@ class UtilityQuestionExtractor(NodeExtractor):
             parse=partial(_read, words=TextWords(text), least=self.min_in_text),
             output_cls=_Questions,
             like=text,
-            reply_tokens=64 + 2 * _TOKENS_PER_QUESTION * self.num_questions,
-            text=fence([text], "text"),
+            reply_tokens=self.reply_tokens("questions", 0),
+            text=PromptTexts([text], "text"),
             num_questions=self.num_questions,
         )
         dropped = {"dropped": {"questions": reply.dropped}} if reply.dropped else {}
         return {"questions": reply.kept[: self.num_questions], **dropped}
+
+    def reply_tokens(self, prompt: str, tokens: int) -> int:
+        """Twice the expected length of the questions."""
+        return 64 + 2 * _TOKENS_PER_QUESTION * self.num_questions
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """One call."""

@@ -25,6 +25,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import count as checked_count
 from llama_index.ragkit.validation import number
 
@@ -196,9 +197,9 @@ class EntityExtractor(NodeExtractor):
         """Extract from one node: one call, and one for each gleaning."""
         text = plain_text(node)
         given: dict[str, Any] = {
-            "text": fence([text], "text"),
+            "text": PromptTexts([text], "text"),
             "entity_types": ", ".join(self.entity_types),
-            "reply_tokens": _reply_tokens(text),
+            "reply_tokens": self.reply_tokens("extract", count_tokens(text)),
         }
         first = yield from context.complete(
             self.prompt("extract"),
@@ -214,8 +215,8 @@ class EntityExtractor(NodeExtractor):
                 parse=partial(read_reply, model=Reading),
                 output_cls=Reading,
                 sample=gleaning,
-                known=fence(["\n".join(known)], "known"),
                 **given,
+                known=_known(known),
             )
             more = yield from context.keep(asked, Reading(entities=[]))
             entities += [entity for entity in more.entities if entity not in entities]
@@ -235,12 +236,21 @@ class EntityExtractor(NodeExtractor):
             self.prompt("claims"),
             parse=partial(_read_claims, text),
             output_cls=ClaimReading,
-            reply_tokens=_reply_tokens(text),
-            text=fence([text], "text"),
-            known=fence(["\n".join(dict.fromkeys(entity.name for entity in entities))], "known"),
+            reply_tokens=self.reply_tokens("claims", count_tokens(text)),
+            text=PromptTexts([text], "text"),
+            known=_known(list(dict.fromkeys(entity.name for entity in entities))),
             claim_description=self.claim_description,
         )
         return list(reading.claims)
+
+    def reply_tokens(self, prompt: str, tokens: int) -> int:
+        """Descriptions say what a text says several times over, as JSON."""
+        return 512 + 4 * tokens
+
+    def tokens_beside(self, prompt: str, tokens: int) -> int:
+        """What was found before, in the prompts of further calls, which are not made by default."""
+        is_made = {"extract": False, "glean": self.gleanings > 0, "claims": self.claims}
+        return min(tokens, self.completion_tokens) if is_made[prompt] else 0
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """One call, one for each gleaning, which reads what was found so far too, and one for claims."""
@@ -252,9 +262,9 @@ class EntityExtractor(NodeExtractor):
         return work + claims if self.claims else work
 
 
-def _reply_tokens(text: str) -> int:
-    """Descriptions say what a text says several times over, as JSON."""
-    return 512 + 4 * count_tokens(text)
+def _known(lines: Sequence[str]) -> PromptTexts:
+    """What was found, line by line."""
+    return PromptTexts(lines, shown=lambda kept: fence(["\n".join(kept)], "known"))
 
 
 def _statements(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index.graphrag.search.map_reduce import batches
+from llama_index.ragkit.text.pieces import batches
 
 __all__ = ["QuestionCost", "global_cost"]
 
@@ -37,6 +37,8 @@ def global_cost(
     corpus_tokens: int,
     unwritten: Sequence[int] = (),
     *,
+    map_calls: int | None = None,
+    answer_room: int | None = None,
     tags: int = 0,
     instructions: int = 0,
 ) -> QuestionCost:
@@ -48,11 +50,13 @@ def global_cost(
     batch_tokens, reduce_tokens : see :class:`~llama_index.graphrag.ReportMapReduce`
     corpus_tokens : of all chunks together
     unwritten : tokens of the prompt for each report that must be written first
+    map_calls : batches, where they are more than `batch_tokens` gives because the window of the model has no room
+    answer_room : tokens that the window leaves for the points of the answer; None for no limit
     tags : tokens around each passage in a prompt
     instructions : tokens of a prompt without its passages
     """
-    calls = len(batches(sizes, batch_tokens))
-    answer = min(reduce_tokens, sum(sizes))
+    calls = len(batches(sizes, batch_tokens)) if map_calls is None else map_calls
+    answer = min(reduce_tokens, sum(sizes), reduce_tokens if answer_room is None else answer_room)
     points = -(-len(sizes) * answer // max(1, sum(sizes)))
     prompts = calls + 1 if calls else 0
     read = sum(sizes) + answer + tags * (len(sizes) + points) + instructions * prompts

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from llama_index.graphrag.reports.report import check_findings
 
-__all__ = ["BatchResult", "Collected", "Point", "batches", "checked_points", "collected", "read_score"]
+__all__ = ["BatchResult", "Collected", "Point", "checked_points", "collected", "read_score"]
 
 _FRACTION = re.compile(r"\s*(-?\d+(?:\.\d+)?)(?:\s*(?:(/|out of|von|sur|de)\s*(\d+(?:\.\d+)?)|(%)))?\s*", re.IGNORECASE)
 
@@ -62,23 +62,6 @@ class Collected:
     without_score: int
     left_out: int
     failed: Mapping[int, str]
-
-
-def batches(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Positions of texts, in order, in batches that fit a budget; a text that is larger alone is a batch.
-
-    >>> batches([5, 4, 3, 20, 1], 10)
-    [[0, 1], [2], [3], [4]]
-    """
-    found: list[list[int]] = []
-    room = 0
-    for position, size in enumerate(sizes):
-        if not found or size > room:
-            found.append([])
-            room = budget
-        found[-1].append(position)
-        room -= size
-    return found
 
 
 def read_score(value: Any, most: float = 100) -> float | None:

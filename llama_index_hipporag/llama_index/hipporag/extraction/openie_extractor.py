@@ -23,6 +23,7 @@ from llama_index.ragkit import (
     title_of,
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, TripleList, read_reply
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.held import Held, TextWords, held, is_name
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.validation import number
@@ -96,13 +97,13 @@ class OpenIEExtractor(NodeExtractor):
         """Extract from one node with two consecutive calls; other passages are processed in between."""
         title, text = title_of(node, self.title_key), plain_text(node)
         whole = f"{title}\n{text}" if title else text
-        passage = fence([whole], "text")
+        passage = PromptTexts([whole], "text")
         words, length = TextWords(whole), count_tokens(whole)
         first = yield from context.complete(
             self.prompt("entities"),
             parse=partial(read_entities, words=words, least=self.min_in_text),
             output_cls=Entities,
-            reply_tokens=128 + length,
+            reply_tokens=self.reply_tokens("entities", length),
             text=passage,
         )
         names = json.dumps({"named_entities": first.kept}, ensure_ascii=False)
@@ -110,7 +111,7 @@ class OpenIEExtractor(NodeExtractor):
             self.prompt("triples"),
             parse=partial(_read_triples, words=words, least=self.min_in_text),
             output_cls=Triples,
-            reply_tokens=256 + 2 * length,
+            reply_tokens=self.reply_tokens("triples", length),
             text=passage,
             entities=fence([names], "entities"),
         )
@@ -124,14 +125,26 @@ class OpenIEExtractor(NodeExtractor):
             **({"dropped": dropped} if any(dropped.values()) else {}),
         }
 
+    def reply_tokens(self, prompt: str, tokens: int) -> int:
+        """Entities are at most as long as the text, triples twice as long."""
+        return 128 + tokens if prompt == "entities" else 256 + 2 * tokens
+
+    def tokens_beside(self, prompt: str, tokens: int) -> int:
+        """The entities, in the second prompt."""
+        return _entity_tokens(tokens) if prompt == "triples" else 0
+
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """Two calls; the entities go into the second prompt, and triples are about twice as long as entities."""
         text = count(plain_text(node))
-        entities = max(8, text // 4)
+        entities = _entity_tokens(text)
         prompts = {name: count(prompt.get_template()) for name, prompt in self._get_prompts().items()}
         return Estimate(1, prompts["entities"] + text, entities) + Estimate(
             1, prompts["triples"] + text + entities, max(16, text)
         )
+
+
+def _entity_tokens(tokens: int) -> int:
+    return max(8, tokens // 4)
 
 
 def read_entities(reply: str, words: TextWords, least: float) -> Held[str]:

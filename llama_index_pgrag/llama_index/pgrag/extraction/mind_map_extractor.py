@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode
 from pydantic import Field
 
 from llama_index.pgrag.extraction.mind_map_reply import MindMapReply, ReadMindMap, read_mind_map_reply
-from llama_index.pgrag.extraction.parts import DocumentPart, part_budget, parts_of
+from llama_index.pgrag.extraction.parts import DocumentPart, parts_of
 from llama_index.pgrag.maps.node_maps import node_maps
 from llama_index.pgrag.maps.verification import Check, rouge_l
 from llama_index.pgrag.prompts import MIND_MAP_PROMPT
@@ -27,11 +27,11 @@ from llama_index.ragkit import (
     Steps,
     count_tokens,
     embed_texts,
-    fence,
     offload,
     plain_text,
 )
 from llama_index.ragkit.errors import ExtractionError, LanguageModelError
+from llama_index.ragkit.llm.window import PromptTexts, prompt_room
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["MindMapExtractor"]
@@ -64,7 +64,8 @@ class MindMapExtractor(NodeExtractor):
     min_semantic : least cosine of the embeddings of text and statements, in [-1, 1]; suitable values depend on the
         embedding model [0.85]
     max_regenerations : further attempts at the statements of a part, at least 0 [2; paper: unlimited]
-    part_tokens : tokens of text for one call, at least 50; at most a third of the context window of the model. Longer
+    part_tokens : tokens of text for one call, at least 50; fewer where the window of the model has no room for them and
+        for the reply. Longer
         documents are read in parts of whole nodes, longer nodes in parts of whole sentences, each with its own
         statements and map under one topic. A reply is up to twice as long as its text [1500]
     join_lists : whether a list of texts is one fact, as published [False: each item is a fact]
@@ -107,14 +108,20 @@ class MindMapExtractor(NodeExtractor):
 
     def extract_document(self, nodes: Sequence[BaseNode], context: ExtractionContext) -> Steps[list[Record]]:
         """Read the nodes of a document: 1 call for each part, and 1 for each regeneration."""
-        parts = yield from offload(parts_of, nodes, part_budget(self.part_tokens, context.llm))
-        topic = ""
-        found: list[tuple[DocumentPart, _Attempt]] = []
-        for part in parts:
-            attempt = yield from context.keep(self._read_part(part.text, topic, context), None, part.places)
-            if attempt is not None:
-                topic = attempt.map.topic
-                found.append((part, attempt))
+        while True:
+            budget = self._part_budget(context.llm)
+            parts = yield from offload(parts_of, nodes, budget)
+            topic = ""
+            found: list[tuple[DocumentPart, _Attempt]] = []
+            for part in parts:
+                attempt = yield from context.keep(self._read_part(part.text, topic, context), None, part.places)
+                if attempt is not None:
+                    topic = attempt.map.topic
+                    found.append((part, attempt))
+            # A server that takes less than the model declares may have been sent less than a whole part.
+            if self._part_budget(context.llm) >= budget:
+                break
+            context.lost.clear()
         if not found:
             raise next(iter(context.lost.values()))
         return (yield from offload(_records, [plain_text(node).strip() for node in nodes], topic, found))
@@ -134,10 +141,10 @@ class MindMapExtractor(NodeExtractor):
                     self.prompt("mind_map"),
                     parse=read,
                     output_cls=MindMapReply,
-                    reply_tokens=256 + 3 * count_tokens(part),
+                    reply_tokens=self.reply_tokens("mind_map", count_tokens(part)),
                     rejected=rejected,
                     like=part,
-                    text=fence([part], "text"),
+                    text=PromptTexts([part], "text"),
                     topic=topic or "(none)",
                 )
             except ExtractionError as error:
@@ -152,6 +159,16 @@ class MindMapExtractor(NodeExtractor):
             if check.passed or attempt > self.max_regenerations:
                 return replace(best, attempts=attempt)
             rejected = Rejected(found.reply, self._reason(check))
+
+    def _part_budget(self, llm: LLM | None) -> int:
+        """The tokens of text for one call."""
+        return min(
+            self.part_tokens, prompt_room(llm, self.prompt("mind_map"), self.reply_tokens("mind_map", self.part_tokens))
+        )
+
+    def reply_tokens(self, prompt: str, tokens: int) -> int:
+        """Statements and map say what the text says twice over, as JSON."""
+        return 256 + 3 * tokens
 
     def _reason(self, check: Check) -> str:
         """What is wrong with statements that failed, for the model."""
@@ -181,7 +198,7 @@ class MindMapExtractor(NodeExtractor):
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
     ) -> Estimate:
         """One call for each part, with a reply of about the length of its text, without regeneration."""
-        parts = parts_of(nodes, part_budget(self.part_tokens, llm))
+        parts = parts_of(nodes, self._part_budget(llm))
         text = sum(count(part.text) for part in parts)
         prompt = count(self.prompt("mind_map").get_template())
         return Estimate(len(parts), len(parts) * prompt + text, text)

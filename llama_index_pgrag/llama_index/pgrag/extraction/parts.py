@@ -3,15 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, TextNode
 
 from llama_index.ragkit import count_tokens, plain_text
-from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.pieces import pieces_of
 
-__all__ = ["DocumentPart", "part_budget", "parts_of"]
-
-_WINDOW_SHARE = 3  # prompt and text, and a reply that is up to twice as long as the text
+__all__ = ["DocumentPart", "parts_of"]
 
 
 class DocumentPart(NamedTuple):
@@ -19,11 +16,6 @@ class DocumentPart(NamedTuple):
 
     text: str
     places: tuple[int, ...]
-
-
-def part_budget(most: int, llm: LLM | None) -> int:
-    """The tokens of text for one call: `most`, or a third of the context window of the model if that is less."""
-    return most if llm is None else max(1, min(most, llm.metadata.context_window // _WINDOW_SHARE))
 
 
 def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] = count_tokens) -> list[DocumentPart]:
@@ -49,7 +41,7 @@ def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] =
             open_, left, new = [], most, text
             cost = count(new) + 1
         if count(text) > most:
-            parts += [DocumentPart(piece, (place,)) for piece in _pieces(text, most, count)]
+            parts += [DocumentPart(piece, (place,)) for piece in pieces_of(text, most, count)]
         else:
             open_.append((new, place))
             left -= cost
@@ -70,23 +62,3 @@ def _without_overlap(before: BaseNode, node: BaseNode) -> str:
     shared = before.end_char_idx - node.start_char_idx
     is_shared = 0 < shared < len(text) and plain_text(before).strip().endswith(text[:shared].strip())
     return text[shared:].strip() if is_shared else text
-
-
-def _pieces(text: str, most: int, count: Callable[[str], int]) -> list[str]:
-    """A text in pieces of whole sentences of at most `most` tokens; longer sentences are cut."""
-    parts: list[str] = []
-    open_: list[str] = []
-    left = most
-    for sentence in split_sentences(text):
-        pieces = [sentence]
-        while (tokens := count(pieces[-1])) > most:
-            cut = max(1, len(pieces[-1]) * most // tokens * 9 // 10)
-            pieces[-1:] = [pieces[-1][:cut], pieces[-1][cut:]]
-        for piece in pieces:
-            cost = count(piece) + 1
-            if cost > left and open_:
-                parts.append("\n".join(open_))
-                open_, left = [], most
-            open_.append(piece)
-            left -= cost
-    return [*parts, "\n".join(open_)] if open_ else parts

@@ -18,9 +18,9 @@ from llama_index.core.schema import Document
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.extraction.context import ExtractionContext
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.headings import split_heading
 from llama_index.ragkit.text.sentences import sentence_spans
@@ -165,7 +165,7 @@ def written(
         context = ExtractionContext(llm, cache, "compare", RetryPolicy())
         try:
             text = run_steps(
-                context.complete(PROMPT, parse=_question, reply_tokens=128, passage=fence([passage], "passage"))
+                context.complete(PROMPT, parse=_question, reply_tokens=128, passage=PromptTexts([passage]))
             )
         except ExtractionError as error:
             failure = error

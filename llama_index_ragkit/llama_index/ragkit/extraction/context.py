@@ -18,6 +18,7 @@ from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
 from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
 from llama_index.ragkit.llm.prompts import first_wording
+from llama_index.ragkit.llm.window import declared_window, fitted
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
@@ -129,7 +130,9 @@ class ExtractionContext:
         key = ""
         if cache is not None:
             schema = "" if output_cls is None else json.dumps(output_cls.model_json_schema(), sort_keys=True)
-            wording = first_wording(prompt).format(llm=llm, **prompt_args)
+            # By what the model declares, so that a build goes on with the same keys after a server showed less.
+            sent = fitted(llm, prompt, prompt_args, reply_tokens, window=declared_window(llm)).given
+            wording = first_wording(prompt).format(llm=llm, **sent)
             again = "" if rejected is None else json.dumps([rejected.reply, rejected.reason])
             key = cache_key(wording, model_identity(llm), self._mode, schema, str(sample), again)
             kept = yield from cache.get(key, self._users[0])

@@ -26,13 +26,16 @@ from llama_index.ragkit.extraction.context import Estimate, Extraction, Extracti
 from llama_index.ragkit.extraction.document_groups import document_groups
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
+from llama_index.ragkit.extraction.piecewise import merged_records, node_pieces
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, model_identity
+from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, known_llm, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
+from llama_index.ragkit.llm.window import LEAST_ROOM, prompt_room, window_of
 from llama_index.ragkit.redaction import redact
-from llama_index.ragkit.steps import Outcome, Steps, gather
+from llama_index.ragkit.steps import Outcome, Steps, gather, offload
 from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal
 
 __all__ = ["Estimate", "Extraction", "ExtractionContext", "NodeExtractor", "Record"]
@@ -116,14 +119,57 @@ class NodeExtractor(RecordTransform, PromptHolder):
     def extract_document(self, nodes: Sequence[BaseNode], context: ExtractionContext) -> Steps[list[Record]]:
         """Extract from the nodes of a document that are written together, all with text, in reading order.
 
-        Without :attr:`reads_documents` it is called with one node at a time. Any exception marks all of the nodes as
-        failed; the replies that arrived before it are cached.
+        Without :attr:`reads_documents` it is called with one node at a time, and reads it by :meth:`extract_node`, in
+        pieces if it is longer than the model can read at once: a piece that fails is a failure of its node, and the
+        others stay. Any exception marks all of the nodes as failed; the replies that arrived before it are cached.
 
         Returns
         -------
         One record per node.
         """
-        return [(yield from self.extract_node(nodes[0], context))]
+        pieces = yield from offload(self.pieces, nodes[0], context.llm)
+        while True:
+            if len(pieces) == 1:
+                record: Record | None = yield from self.extract_node(pieces[0], context)
+                read = [record]
+            else:
+                read = []
+                for piece in pieces:
+                    read.append((yield from context.keep(self.extract_node(piece, context), None)))
+            # A server that took less than the model declares may have been sent less than a whole piece.
+            smaller = yield from offload(self.pieces, nodes[0], context.llm)
+            if len(smaller) <= len(pieces):
+                break
+            pieces = smaller
+            context.lost.clear()
+        if read == [None] * len(read):
+            raise context.lost[0]
+        return [merged_records(each for each in read if each is not None) if len(read) > 1 else read[0] or {}]
+
+    def pieces(self, node: BaseNode, llm: LLM | None) -> list[BaseNode]:
+        """The node, or pieces of it where a prompt, its text and the reply do not fit into the window of the model.
+
+        Parameters
+        ----------
+        llm : None for one of which nothing is known
+        """
+        window = None if llm is None else window_of(llm)
+        if window is None or not self.needs_llm:
+            return [node]
+        tokens = most = count_tokens(plain_text(node))
+        for name, prompt in self._get_prompts().items():
+            room = prompt_room(llm, prompt, self.reply_tokens(name, tokens))
+            while most > LEAST_ROOM and most + self.tokens_beside(name, most) > room:
+                most = most * 9 // 10
+        return node_pieces(node, max(LEAST_ROOM, most))
+
+    def reply_tokens(self, prompt: str, tokens: int) -> int:
+        """The most tokens that the reply to the prompt of this name can need, for a text of `tokens` tokens."""
+        return 512 + 2 * tokens
+
+    def tokens_beside(self, prompt: str, tokens: int) -> int:
+        """Tokens of what the prompt of this name is given beside a text of `tokens` tokens."""
+        return 0
 
     def estimate_document(
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
@@ -135,7 +181,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
         count : counts the tokens of a text
         llm : the model, if known
         """
-        return sum((self.estimate_node(node, count) for node in nodes), Estimate())
+        pieces = (piece for node in nodes for piece in self.pieces(node, llm))
+        return sum((self.estimate_node(piece, count) for piece in pieces), Estimate())
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
         """The work for one node: one call per prompt, unless a subclass overrides it.
@@ -288,14 +335,14 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
         Parameters
         ----------
-        llm : its system prompt counts too
+        llm : its system prompt counts too, and its context window; default that of `Settings`, if one is set
         """
         if not self.needs_llm:
             return Estimate()
         tokenizer = get_tokenizer()
         count = lru_cache(maxsize=16)(lambda text: len(tokenizer(text)))
         groups = [[nodes[i] for i in group] for group in self._groups(nodes)]
-        model = self.llm or llm
+        model = known_llm(self.llm or llm)
         work = sum((self.estimate_document(group, count, model) for group in groups), Estimate())
         system = count(getattr(model, "system_prompt", None) or "")
         return work + Estimate(0, work.calls * system, 0)

@@ -13,7 +13,7 @@ from llama_index.ragkit.extraction.context import ExtractionContext, Record
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.llm.cache import cache_key
 from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
-from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.text.tokens import count_tokens
 
@@ -35,6 +35,9 @@ STRUCTURED_PROMPT = PromptTemplate(
 
 class StructuredExtractor(NodeExtractor):
     """Calls the LLM once per node; the record holds the fields of the reply.
+
+    Of a node that is read in pieces, the record holds the items of all lists, and of other fields what the first piece
+    gave.
 
     Parameters
     ----------
@@ -59,6 +62,10 @@ class StructuredExtractor(NodeExtractor):
     def _schema(self) -> str:
         return json.dumps(self.output_cls.model_json_schema(), ensure_ascii=False)
 
+    def tokens_beside(self, prompt: str, tokens: int) -> int:
+        """Tokens of the schema."""
+        return count_tokens(self._schema)
+
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """One call."""
         text = node.get_content(metadata_mode=MetadataMode.NONE)
@@ -66,8 +73,8 @@ class StructuredExtractor(NodeExtractor):
             self.prompt("extract"),
             parse=partial(parse_model, model=self.output_cls, duplicates=self.duplicates, truncated=self.truncated),
             output_cls=self.output_cls,
-            reply_tokens=512 + 2 * count_tokens(text),
-            text=fence([text], "text"),
+            reply_tokens=self.reply_tokens("extract", count_tokens(text)),
+            text=PromptTexts([text], "text"),
             schema=self._schema,
         )
         return reply.model_dump(mode="json")

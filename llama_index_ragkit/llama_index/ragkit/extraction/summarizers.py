@@ -1,21 +1,23 @@
 """`Summarizer`, the base of summarizers, and `LLMSummarizer`."""
 
+import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 
-from llama_index.ragkit.extraction.context import ExtractionContext
+from llama_index.ragkit.extraction.context import Estimate, ExtractionContext
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
-from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder, fence
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder
+from llama_index.ragkit.llm.window import TAG_TOKENS, PromptTexts, prompt_room, within
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
@@ -43,6 +45,22 @@ class Summarizer(PromptHolder, ABC):
 
     def check_llm(self, llm: LLM | None) -> None:
         """Check that there is a language model, if one is needed; `llm` is that of the index."""
+
+    @staticmethod
+    def lengths(max_tokens: int) -> dict[str, Any]:
+        """The variables of a prompt that say how long a summary is to be."""
+        return {"max_tokens": max_tokens, "max_words": max(1, round(max_tokens * _WORDS_PER_TOKEN))}
+
+    def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
+        """The LLM work for a summary: one call, unless a subclass overrides it.
+
+        Parameters
+        ----------
+        tokens, texts : of what is summarised, at least 0
+        max_tokens : the requested length, at least 1
+        llm : the model, if known
+        """
+        return Estimate(1, round(tokens), max_tokens)
 
     @abstractmethod
     def summarize(
@@ -80,7 +98,8 @@ class Summarizer(PromptHolder, ABC):
 class LLMSummarizer(Summarizer):
     """Summaries by a language model, of approximately the requested length.
 
-    The texts must fit the model's context window together. The prompt states the budget. Only a reply of more than one
+    Texts that do not fit the model's context window together are summarised in parts, and then their summaries. The
+    prompt states the budget. Only a reply of more than one
     and a half times the budget is truncated to it, at the end of a sentence, or after 100 characters per token if
     there is none.
 
@@ -133,7 +152,12 @@ class LLMSummarizer(Summarizer):
         cache: ExtractionCache | None = None,
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
-        """One call; see :meth:`Summarizer.summarize`. `embed_model` is not used."""
+        """One call, or more for texts that are longer than the model reads at once; see :meth:`Summarizer.summarize`.
+
+        Parameters
+        ----------
+        embed_model : not used
+        """
         check_count("max_tokens", max_tokens, 1)
         passages = [text.strip() for text in texts if text.strip()]
         if not passages:
@@ -142,16 +166,59 @@ class LLMSummarizer(Summarizer):
         context = ExtractionContext(
             model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
         )
+        while True:
+            room = self._room(model, max_tokens)
+            summary = yield from self._of_parts(context, passages, max_tokens, room)
+            # A server that takes less than the model declares was sent less than it was to be.
+            if self._room(model, max_tokens) >= room:
+                return summary, context.cache_keys
+
+    def _of_parts(self, context: ExtractionContext, texts: Sequence[str], max_tokens: int, room: int) -> Steps[str]:
+        """The summary of texts, or of the summaries of as few parts of them as there is room for."""
+        parts = yield from offload(within, texts, room)
+        if len(parts) == 1:
+            return (yield from self._summary(context, texts, max_tokens))
+        summaries = []
+        for part in parts:
+            each = _part_tokens(max_tokens, room)
+            summaries.append((yield from self._summary(context, [text for _, text in part], each)))
+        if len((yield from offload(within, summaries, room))) >= len(parts):  # of sentences that go on and on
+            return (yield from self._summary(context, summaries, max_tokens))
+        return (yield from self._of_parts(context, summaries, max_tokens, room))
+
+    def _summary(self, context: ExtractionContext, passages: Sequence[str], max_tokens: int) -> Steps[str]:
         summary = yield from context.complete(
             self.prompt("summary"),
             parse=_read,
             like="\n".join(passages),
-            reply_tokens=round(_FAR_OVER * max_tokens) + _CHATTER,
-            passages=fence(passages),
-            max_tokens=max_tokens,
-            max_words=max(1, round(max_tokens * _WORDS_PER_TOKEN)),
+            reply_tokens=_reply_tokens(max_tokens),
+            passages=PromptTexts(passages, evenly=True),
+            **self.lengths(max_tokens),
         )
-        return _cut_back(summary, max_tokens), context.cache_keys
+        return _cut_back(summary, max_tokens)
+
+    def _room(self, llm: LLM | None, max_tokens: int) -> int:
+        return prompt_room(llm, self.prompt("summary"), _reply_tokens(max_tokens), **self.lengths(max_tokens))
+
+    def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
+        """As for every summarizer, with the summaries of parts."""
+        model = self._llm or llm
+        room = self._room(model, max_tokens)
+        calls, read, each = 0.0, 0.0, _part_tokens(max_tokens, room)
+        while tokens + TAG_TOKENS * texts > room:
+            parts = math.ceil((tokens + TAG_TOKENS * texts) / room)
+            calls, read = calls + parts, read + tokens
+            tokens, texts = parts * each, parts
+        return Estimate(round(calls) + 1, round(read + tokens), round(calls * each) + max_tokens)
+
+
+def _reply_tokens(max_tokens: int) -> int:
+    return round(_FAR_OVER * max_tokens) + _CHATTER
+
+
+def _part_tokens(max_tokens: int, room: int) -> int:
+    """The length of the summary of a part, of which at least two have room in a prompt."""
+    return max(1, min(max_tokens, room // 4))
 
 
 def _read(reply: str) -> str:

@@ -767,7 +767,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         ----------
         documents : the documents of the index
         extractor, summarizer, transformations : as passed to the index
-        llm : its system prompt counts too
+        llm : its system prompt counts too, and its context window decides how many calls there are; default that of
+            `Settings`, if one is set
         sample : largest number of chunks that are built over; more take longer
         parameters : of the method, as passed to the index; those that decide what is embedded count
 

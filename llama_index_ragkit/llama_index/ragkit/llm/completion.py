@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
@@ -23,7 +24,7 @@ from llama_index.core.settings import Settings
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
-from llama_index.ragkit.core_internals import may_send_json_schema, with_system_prompt
+from llama_index.ragkit.core_internals import may_send_json_schema, set_llm, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.bounds import bounded
@@ -39,6 +40,7 @@ from llama_index.ragkit.llm.retry import (
     is_transient,
     is_unreachable,
 )
+from llama_index.ragkit.llm.window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
 from llama_index.ragkit.text.languages import in_another_language
@@ -55,6 +57,7 @@ __all__ = [
     "check_llm",
     "complete",
     "find_llm",
+    "known_llm",
     "model_identity",
     "parsed",
 ]
@@ -117,7 +120,9 @@ def complete(
     llm : any LlamaIndex LLM, called by its chat or completion method as in `llm.predict`. An asynchronous driver
         awaits the asynchronous methods, except those that a `CustomLLM` inherits: they would block the event loop, so
         its synchronous methods run in a thread
-    prompt : formatted with `prompt_args`; never changed
+    prompt : formatted with `prompt_args`; never changed. Where it does not fit into the context window of the model
+        beside its reply, what is given as :class:`~llama_index.ragkit.llm.window.PromptTexts` is cut. If the server
+        says that it is still too long, it is cut to what the server takes, or else by a quarter, and so are later ones
     parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
         repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
     mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
@@ -131,8 +136,8 @@ def complete(
     rejected : an earlier reply to this prompt that could not be used
     like : a text; a reply that is clearly in another language is rejected. "" for none
     reply_tokens : the most tokens that the reply can need, sent with the call where the class of the model is known to
-        take a bound. A reply that is cut there is read as far as it goes. A model that thinks longer, or whose server
-        refuses a bound, is asked without. None for no bound
+        take a bound; fewer where the window has no room for them. A reply that is cut there is read as far as it goes.
+        A model that thinks longer, or whose server refuses a bound, is asked without. None for no bound
 
     Raises
     ------
@@ -208,6 +213,17 @@ def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
     return found
 
 
+def known_llm(llm: LLM | None) -> LLM | None:
+    """A language model, or else the one that was set in `Settings`; None if none was, or only a mock.
+
+    For estimates: nothing is looked for, and nothing is refused.
+    """
+    if llm is not None:
+        return llm
+    found = set_llm()
+    return None if isinstance(found, MockLLM) else found
+
+
 def check_llm(llm: LLM, remedy: str = "") -> None:
     """Refuse the mock that `Settings.llm = None` leaves, which echoes its prompt.
 
@@ -269,6 +285,7 @@ class _Ask(Request, Generic[T]):
     like: str
     reply_tokens: int | None
     bare: bool = False
+    window: int | None = None
 
     def run(self) -> Completion[T]:
         asking = [self]
@@ -297,6 +314,7 @@ class _Ask(Request, Generic[T]):
     def _attempt(self, asking: list["_Ask[T]"]) -> Steps[Completion[T]]:
         """Ask until the server takes the request, and read the reply; what to ask next is noted if it is of no use."""
         this, refused = asking[-1], list[Exception]()
+        _ = this._fitted  # here, since no further attempt could send what cannot be cut
         with _marking(is_transient):
             while True:
                 try:
@@ -322,7 +340,24 @@ class _Ask(Request, Generic[T]):
     @property
     def _model(self) -> LLM:
         """The model with a bound on the reply, and warmer after a reply that was rejected."""
-        return self.llm if self._is_bare else limited(self.llm, self.reply_tokens, warmer=self.rejected is not None)
+        if self._is_bare:
+            return self.llm
+        return limited(self.llm, self.reply_tokens, left=self._fitted.left, warmer=self.rejected is not None)
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        """The variables of the prompt as they are sent."""
+        beside = "" if self.rejected is None or self._lines is not None else _correction(self.rejected)
+        if self._structure != "text" and self.output_cls is not None:
+            beside += json.dumps(self.output_cls.model_json_schema())
+        return fitted(
+            self.llm,
+            self._lines or self.prompt,
+            self.prompt_args,
+            self.reply_tokens,
+            window=self.window or window_of(self.llm),
+            beside=beside,
+        )
 
     @property
     def _schema(self) -> type[BaseModel] | None:
@@ -364,10 +399,13 @@ class _Ask(Request, Generic[T]):
         return "text" if self.rejected is not None else _best_mode(self.llm)
 
     def _instead(self, error: Exception) -> "_Ask[T]":
-        """What is asked in place of a request that the server refuses: the same without bounds, or text.
+        """What is asked in place of a request that the server refuses: less, the same without bounds, or text.
 
-        If neither is left, the error is raised.
+        If none is left, the error is raised.
         """
+        most = overflow(error)
+        if most is not None and (smaller := self._smaller(most)) is not None:
+            return smaller
         if is_refused(error):
             is_bounded = not self._is_bare and (self._model is not self.llm or self._structure != "text")
             if is_bounded and _ABOUT_BOUNDS.search(str(error)):
@@ -376,8 +414,31 @@ class _Ask(Request, Generic[T]):
                 return replace(self, mode="text")
         raise error
 
+    def _smaller(self, most: int) -> "_Ask[T] | None":
+        """The same with less text or a lower bound; None if nothing can be cut.
+
+        Parameters
+        ----------
+        most : tokens that the server takes; 0 if it did not say
+        """
+        window = self.window or window_of(self.llm)
+        if most and (window is None or most < window):
+            remember_window(self.llm, most)
+        else:
+            size = prompt_size(self.llm, self._lines or self.prompt, self._fitted.given) + (self.reply_tokens or 0)
+            most = 3 * min(size, window or size) // 4
+        smaller = replace(self, window=max(1, most))
+        try:
+            sent = smaller._fitted
+        except ExtractionError:
+            return None
+        is_less = sent.given != self._fitted.given or (not self._is_bare and smaller._model is not self._model)
+        return smaller if is_less else None
+
     def _note(self, asked: "_Ask[T]", refused: Sequence[Exception]) -> None:
         """Remember what the server refused, now that it took this."""
+        if self.window is not None and self.window != asked.window:
+            remember_window(self.llm, self.window)
         if self.bare and not asked.bare and _FOR_EVERY_CALL.search(str(refused[0])):
             _unbounded[id(self.llm)] = self.llm
         if self.mode != asked.mode and not isinstance(refused[-1], ValueError):  # the client could not read the reply
@@ -409,15 +470,16 @@ class _Ask(Request, Generic[T]):
     def _wording(self) -> tuple[BasePromptTemplate, dict[str, Any]]:
         """The prompt with its variables; after a rejected reply with what was wrong with it, or in another form."""
         lines = self._lines
+        given = self._fitted.given
         if lines is not None or self.rejected is None:
-            return lines or self.prompt, self.prompt_args
-        correction = f"\n\nAn earlier answer could not be used: {self.rejected.reason}"
+            return lines or self.prompt, given
+        correction = _correction(self.rejected)
         if self.llm.metadata.is_chat_model or isinstance(self.prompt, ChatPromptTemplate):
-            messages = self.prompt.format_messages(llm=self.llm, **self.prompt_args)
+            messages = self.prompt.format_messages(llm=self.llm, **given)
             # In the last message, since many chat templates want turns that alternate.
             last = ChatMessage(role=messages[-1].role, content=f"{messages[-1].content}{correction}")
             return ChatPromptTemplate(message_templates=[*messages[:-1], last]), {}
-        return PromptTemplate(f"{self.prompt.format(llm=self.llm, **self.prompt_args)}{correction}\n"), {}
+        return PromptTemplate(f"{self.prompt.format(llm=self.llm, **given)}{correction}\n"), {}
 
     def _tool_arguments(self, prompt: BasePromptTemplate, given: dict[str, Any]) -> dict[str, Any]:
         messages = prompt.format_messages(llm=self.llm, **given)
@@ -435,9 +497,10 @@ class _Ask(Request, Generic[T]):
         """Read a reply; if it cannot be used, the next attempt is told why."""
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
         try:
-            about = " ".join(str(value) for value in self.prompt_args.values())
+            given = self._fitted.given
+            about = " ".join(str(value) for value in given.values())
             prompt = self._lines or self.prompt
-            text = without_echo(text, prompt, prompt.format(llm=self.llm, **self.prompt_args), about)
+            text = without_echo(text, prompt, prompt.format(llm=self.llm, **given), about)
             value, repeated = parsed(text, self.parse)
             if self.like and in_another_language(_written(text), self.like):
                 raise ParseError("The answer is in another language than the text.")
@@ -489,6 +552,10 @@ class _Ask(Request, Generic[T]):
 
 def _cause(error: Exception) -> BaseException:
     return error.__cause__ or error if isinstance(error, _RetryableError | _UnusableError) else error
+
+
+def _correction(rejected: Rejected) -> str:
+    return f"\n\nAn earlier answer could not be used: {rejected.reason}"
 
 
 def parsed(reply: str, parse: Callable[[str], T]) -> tuple[T, int]:

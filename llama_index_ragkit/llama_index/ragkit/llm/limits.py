@@ -9,24 +9,33 @@ from typing import Any
 
 from llama_index.core.llms import LLM
 
-__all__ = ["limited"]
+__all__ = ["limited", "rounded"]
 
 _BY_OPTION = {"Ollama": ("additional_kwargs", "num_predict"), "LlamaCPP": ("generate_kwargs", "max_tokens")}
 _BY_FIELD = ("max_tokens", "max_new_tokens")
 _WARM, _WARMER = 0.5, 0.3  # the least temperature of a further attempt, and what it is above that of the first
 _MOST_WARM = 1.0
+_STEP = 64  # of bounds that the window lowers
 _copies: dict[int, dict[tuple[int | None, bool], LLM]] = {}  # by the id of a model that lives
 
 
-def limited(llm: LLM, reply_tokens: int | None, *, warmer: bool = False) -> LLM:
+def rounded(reply_tokens: int) -> int:
+    """The bound of a reply: the next power of two, so that a model is copied a few times."""
+    return 1 << (reply_tokens - 1).bit_length()
+
+
+def limited(llm: LLM, reply_tokens: int | None, *, left: int | None = None, warmer: bool = False) -> LLM:
     """The model with a bound on its replies, or the model itself where its class is not known to take one.
 
     Parameters
     ----------
     reply_tokens : the most tokens of a reply, rounded up to a power of two, at least 1; None for no bound
+    left : tokens that the prompt leaves of the context window, at least 1, which the bound keeps to; None for no limit
     warmer : whether its temperature is raised, so that it does not repeat a reply
     """
-    most = None if reply_tokens is None else 1 << (reply_tokens - 1).bit_length()
+    most = None if reply_tokens is None else rounded(reply_tokens)
+    if most is not None and left is not None and most > left:
+        most = max(left // _STEP * _STEP, min(left, _STEP))
     update = {**({} if most is None else _bound(llm, most)), **(_warmth(llm) if warmer else {})}
     if not update:
         return llm

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
+from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, TextNode
 from pydantic import ConfigDict, Field, field_validator
@@ -22,6 +23,7 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
+from llama_index.ragkit.llm.window import TAG_TOKENS, PromptTexts, fitted, prompt_room, window_of
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.salient_terms import CorpusTerms
@@ -43,6 +45,7 @@ __all__ = ["AutoContext", "DocumentReply", "SectionsReply"]
 
 _REPLY_TOKENS = 400
 _LONGEST = 1000  # characters of a summary: what a context adds to each chunk of the document
+_NUMBER_TOKENS = TAG_TOKENS + 8  # around a part
 _PARTS = "parts"  # metadata key of the texts of the chunks, on the nodes that stand for documents
 
 
@@ -105,11 +108,11 @@ class AutoContext(ContextExtractor):
 
     Parameters
     ----------
-    document_tokens : tokens of the document that the model reads, at least 1 [8000, as published for the summary;
-        published for the title: 4000]
+    document_tokens : tokens of the document that the model reads, at least 1; fewer where its window has no room for
+        them [8000, as published for the summary; published for the title: 4000]
     sections : `"rules"`, `"llm"` or `"none"` ["rules"; published: "llm"]
-    section_tokens : tokens that the model divides into sections in one call, at least 1 [5000; published: 20,000
-        characters]
+    section_tokens : tokens that the model divides into sections in one call, at least 1; fewer where its window has no
+        room for them [5000; published: 20,000 characters]
     page_opening : see :class:`~llama_index.sprag.RuleContext` [150]
     min_in_text : least share of the words of a title or a summary that the document must have, in [0, 1]; what it does
         not have is left out, and the title by rules stands in its place. 0 for no check, as for other languages [0.3]
@@ -146,8 +149,8 @@ class AutoContext(ContextExtractor):
             parse=partial(_read_document, words=TextWords(plain_text(node)), task=task, least=self.min_in_text),
             output_cls=DocumentReply,
             like=plain_text(node),
-            reply_tokens=_REPLY_TOKENS,
-            text=fence([plain_text(node)], "document"),
+            reply_tokens=self.reply_tokens("document", 0),
+            text=PromptTexts([plain_text(node)], "document"),
         )
         if self.sections == "llm":
             record["sections"] = yield from self._divide(node.metadata.get(_PARTS) or [plain_text(node)], context)
@@ -159,14 +162,14 @@ class AutoContext(ContextExtractor):
         found: list[tuple[int, str, str]] = []
         start = 0
         while start < len(parts):
-            end = next_window(lengths, start, self.section_tokens)
+            end = self._window_end(lengths, start, context.llm)
             asked = context.complete(
                 self.prompt("sections"),
                 parse=partial(_read_sections, first=start, end=end),
                 output_cls=SectionsReply,
-                reply_tokens=128 + 80 * (end - start),
+                reply_tokens=_section_reply_tokens(end - start),
                 like="\n".join(parts[start:end]),
-                parts="\n\n".join(f"[{i}]\n{fence([parts[i]], 'part')}" for i in range(start, end)),
+                parts=PromptTexts(parts[start:end], evenly=True, shown=partial(_numbered, first=start)),
                 first=start,
             )
             # A window that cannot be divided goes on with the section before it.
@@ -188,14 +191,41 @@ class AutoContext(ContextExtractor):
             start = again
         return found
 
-    def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """One call for the document, and one for each window of sections."""
-        tokens = count(plain_text(node))
+    def _window_end(self, lengths: Sequence[int], start: int, llm: LLM | None) -> int:
+        """The end of the parts that the model divides in one call, of which it reads at least one."""
+        end = next_window(lengths, start, self.section_tokens)
+        room = prompt_room(llm, self.prompt("sections"), _section_reply_tokens(end - start), first=start)
+        if sum(lengths[start:end]) + _NUMBER_TOKENS * (end - start) > room:
+            end = next_window([length + _NUMBER_TOKENS for length in lengths], start, room)
+        return end
+
+    def pieces(self, node: BaseNode, llm: LLM | None) -> list[BaseNode]:
+        """The node itself: title and summary need no more than its beginning."""
+        return [node]
+
+    def reply_tokens(self, prompt: str, tokens: int) -> int:
+        """Of a title and a summary, whatever the text."""
+        return _REPLY_TOKENS
+
+    def estimate_document(
+        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
+    ) -> Estimate:
+        """One call for each document, and one for each window of sections."""
+        work = Estimate()
         prompts = {name: count(prompt.get_template()) for name, prompt in self._get_prompts().items()}
-        work = Estimate(1, prompts["document"] + min(tokens, self.document_tokens), self.completion_tokens)
-        if self.sections == "llm":
-            windows = -(-tokens // self.section_tokens)
-            work += Estimate(windows, windows * prompts["sections"] + tokens, windows * self.completion_tokens)
+        for node in nodes:
+            read = min(count(plain_text(node)), self.document_tokens)
+            given = {"text": PromptTexts([plain_text(node)], "document")}
+            if llm is not None and read > prompt_room(llm, self.prompt("document"), _REPLY_TOKENS):
+                sent = fitted(llm, self.prompt("document"), given, _REPLY_TOKENS, window=window_of(llm))
+                read = min(read, count(sent.given["text"]))
+            work += Estimate(1, prompts["document"] + read, self.completion_tokens)
+            lengths = [count(part) for part in node.metadata.get(_PARTS, ())]
+            start = 0
+            while start < len(lengths):
+                end = self._window_end(lengths, start, llm)
+                work += Estimate(1, prompts["sections"] + sum(lengths[start:end]), self.completion_tokens)
+                start = end
         return work
 
     # -- many documents -----------------------------------------------------------------------------------
@@ -273,6 +303,14 @@ class AutoContext(ContextExtractor):
         title = (record["title"] or file_title) if record is not None else old.title if old is not None else file_title
         summary = record["summary"] if record is not None else old.summary if old is not None else ""
         return Description(given_title(metadata) or title, summary, sections, summaries, source)
+
+
+def _section_reply_tokens(parts: int) -> int:
+    return 128 + 80 * parts
+
+
+def _numbered(parts: Sequence[str], first: int) -> str:
+    return "\n\n".join(f"[{i}]\n{fence([part], 'part')}" for i, part in enumerate(parts, start=first))
 
 
 def _read_document(reply: str, words: TextWords, task: TextWords, least: float) -> Record:
