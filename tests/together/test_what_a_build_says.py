@@ -53,6 +53,15 @@ def test_a_build_ends_with_a_line_of_what_its_model_did(how: str, caplog: pytest
     assert "tokens a second" in line
 
 
+def test_chunks_that_did_not_change_are_neither_written_nor_expected(caplog: pytest.LogCaptureFixture) -> None:
+    index = build(ScriptedLLM(GOOD))
+    caplog.set_level(logging.INFO)
+    index.insert_nodes(chunks("d", 13))
+    (line,) = told(caplog, logging.INFO)
+    assert "hipporag: 1 chunks written in" in line
+    assert "in 2 calls of about 2: 2 answered" in line
+
+
 def test_why_much_failed_is_told_with_an_example_and_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     build()
     (why,) = told(caplog, logging.WARNING)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from llama_index.ragkit.errors import ExtractionError, ParseError
@@ -138,7 +139,7 @@ class SummaryWriter:
             self._resources.tell_fallback(by, self._resources.summarizer, counts, "summaries", first)
         return written
 
-    def failures(self, names: Iterable[str], by_rules: Mapping[str, Record]) -> list[Failure]:
+    def failures(self, names: Iterable[str], by_rules: Mapping[str, Record] = MappingProxyType({})) -> list[Failure]:
         """Summaries that are missing, with the reasons that this process knows, and those that rules have written.
 
         Parameters

@@ -60,6 +60,7 @@ class _Ready:
     """What was computed for a write that is planned again, since another process was first."""
 
     planned: bool = False
+    nodes: Sequence[BaseNode] = ()
     vectors: Vectors = field(default_factory=dict)
     extracted: dict[str, NodeEntry] = field(default_factory=dict)
 
@@ -226,15 +227,15 @@ class IndexWriter(Generic[State]):
             yield from self._repeated(self._check_write)
             nodes, given = self._preparation.without_records(nodes)
             with self._resources.claims(self._storage.cache_user("")) as claims, counted() as usage:
-                report = BuildReport(usage, partial(self.llm_work, nodes), self._resources.prices)
-                yield from claims.begin()
                 ready = _Ready()
+                report = BuildReport(usage, lambda: self.llm_work(ready.nodes), self._resources.prices)
+                yield from claims.begin()
                 attempt = partial(
                     self._write_once, nodes, given, documents, ready, replace=replace, again=again, more=more
                 )
                 is_build = yield from self._repeated(attempt)
                 yield from claims.keep()
-                report.tell(self._method, len(nodes))
+                report.tell(self._method, len(ready.nodes))
             if is_build:
                 yield from self._sweep()
 
@@ -293,7 +294,7 @@ class IndexWriter(Generic[State]):
         yield from self.checks.delete(plan.removed)
         is_build = not storage.struct.generation or storage.struct.building
         node_of = {node.node_id: node for node in nodes}
-        todo = [node_of[node_id] for node_id in plan.write]
+        todo = ready.nodes = [node_of[node_id] for node_id in plan.write]
         self._preparation.announce(plan, len(nodes))
         if any(node_id not in given for node_id in plan.read):
             self._resources.check_llms(summarizer=self._builder.summarizes)  # before anything is embedded
