@@ -212,7 +212,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             left_out=chosen.left_out,
         )
         if not chosen.points:
-            unread = [passages[i][0] for number, group in enumerate(groups) if number in read.failed for i in group]
+            unread = [passages[i][0] for number, group in enumerate(groups) if number in chosen.failed for i in group]
             if not unread:
                 return replace(read, text="The reports say nothing that answers the question.")
             first = batches([count_tokens(text) for text in unread], self.reduce_tokens)[0]
