@@ -55,6 +55,7 @@ RAGKIT_ORDER = (
     "ray",
     "evaluation",
     "compare",
+    "check_llm",
     "serve",
     "testing",
 )

@@ -282,6 +282,27 @@ def test_where_no_batch_gives_points_the_answer_is_made_of_the_reports_and_says_
     assert all(text in str(response) for text in expected)
 
 
+def test_where_the_answer_fails_it_lists_the_points_and_says_so() -> None:
+    llm = ScriptedLLM(lambda prompt: answer(prompt) if "List what" in prompt else "")
+    given = [NodeWithScore(node=node, score=1.0) for node in corpus()]
+    response = ReportMapReduce(llm, retry=ONCE).synthesize("Who?", given)
+    made = response.metadata["graphrag"]
+    assert "The reply is empty" in made.unwritten
+    assert str(response).startswith("There is no answer:")
+    assert all(f"- ({point.score:.0f}) {point.text}" in str(response) for point in made.points)
+    assert made.points
+
+
+def test_where_some_batches_fail_and_the_others_say_nothing_the_answer_is_made_of_those() -> None:
+    first = corpus()[0].text
+    llm = ScriptedLLM(lambda p: ("?" if first in p else '{"points": []}') if "List what" in p else "It was Ada Byron.")
+    given = [NodeWithScore(node=node, score=1.0) for node in corpus()]
+    response = ReportMapReduce(llm, batch_tokens=1, retry=ONCE).synthesize("Who?", given)
+    assert str(response).endswith("so that this is read from the reports themselves. It was Ada Byron.")
+    assert first in llm.prompts[-1]
+    assert corpus()[1].text not in llm.prompts[-1]
+
+
 def test_the_synthesizer_serves_any_query_engine() -> None:
     engine = VectorStoreIndex(corpus(), embed_model=HashEmbedding()).as_query_engine(
         response_synthesizer=ReportMapReduce(ScriptedLLM(answer)), similarity_top_k=3

@@ -8,9 +8,9 @@ PUBLIC = """
 AutoRetriever Builder Change ChunkView DerivedIndex DerivedPostprocessor DerivedRetriever DerivedStruct Estimate
 Explanation ExternalVectorStore Extraction ExtractionCache ExtractionContext ExtractiveSummarizer Failure FailureWatch
 FallbackEvent Found HybridRetriever IndexContents IndexKeywords IndexStorage LLMRetrieverKeywords LLMSummarizer
-LastQuery MatrixVectorStore NodeExtractor NodeFetch PipelineStore PostprocessorKeywords PromptHolder PromptTexts Query
-RagKitError Record Records Rejected Resources RetrieverKeywords RetryPolicy SQLiteKVStore Selection Snapshot Space
-SpaceRows Steps StoredChunks Stores StructuredExtractor Summarizer SummaryBuilder SummaryMethods SummaryWriter
+LastQuery MatrixVectorStore NodeExtractor NodeFetch PipelineStore PostprocessorKeywords Prices PromptHolder PromptTexts
+Query RagKitError Record Records Rejected Resources RetrieverKeywords RetryPolicy SQLiteKVStore Selection Snapshot
+Space SpaceRows Steps StoredChunks Stores StructuredExtractor Summarizer SummaryBuilder SummaryMethods SummaryWriter
 ViewContents Words all_failed arun_steps as_bundle as_matrix call check_model complete content_id count_tokens deepened
 derived_node embed_texts fence fetch_derived find_llm find_values fit_tokens fresh gather immediate known_llm
 load_storage_context match_nodes node_from_record node_to_record nodes_of offload parse_model parse_pairs passages_of

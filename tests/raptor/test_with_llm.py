@@ -85,7 +85,7 @@ def test_a_summary_that_the_server_refuses_is_failed_and_bought_later():
         )
 
     with LLMServer(script) as server:
-        index = RaptorIndex.from_documents(documents(), **options(server.url))
+        index = RaptorIndex.from_documents(documents(), fallback=None, **options(server.url))
         assert index.index_struct.counters["failed"] == 1
         broken.clear()
         assert index.retry_failed() == 0
@@ -94,7 +94,7 @@ def test_a_summary_that_the_server_refuses_is_failed_and_bought_later():
 
 def test_an_empty_answer_is_a_failure_and_not_a_summary():
     with LLMServer(lambda asked: "  ") as server:
-        index = RaptorIndex.from_documents(documents()[:6], **options(server.url))
+        index = RaptorIndex.from_documents(documents()[:6], fallback=None, **options(server.url))
         assert index.state.unwritten
         assert len(index.as_retriever(similarity_top_k=9).retrieve("loom")) == 6
 

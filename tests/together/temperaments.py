@@ -224,7 +224,12 @@ def gem_questions(llm: ScriptedLLM) -> Outcome:
 
 def raptor(llm: ScriptedLLM) -> Outcome:
     index = RaptorIndex(
-        nodes=nodes(), embed_model=HashEmbedding(), llm=llm, summarizer=LLMSummarizer(retry=ONCE), summary_tokens=60
+        nodes=nodes(),
+        embed_model=HashEmbedding(),
+        llm=llm,
+        summarizer=LLMSummarizer(retry=ONCE),
+        summary_tokens=60,
+        fallback=None,  # what the model did is looked at
     )
     results = index.as_retriever(similarity_top_k=20, summary_margin=None).retrieve(QUESTION)
     return [r.node.get_content() for r in results if r.node.get_content() not in TEXTS], heard(index)
@@ -272,7 +277,7 @@ def generated(llm: ScriptedLLM) -> Outcome:
 
 def graph(llm: ScriptedLLM, **kwargs: Any) -> GraphRAGIndex:
     extractor = EntityExtractor(retry=ONCE, gleanings=kwargs.pop("gleanings", 0))
-    given = {"nodes": nodes(), "embed_model": HashEmbedding(), "summarizer": ReportWriter(retry=ONCE)}
+    given = {"nodes": nodes(), "embed_model": HashEmbedding(), "summarizer": ReportWriter(retry=ONCE), "fallback": None}
     return GraphRAGIndex(llm=llm, extractor=extractor, **{**given, **kwargs})
 
 
@@ -320,7 +325,8 @@ def reduced(llm: ScriptedLLM) -> Outcome:
     response = ReportMapReduce(llm, retry=ONCE).synthesize(
         QUESTION, [NodeWithScore(node=node, score=1.0) for node in nodes()]
     )
-    return [str(response)], ""
+    answer = response.metadata["graphrag"]
+    return [] if answer.unwritten else [str(response)], answer.unwritten
 
 
 def context(sections: str) -> Callable[[ScriptedLLM], Outcome]:

@@ -119,6 +119,7 @@ def test_summaries_that_fail_are_listed_too() -> None:
         llm=ScriptedLLM(lambda prompt: "" if nodes[0].text in prompt else "It is a summary."),
         summarizer=LLMSummarizer(retry=ONCE),
         embed_model=HashEmbedding(),
+        fallback=None,
     )
     failed = index.failures()
     assert failed

@@ -265,21 +265,26 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return run_steps(self._rows.names(UNWRITTEN)) if self._vectors() is None else state.unwritten
 
     def failures(self, state: GEMRAGState) -> list[Failure]:
-        """The themes without a summary, and those with a summary but without questions."""
+        """The themes without a summary, and those of which rules have written the summary or the questions."""
         texts = state.written
         if self._vectors() is None:
             texts = run_steps(self._rows.texts(run_steps(self._rows.names(UNASKED))))
-        unasked = {name: record["error"] for name, record in texts.items() if record["error"] is not None}
-        questions = [Failure(name, "questions", str(error)) for name, error in unasked.items()]
-        return [*self._summaries.failures(self._unwritten(state)), *questions]
+        by_rules = {name: record for name, record in texts.items() if record.get("by")}
+        questions = [
+            Failure(name, "questions", str(record["error"]), record.get("asked_by", ""))
+            for name, record in texts.items()
+            if record["error"] is not None
+        ]
+        return [*self._summaries.failures(self._unwritten(state), by_rules), *questions]
 
     def retry(self, state: GEMRAGState) -> Steps[GEMRAGState]:
-        """Write the missing themes, then extract the questions of those that only have a summary."""
+        """Write the missing themes and those that rules have written, then extract the questions that failed."""
         if self._unwritten(state):
             state = yield from self._update(state, None)
         writer = yield from self._begin(state)
         yield from writer.read((yield from self._rows.names(UNASKED)))
-        if writer.written:
+        yield from writer.write_again()
+        if any(record["error"] is not None for record in writer.written.values()):
             yield from writer.ask_again()
         return self._changed(state, writer)
 

@@ -30,6 +30,7 @@ class GEMRAGExplanation:
     via : in a best-first search, the node whose edge led here; None if reached from the prompt
     themes : ids of the themes that contain the chunk and pass the filter
     sources : ids of the chunks that a theme was made from; a chunk is its own source
+    by : the class that wrote the theme without an LLM in place of the one that failed, if one did
     fallback : why the search was degraded; empty if it was not
     """
 
@@ -46,6 +47,7 @@ class GEMRAGExplanation:
     via: str | None = None
     themes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    by: str = ""
     fallback: str = ""
 
 
@@ -87,6 +89,7 @@ def explain(
                 via=via[node_id],
                 themes=[name for name in state.themes_of.get(node_id, ()) if name not in hidden],
                 sources=sorted(state.themes[node_id].members) if is_theme else [node_id],
+                by=state.written[node_id].get("by", "") if is_theme else "",
                 fallback=fallback,
             )
         )

@@ -25,9 +25,11 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
     Estimate,
+    ExtractiveSummarizer,
     LastQuery,
     LLMSummarizer,
     NodeExtractor,
+    Prices,
     Selection,
     Steps,
     Summarizer,
@@ -119,6 +121,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     keywords = GEMRAGKeywords
     default_extractor = UtilityQuestionExtractor
     default_summarizer = LLMSummarizer
+    rule_summarizer = ExtractiveSummarizer
     rule_extractor = KeyphraseQuestionExtractor
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
@@ -269,6 +272,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         themes_per_document: float = 2,
         theme_size: int = 10,
         sample: int = 500,
+        prices: Prices | None = None,
         **parameters: Any,
     ) -> Estimate:
         """Estimate what a build asks of the LLM and of the embedding model, without calling either.
@@ -278,7 +282,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
         Parameters
         ----------
-        documents, extractor, summarizer, transformations, llm, sample, parameters : see
+        documents, extractor, summarizer, transformations, llm, sample, prices, parameters : see
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summary_tokens : output tokens of a summary
         themes_per_document : assumed number of themes, which is only known after a build
@@ -293,18 +297,47 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         nodes = nodes_of(documents, transformations)
         given = {"summary_tokens": summary_tokens, **parameters}
         work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample, given)
-        sizes = Counter(node.ref_doc_id for node in nodes)
-        short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # of documents that share one graph
-        graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
-        themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
-        if themes and summarizer.needs_llm:
-            read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
-            one = summarizer.estimate(read, theme_size, summary_tokens, known_llm(llm))
-            work += sum([one] * themes, Estimate())
-        if themes:
-            filler = TextNode(text=" ".join(["word"] * summary_tokens))
-            work += extractor.estimate([filler] * themes, llm)
-        return work
+        sizes_of_themes = summary_tokens, themes_per_document, theme_size
+        return (work + _work_of_themes(nodes, extractor, summarizer, llm, *sizes_of_themes)).priced(prices)
+
+    @classmethod
+    def llm_work(  # noqa: D102
+        cls,
+        nodes: "Sequence[BaseNode]",
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        llm: LLM | None,
+        config: MemoryConfig | None = None,
+    ) -> Estimate:
+        work = super().llm_work(nodes, extractor, summarizer, llm, config)
+        if extractor is None or summarizer is None:
+            return work
+        return work + _work_of_themes(nodes, extractor, summarizer, llm, (config or MemoryConfig()).summary_tokens)
+
+
+def _work_of_themes(
+    nodes: "Sequence[BaseNode]",
+    extractor: NodeExtractor,
+    summarizer: Summarizer,
+    llm: LLM | None,
+    summary_tokens: int,
+    themes_per_document: float = 2,
+    theme_size: int = 10,
+) -> Estimate:
+    """The calls for the summaries of themes, and for their questions."""
+    work = Estimate()
+    sizes = Counter(node.ref_doc_id for node in nodes)
+    short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # of documents that share one graph
+    graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
+    themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
+    if themes and summarizer.needs_llm:
+        read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
+        one = summarizer.estimate(read, theme_size, summary_tokens, known_llm(llm))
+        work += sum([one] * themes, Estimate())
+    if themes:
+        filler = TextNode(text=" ".join(["word"] * summary_tokens))
+        work += extractor.estimate([filler] * themes, llm)
+    return work
 
 
 register_index(GEMRAGIndex)

@@ -92,7 +92,7 @@ class MemoryRows:
         ----------
         collection : `SHORT`, own groups that are too small for themes of their own; `GROUPS` that have chunks;
             `OF_GROUP`, those that have themes, with chunks or without; `UNWRITTEN` themes; `UNASKED`, themes with a
-            text whose questions could not be extracted
+            text that rules have written, or whose questions could not be extracted
         """
         return sorted((yield from self._records.get_all(collection)))
 
@@ -314,7 +314,7 @@ def _question_rows(layer: Layer) -> Rows:
 
 
 def _unasked(records: Mapping[str, Record]) -> Rows:
-    return {name: {} for name, record in records.items() if record["error"] is not None}
+    return {name: {} for name, record in records.items() if record["error"] is not None or record.get("by")}
 
 
 def _as_themes(stored: Rows) -> dict[str, Theme]:

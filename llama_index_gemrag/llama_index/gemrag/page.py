@@ -75,7 +75,7 @@ def page_of(
             size=8,
             score=scores.get(name),
             highlighted=name in highlighted,
-            details={"members": len(state.themes[name].members), "group": state.themes[name].group},
+            details=_about_theme(state, name),
         )
         for name in state.theme_layer.texts.ids
         if name in texts
@@ -114,6 +114,8 @@ def page_of(
     }
     if state.unwritten:
         facts["themes not written yet"] = len(state.unwritten)
+    if by_rules := sum(bool(record.get("by")) for record in state.written.values()):
+        facts["themes written by rules"] = by_rules
     groups_shown = [Group(name, f"Theme: {names.get(name) or texts[name][:_LABEL]}") for name in coloured]
     groups_shown += [group for group in _GROUPS if any(node.group == group.name for node in nodes)]
     panels: list[Facts | Results] = []
@@ -148,6 +150,12 @@ def page_of(
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],
         highlight_label="Answer, its questions and themes",
     )
+
+
+def _about_theme(state: GEMRAGState, name: str) -> dict[str, Any]:
+    by = state.written.get(name, {}).get("by")
+    theme = state.themes[name]
+    return {"members": len(theme.members), "group": theme.group, **({"written by": by} if by else {})}
 
 
 def _metadata(state: GEMRAGState, name: str) -> dict[str, Any]:

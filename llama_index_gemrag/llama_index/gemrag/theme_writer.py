@@ -1,7 +1,8 @@
 """The writer of themes: keeps unchanged themes and summarises new ones.
 
 The id of a theme is derived from the set of its members. Themes are stored separately from their texts, so that missing
-summaries can be detected. A theme whose summarizer call failed is kept as unwritten; `retry_failed` retries it.
+summaries can be detected. A theme at which the summarizer failed is written by rules, and kept as unwritten without a
+fallback; `retry_failed` retries it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -129,7 +130,13 @@ class ThemeWriter:
 
     def write(self) -> Steps[None]:
         """Write every missing theme; failed ones are in `failed`."""
-        missing = sorted(self.themes.keys() - self.written.keys())
+        yield from self._write(sorted(self.themes.keys() - self.written.keys()))
+
+    def write_again(self) -> Steps[None]:
+        """Have the themes that rules have written written by the summarizer; one at which it fails stays as it is."""
+        yield from self._write(sorted(name for name, record in self.written.items() if record.get("by")))
+
+    def _write(self, missing: Sequence[str]) -> Steps[None]:
         of_missing = list(dict.fromkeys(member for name in missing for member in self.themes[name].members))
         rows = yield from self._storage.space().described(of_missing)
         yield from self._read(of_missing)
@@ -139,26 +146,33 @@ class ThemeWriter:
         }
         texts, failed = yield from self._summaries.write(members, self._text, "Themes")
         self.failed.update(failed)
+        texts = {name: each for name, each in texts.items() if not (each.by and name in self.written)}
+        old = {name: self.written[name] for name in texts if name in self.written}
         if not texts:
             return
-        extracted = yield from self._questions.extract({name: text for name, (text, _) in texts.items()})
-        vectors = yield from self._resources.embed([text for text, _ in texts.values()], "themes")
+        extracted = yield from self._questions.extract({name: each.text for name, each in texts.items()})
+        vectors = yield from self._resources.embed([each.text for each in texts.values()], "themes")
         nodes = {
-            name: derived_node(name, text, {THEME_KEY: True}, self.themes[name].members)
-            for name, (text, _) in texts.items()
+            name: derived_node(name, each.text, {THEME_KEY: True}, self.themes[name].members)
+            for name, each in texts.items()
         }
-        yield from self._put_texts(
-            {
-                name: {"node": node_to_record(nodes[name]), "cache_keys": [*keys, *e.cache_keys], "error": e.error}
-                for (name, (_, keys)), e in zip(texts.items(), extracted, strict=True)
-            }
-        )
+        records: dict[str, Record] = {}
+        for (name, each), asked in zip(texts.items(), extracted, strict=True):
+            keys = {"cache_keys": [*each.cache_keys, *asked.cache_keys], "error": asked.error}
+            records[name] = {"node": node_to_record(nodes[name]), **each.record(), **keys}
+            if asked.by:
+                records[name]["asked_by"] = asked.by
+        uses = {
+            name: [key for key in old[name]["cache_keys"] if key not in records[name]["cache_keys"]] for name in old
+        }
+        yield from self._put_texts(records)
+        yield from self._summaries.release(uses)
         questions = {found.node_id: questions_in(found.record) for found in extracted}
         order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
         rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
         yield from self._storage.space(THEMES).put(rows_of_texts)
-        self._count(len(texts))
+        self._count(len(texts.keys() - old.keys()))
 
     def ask_again(self) -> Steps[None]:
         """Extract the questions of the themes for which that failed."""
@@ -169,6 +183,7 @@ class ThemeWriter:
             found.node_id: {
                 **old[found.node_id],
                 "error": found.error,
+                "asked_by": found.by,
                 "cache_keys": list(dict.fromkeys([*old[found.node_id]["cache_keys"], *found.cache_keys])),
             }
             for found in extracted

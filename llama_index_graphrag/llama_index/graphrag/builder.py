@@ -8,7 +8,7 @@ resolver. Communities are a function of the graph. They are stored where no stat
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -353,10 +353,14 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         )
         return state
 
-    def write_reports(self, state: GraphRAGState) -> Steps[GraphRAGState]:
+    def write_reports(self, state: GraphRAGState, again: Collection[str] = ()) -> Steps[GraphRAGState]:
         """Write all reports that are missing, and delete those of communities that no longer exist.
 
         Communities are found if a write has changed them.
+
+        Parameters
+        ----------
+        again : keys of reports that are there and are written again
         """
         if (yield from self.need_communities(state)):
             state = yield from self.find_communities(state)
@@ -371,11 +375,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         yield from self.reports.release(gone)
         self._count_reports(-len(gone))
         state = self._with_reports(state, dict.fromkeys(gone))
-        written, failed = yield from self.reports.make(state, view, unwritten(plans, view.known(state.reports)))
+        known = view.known(state.reports).difference(again)
+        written, failed = yield from self.reports.make(state, view, unwritten(plans, known))
         state = yield from self._put_reports(state, written)
         if failed:
             key, reason = next(iter(failed.items()))
-            logger.warning("%d of %d reports failed. The first: %s", len(failed), len(keys), reason)
+            if not self.resources.falls_back:  # which has been told
+                logger.warning("%d of %d reports failed. The first: %s", len(failed), len(keys), reason)
             if self.resources.on_error == "raise":
                 raise ExtractionError(f"The report {key} failed: {reason}")
         return replace(state, failed=failed)
@@ -414,7 +420,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     # -- failures -------------------------------------------------------------------------------------
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """Judge the pairs of names that wait, and write the missing reports."""
+        """Judge the pairs of names that wait, and write the reports that are missing or made of statements instead."""
         yield from self._begin(state)
         waiting = [d for d, given in (yield from self._judgements(state)).items() if any(j.same is None for j in given)]
         if waiting:
@@ -424,11 +430,15 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             yield from self._store(state, part, graph)
             yield from self.communities.outdate(False)
             state = self._changed(state, graph, {}, judgements)
-        return (yield from self.write_reports(state))
+        return (yield from self.write_reports(state, (yield from self.communities.by_rules())))
 
     def failures(self, state: GraphRAGState) -> list[Failure]:
-        """The pairs of names without a judgement, and the reports that could not be written."""
-        reports = [Failure(key, "report", reason) for key, reason in state.failed.items()]
+        """The pairs of names without a judgement, the reports that could not be written, and those made of statements
+        instead.
+        """
+        by_rules = run_steps(self.communities.by_rules())
+        reports = [Failure(key, "report", reason) for key, reason in state.failed.items() if key not in by_rules]
+        reports += [Failure(key, "report", reason, "extract") for key, reason in by_rules.items()]
         return [*EntityMerging.failures(run_steps(self._judgements(state))), *reports]
 
     def _judgements(self, state: GraphRAGState) -> Steps[Judgements]:

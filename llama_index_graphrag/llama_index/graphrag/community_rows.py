@@ -38,7 +38,8 @@ class CommunityRows:
     One record says which communities are current. A table (:class:`CommunityTable`) has them as arrays; it is read once
     and kept until there are others. A record for each community has its title and its statements, or those that cover
     its entities; and what its report would be made of, where a model writes it. Written reports have records by their
-    keys, their tokens beside them, and, for each chunk that they rest on, which they are.
+    keys; beside them their tokens, and why a model failed at them; and, for each chunk that they rest on, which they
+    are.
 
     Parameters
     ----------
@@ -132,6 +133,11 @@ class CommunityRows:
         """The tokens of every written report, by its key."""
         return {key: record["tokens"] for key, record in (yield from self._records.get_all(_TOKENS)).items()}
 
+    def by_rules(self) -> Steps[dict[str, str]]:
+        """Why the summarizer failed at the reports that are made of statements in its place, by key in sorted order."""
+        found = yield from self._records.get_all(_TOKENS)
+        return {key: found[key]["error"] for key in sorted(found) if found[key].get("error")}
+
     def reports(self, keys: Iterable[str]) -> Steps[dict[str, WrittenReport]]:
         """Written reports."""
         found = yield from self._records.get_many(_REPORTS, keys)
@@ -150,7 +156,7 @@ class CommunityRows:
     def put_reports(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
         """Store written reports."""
         yield from self._records.put(_REPORTS, [(key, report.record()) for key, report in reports.items()])
-        yield from self._records.put(_TOKENS, [(key, {"tokens": report.tokens}) for key, report in reports.items()])
+        yield from self._records.put(_TOKENS, [(key, _beside(report)) for key, report in reports.items()])
         yield from self._link(reports, lambda keys, new: sorted({*keys, *new}))
 
     def are_linked(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
@@ -190,6 +196,11 @@ class CommunityRows:
         after = {i: changed(known.get(i, {"reports": []})["reports"], keys) for i, keys in of_chunk.items()}
         yield from self._records.put(_OF_CHUNK, [(i, {"reports": keys}) for i, keys in after.items() if keys])
         yield from self._records.delete(_OF_CHUNK, [i for i, keys in after.items() if not keys])
+
+
+def _beside(report: WrittenReport) -> Record:
+    """What is stored beside a report, for when it is not read."""
+    return {"tokens": report.tokens, **({"error": report.error} if report.error else {})}
 
 
 def _of_chunks(reports: Mapping[str, WrittenReport]) -> dict[str, set[str]]:

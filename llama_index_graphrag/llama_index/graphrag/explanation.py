@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llama_index.graphrag.found import GraphRAGFound
+from llama_index.graphrag.found import REPORT_KEY, GraphRAGFound
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
@@ -28,6 +28,8 @@ class GraphRAGExplanation:
     linked : the entities that the question leads to, and how
     entities : entities of the node with their activations, highest first
     statements : what the node states about linked entities; for a report, its findings
+    form : of a report, how it was made: "statements", "extract" (chosen statements, since no model is asked, or it
+        failed), "written" (by a model); "" of a chunk
     sources : ids of the chunks that a report rests on; of a chunk, its own id
     opened, refused : titles of the communities that their children stand for, and of those for whose children there
         was no room
@@ -46,6 +48,7 @@ class GraphRAGExplanation:
     linked: Sequence[Link] = ()
     entities: Sequence[tuple[str, float]] = ()
     statements: Sequence[str] = ()
+    form: str = ""
     sources: Sequence[str] = ()
     opened: Sequence[str] = ()
     refused: Sequence[str] = ()
@@ -77,6 +80,7 @@ def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> Grap
         linked=found.links,
         entities=[(view.graph.name_of(key), weight) for key, weight in active[:_SHOWN]],
         statements=[line.text for line in lines[:_SHOWN]] if node is None else text.split("\n")[1:],
+        form="" if node is None else str(node.metadata.get(REPORT_KEY, "")),
         sources=sources,
         opened=[title(community) for community in found.cut.opened] if found.cut is not None else (),
         refused=[title(community) for community in found.cut.refused] if found.cut is not None else (),

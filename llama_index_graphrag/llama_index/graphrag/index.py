@@ -35,6 +35,7 @@ from llama_index.ragkit import (
     Estimate,
     LastQuery,
     NodeExtractor,
+    Prices,
     Selection,
     Steps,
     Summarizer,
@@ -314,13 +315,14 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         report_tokens: int = 800,
         context_tokens: int = 4000,
         sample: int = 500,
+        prices: Prices | None = None,
         **parameters: Any,
     ) -> Estimate:
         """Estimate what a build with all reports asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm, sample, parameters : see
+        documents, extractor, transformations, llm, sample, prices, parameters : see
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since how many
             names are near each other is known only when they are embedded
         summarizer : a summarizer that needs no LLM adds no cost
@@ -342,14 +344,24 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             context_tokens=context_tokens,
             **parameters,
         )
-        writes = summarizer or ReportWriter()
-        if not writes.needs_llm:
+        writes, nodes = summarizer or ReportWriter(), nodes_of(documents, transformations)
+        if writes.needs_llm:
+            work += _work_of_reports(nodes, writes, llm, report_tokens, context_tokens)
+        return work.priced(prices)
+
+    @classmethod
+    def llm_work(  # noqa: D102
+        cls,
+        nodes: "Sequence[BaseNode]",
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        llm: LLM | None,
+        config: GraphRAGConfig | None = None,
+    ) -> Estimate:
+        work = super().llm_work(nodes, extractor, summarizer, llm, config)
+        if config is None or config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
             return work
-        tokens = sum(count_tokens(plain_text(node)) for node in nodes_of(documents, transformations))
-        # Leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
-        reports = 2 * (tokens // report_tokens)
-        one = writes.estimate(context_tokens, 0, report_tokens, known_llm(llm))
-        return work + Estimate(reports * one.calls, min(reports * context_tokens, 4 * tokens), reports * report_tokens)
+        return work + _work_of_reports(nodes, summarizer, llm, config.report_tokens, config.context_tokens)
 
     def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.
@@ -411,6 +423,17 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
         shown = rows_to_show(view, query)
         return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)
+
+
+def _work_of_reports(
+    nodes: "Sequence[BaseNode]", summarizer: Summarizer, llm: LLM | None, report_tokens: int, context_tokens: int
+) -> Estimate:
+    """The calls for reports, at most."""
+    tokens = sum(count_tokens(plain_text(node)) for node in nodes)
+    # Leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
+    reports = 2 * (tokens // report_tokens)
+    one = summarizer.estimate(context_tokens, 0, report_tokens, known_llm(llm))
+    return Estimate(reports * one.calls, min(reports * context_tokens, 4 * tokens), reports * report_tokens)
 
 
 register_index(GraphRAGIndex)

@@ -44,6 +44,7 @@ REDUCE_TOKENS = 12_000
 _REPLY_TOKENS = 1_024
 NO_MAP = "No language model is set, so that no map step ran. What the reports say:"
 NO_POINTS = "The map step failed, so that this is read from the reports themselves."
+NO_ANSWER = "There is no answer:"
 
 Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
 
@@ -75,6 +76,7 @@ class ReportAnswer:
     text : the answer
     points : the points that it was made of, the most important first, each with the ids of the nodes that it rests on
     failed : number of a batch -> why it gave no points
+    unwritten : why the model wrote no answer, which then lists what it would have been made of; "" if it did
     calls : of the model
     dropped_citations, dropped_points : citations of unknown passages, and points without a source or score
     without_score, left_out : points with a score of zero, and those for which there was no room
@@ -83,6 +85,7 @@ class ReportAnswer:
     text: str
     points: Sequence[Point] = ()
     failed: Mapping[int, str] | None = None
+    unwritten: str = ""
     calls: int = 0
     dropped_citations: int = 0
     dropped_points: int = 0
@@ -93,10 +96,11 @@ class ReportAnswer:
 class ReportMapReduce(PromptHolder, BaseSynthesizer):
     """Answers from reports, or from any nodes: each batch of them gives points with scores, the best give the answer.
 
-    A batch that fails fails alone; if all do, the answer is made of the reports themselves, and says so. Points that
-    cite nothing of what they were given are dropped and counted. The response's metadata has a :class:`ReportAnswer`
-    under "graphrag". Without a language model, or with a `MockLLM`, the answer lists what the reports say and states
-    that no map step ran.
+    A batch that fails fails alone; if no other gives a point, the answer is made of the reports of those that failed.
+    Where the answer cannot be written, what it would have been made of is listed. Both are said. Points that cite
+    nothing of what they were given are dropped and counted. The response's metadata has a :class:`ReportAnswer` under
+    "graphrag". Without a language model, or with a `MockLLM`, the answer lists what the reports say and states that no
+    map step ran.
 
     Parameters
     ----------
@@ -211,15 +215,14 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             left_out=chosen.left_out,
         )
         if not chosen.points:
-            failed = f"{len(chosen.failed)} of {len(jobs)} batches of the reports could not be read."
-            if len(chosen.failed) == len(jobs):
-                first = batches([count_tokens(text) for text, _ in passages], self.reduce_tokens)[0]
-                text = yield from self._without_points(question, [passages[i][0] for i in first])
-                return replace(read, text=text, calls=len(jobs) + 1)
-            reason = f" {failed}" if chosen.failed else ""
-            return replace(read, text=f"The reports say nothing that answers the question.{reason}")
-        text = yield from self._written(question, [_scored(point) for point in chosen.points])
-        return replace(read, text=text, calls=len(jobs) + 1)
+            unread = [text for number, group in enumerate(groups) if number in chosen.failed for text, _ in group]
+            if not unread:
+                return replace(read, text="The reports say nothing that answers the question.")
+            first = batches([count_tokens(text) for text in unread], self.reduce_tokens)[0]
+            text, reason = yield from self._written_or_listed(question, [unread[i] for i in first])
+            return replace(read, text=f"{NO_POINTS} {text}", unwritten=reason, calls=len(jobs) + 1)
+        text, reason = yield from self._written_or_listed(question, [_scored(point) for point in chosen.points])
+        return replace(read, text=text, unwritten=reason, calls=len(jobs) + 1)
 
     def _batches(self, question: str, passages: Sequence[Passage]) -> list[list[Passage]]:
         """The passages of each call, in order; one that is longer than the model reads at once is in several."""
@@ -235,13 +238,13 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         points = tuple(found.points[i] for i in dict.fromkeys(i for i, _ in first))
         return replace(found, points=points, left_out=found.left_out + len(found.points) - len(points))
 
-    def _without_points(self, question: str, texts: Sequence[str]) -> Steps[str]:
-        """The answer from the reports as they are; without one, what they say."""
+    def _written_or_listed(self, question: str, texts: Sequence[str]) -> Steps[tuple[str, str]]:
+        """The answer from texts, or else these, and why there is none."""
         try:
-            return f"{NO_POINTS} {(yield from self._written(question, texts))}"
+            return (yield from self._written(question, texts)), ""
         except ExtractionError as error:
             lines = [f"- {text}" for text in texts]
-            return "\n".join([f"{NO_POINTS} There is no answer: {error} What they say:", *lines])
+            return "\n".join([f"{NO_ANSWER} {error} What the reports say:", *lines]), str(error)
 
     def _written(self, question: str, texts: Sequence[str]) -> Steps[str]:
         return (

@@ -105,7 +105,11 @@ def page_of(
             level=2 + top - int(hierarchy.level[community]),
             size=1.0 + float(hierarchy.sizes[community]) ** 0.5,
             highlighted=community in path,
-            details={"entities": int(hierarchy.sizes[community]), "chunks": len(planner.plan(community).nodes)},
+            details={
+                "entities": int(hierarchy.sizes[community]),
+                "chunks": len(planner.plan(community).nodes),
+                "report": state.report(view, community).form,
+            },
         )
         for community in shown.communities
     ]
@@ -136,6 +140,8 @@ def page_of(
         "communities": len(hierarchy),
         "written reports": len(view.known(state.reports)),
     }
+    if failed := sum(bool(written.error) for written in state.reports.values()):
+        counts["of these made of statements, since the model failed"] = failed
     panels.append(Facts("The graph", counts))
     return Page(
         title="Graph RAG communities",

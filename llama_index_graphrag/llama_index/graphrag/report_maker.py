@@ -8,8 +8,7 @@ from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.reporter import read_report
 from llama_index.graphrag.reports.planning import ReportPlan, numbered_sources
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import FailureWatch, IndexStorage, Resources, Steps, gather
-from llama_index.ragkit.steps import Outcome
+from llama_index.ragkit import FailureWatch, IndexStorage, Resources, Steps, offload
 
 __all__ = ["ReportMaker"]
 
@@ -35,7 +34,9 @@ class ReportMaker:
     def make(
         self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
     ) -> Steps[tuple[dict[str, WrittenReport], dict[str, str]]]:
-        """Write reports without storing them: reports by key, and why others failed.
+        """Write reports without storing them: reports by key, and at which the summarizer failed, and why.
+
+        With a fallback, the latter are written too, and made of statements.
 
         Parameters
         ----------
@@ -50,17 +51,21 @@ class ReportMaker:
             ready = [plan for plan in waiting if keys.isdisjoint(child.key for child in plan.children)]
             known = replace(state, reports={**state.reports, **written})
             jobs = [partial(watch.run, partial(self._write, known, view, plan)) for plan in ready]
-            outcomes: list[Outcome[WrittenReport]] = yield from gather(
-                jobs, self._resources.num_workers, "Community reports", self._resources.show_progress
-            )
+            outcomes = yield from self._resources.gather(jobs, "Community reports")
             watch.check({f"Report {plan.key}": outcome for plan, outcome in zip(ready, outcomes, strict=True)})
             for plan, outcome in zip(ready, outcomes, strict=True):
                 if outcome.error is None:
                     written[plan.key] = outcome.unwrap()
-                else:
-                    failed[plan.key] = str(outcome.error)
+                    continue
+                failed[plan.key] = reason = self._resources.reason(outcome.error)
+                if self._resources.falls_back:
+                    report = yield from offload(view.planner.report, plan.community)
+                    written[plan.key] = WrittenReport(report, plan.nodes, error=reason)
             done = {plan.key for plan in ready}
             waiting = [plan for plan in waiting if plan.key not in done]
+        if failed and self._resources.falls_back:
+            counts, first = (len(failed), len(todo)), next(iter(failed.values()))
+            self._resources.tell_fallback("extract", self._resources.summarizer, counts, "reports", first)
         return written, failed
 
     def _write(self, state: GraphRAGState, view: GraphView, plan: ReportPlan) -> Steps[WrittenReport]:

@@ -53,12 +53,14 @@ class WrittenReport:
     nodes : ids of all nodes that it was made from
     cache_keys : entries of the extraction cache that it uses
     dropped : citations of unknown statements, and findings without sources
+    error : why the summarizer failed, if the report is made of statements in its place; "" otherwise
     """
 
     report: Report
     nodes: tuple[str, ...]
     cache_keys: tuple[str, ...] = ()
     dropped: tuple[int, int] = (0, 0)
+    error: str = ""
 
     @cached_property
     def tokens(self) -> int:
@@ -72,6 +74,7 @@ class WrittenReport:
             "nodes": list(self.nodes),
             "cache_keys": list(self.cache_keys),
             "dropped": list(self.dropped),
+            **({"error": self.error} if self.error else {}),
         }
 
     @classmethod
@@ -83,6 +86,7 @@ class WrittenReport:
             tuple(record["nodes"]),
             tuple(record["cache_keys"]),
             (citations, findings),
+            record.get("error", ""),
         )
 
 

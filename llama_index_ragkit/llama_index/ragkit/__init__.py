@@ -42,6 +42,7 @@ from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import Rejected, complete, find_llm, known_llm
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
+from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
@@ -102,6 +103,7 @@ __all__ = [
     "NodeFetch",
     "PipelineStore",
     "PostprocessorKeywords",
+    "Prices",
     "PromptHolder",
     "PromptTexts",
     "Query",

@@ -109,9 +109,15 @@ class _Gather(Request):
     num_workers: int
     description: str
     show_progress: bool
+    status: Callable[[], str]
 
     def _bar(self) -> "tqdm[Any]":
         return tqdm(total=len(self.jobs), desc=self.description, disable=not self.show_progress)
+
+    def _update(self, bar: "tqdm[Any]") -> None:
+        bar.update()
+        if self.show_progress:
+            bar.set_postfix_str(self.status())
 
     def run(self) -> list[Outcome[Any]]:
         outcomes: list[Outcome[Any]] = [Outcome()] * len(self.jobs)
@@ -119,7 +125,7 @@ class _Gather(Request):
             if self.num_workers == 1:
                 for i, job in enumerate(self.jobs):
                     outcomes[i] = _attempt(job)
-                    bar.update()
+                    self._update(bar)
                 return outcomes
             todo = iter(enumerate(self.jobs))
             pool = ThreadPoolExecutor(self.num_workers)
@@ -134,7 +140,7 @@ class _Gather(Request):
                         return outcomes
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         outcomes[running.pop(future)] = future.result()
-                        bar.update()
+                        self._update(bar)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -146,7 +152,7 @@ class _Gather(Request):
             async def worker() -> None:
                 for i, job in todo:
                     outcomes[i] = await _aattempt(job)
-                    bar.update()
+                    self._update(bar)
 
             workers = [asyncio.ensure_future(worker()) for _ in range(min(self.num_workers, len(self.jobs)))]
             try:
@@ -192,6 +198,7 @@ def gather(
     num_workers: int = 1,
     description: str = "",
     show_progress: bool = False,
+    status: Callable[[], str] = str,
 ) -> Steps[list[Outcome[T]]]:
     """Run many jobs, at most `num_workers` at once, and return their outcomes in the order of the jobs.
 
@@ -202,6 +209,7 @@ def gather(
     jobs : functions that each return the steps of one job
     num_workers : how many run at once (threads, or tasks of the event loop), at least 1
     description, show_progress : the progress bar, one step per job
+    status : what the bar shows beside, after each job
 
     Raises
     ------
@@ -209,7 +217,7 @@ def gather(
         If `num_workers` is below 1.
     """
     check_count("num_workers", num_workers, 1)
-    result: list[Outcome[T]] = yield _Gather(list(jobs), num_workers, description, show_progress)
+    result: list[Outcome[T]] = yield _Gather(list(jobs), num_workers, description, show_progress, status)
     return result
 
 

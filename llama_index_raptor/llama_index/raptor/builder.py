@@ -27,7 +27,7 @@ from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, nearest_parents
 from llama_index.raptor.tree.tree import Summary, Tree
 from llama_index.raptor.tree_part import TreePart
-from llama_index.raptor.tree_rows import SUMMARIES, TreeRows
+from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, marks_of
 from llama_index.raptor.tree_view import TreeView
 from llama_index.raptor.tree_writer import TreeWriter
 
@@ -274,12 +274,21 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             yield from self._place(part, [], np.zeros((0, 0), np.float32))
 
     def retry(self, state: RaptorState) -> Steps[RaptorState]:
-        """As :meth:`write_missing`."""
-        return (yield from self.write_missing(state))
+        """As :meth:`write_missing`, and have written again what rules have written."""
+        state = yield from self.write_missing(state)
+        part = yield from self._begin(state)
+        by_rules = yield from self._by_rules(state)
+        if by_rules:
+            yield from part.read_around(list(by_rules), (), self.config.max_layers)
+            yield from self._writer(part).write_again(part.tree)
+        return self._changed(state, part)
 
     def failures(self, state: RaptorState) -> list[Failure]:
-        """The summaries that are missing."""
-        return self._summaries.failures(self._unwritten(state))
+        """The summaries that are missing, and those that rules have written."""
+        return self._summaries.failures(self._unwritten(state), run_steps(self._by_rules(state)))
+
+    def _by_rules(self, state: RaptorState) -> Steps[Rows]:
+        return marks_of(state.written) if self.storage.is_whole else (yield from self._rows.by_rules())
 
     def missing(self, state: RaptorState) -> int:
         """How many summaries are missing."""

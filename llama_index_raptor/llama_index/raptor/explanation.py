@@ -26,6 +26,7 @@ class RaptorExplanation:
     paths : every path from a root to the node, as (node id, cosine to the question) pairs; the cosine of a summary that
         is not written yet is None
     sources : ids of the chunks below the node; a chunk is its own source
+    by : the class that wrote the summary without an LLM in place of the one that failed, if one did
     fallback : why the search was degraded; empty if it was not
     """
 
@@ -38,6 +39,7 @@ class RaptorExplanation:
     level: int
     paths: list[list[tuple[str, float | None]]]
     sources: list[str]
+    by: str = ""
     fallback: str = ""
 
 
@@ -68,6 +70,7 @@ def explain(
                 level=state.tree.level(node_id),
                 paths=[[(n, scores.cosine(n)) for n in path] for path in _paths(state, node_id, hidden)],
                 sources=sorted(state.tree.leaves(node_id)),
+                by=state.written.get(node_id, {}).get("by", ""),
                 fallback=fallback,
             )
         )

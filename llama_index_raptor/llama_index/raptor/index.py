@@ -11,9 +11,11 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
     Estimate,
+    ExtractiveSummarizer,
     LastQuery,
     LLMSummarizer,
     NodeExtractor,
+    Prices,
     Selection,
     Summarizer,
     SummaryMethods,
@@ -92,6 +94,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     retriever_cls = RaptorRetriever
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer
+    rule_summarizer = ExtractiveSummarizer
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -165,13 +168,14 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         summary_tokens: int = 200,
         cluster_size: float = 10,
         sample: int = 500,
+        prices: Prices | None = None,
         **parameters: Any,
     ) -> Estimate:
         """Estimate what a build asks of the LLM and of the embedding model, without calling either.
 
         Parameters
         ----------
-        documents, extractor, transformations, llm, sample, parameters : see
+        documents, extractor, transformations, llm, sample, prices, parameters : see
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summarizer : a summarizer that needs no LLM adds no cost
         summary_tokens : output tokens of a summary; its children are read once
@@ -191,20 +195,19 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             summary_tokens=summary_tokens,
             **parameters,
         )
-        writes = summarizer or LLMSummarizer()
-        if not writes.needs_llm:
-            return work
         nodes = nodes_of(documents, transformations)
-        below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
-        calls = prompt = reply = 0.0
-        while below > 1:
-            layer = max(1.0, below / cluster_size)
-            one = writes.estimate(tokens / layer, below / layer, summary_tokens, known_llm(llm))
-            calls += layer * one.calls
-            prompt += layer * one.prompt_tokens
-            reply += layer * one.completion_tokens
-            below, tokens = layer, layer * summary_tokens
-        return work + Estimate(round(calls), round(prompt), round(reply))
+        return (work + _work_of_summaries(nodes, summarizer, llm, summary_tokens, cluster_size)).priced(prices)
+
+    @classmethod
+    def llm_work(  # noqa: D102
+        cls,
+        nodes: "Sequence[BaseNode]",
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        llm: LLM | None,
+        config: TreeConfig | None = None,
+    ) -> Estimate:
+        return _work_of_summaries(nodes, summarizer, llm, (config or TreeConfig()).summary_tokens)
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         found = None if query is None else query.found
@@ -217,6 +220,29 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         fetch = fetch_derived(state.written, self.storage.get_node)
         texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
         return page_of(state, texts, query, partial=found is not None)
+
+
+def _work_of_summaries(
+    nodes: "Sequence[BaseNode]",
+    summarizer: Summarizer | None,
+    llm: LLM | None,
+    summary_tokens: int,
+    cluster_size: float = 10,
+) -> Estimate:
+    """The calls for the summaries of a tree."""
+    writes = summarizer or LLMSummarizer()
+    if not writes.needs_llm:
+        return Estimate()
+    below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
+    calls = prompt = reply = 0.0
+    while below > 1:
+        layer = max(1.0, below / cluster_size)
+        one = writes.estimate(tokens / layer, below / layer, summary_tokens, known_llm(llm))
+        calls += layer * one.calls
+        prompt += layer * one.prompt_tokens
+        reply += layer * one.completion_tokens
+        below, tokens = layer, layer * summary_tokens
+    return Estimate(round(calls), round(prompt), round(reply))
 
 
 register_index(RaptorIndex)

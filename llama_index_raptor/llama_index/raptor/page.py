@@ -7,6 +7,7 @@ from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
 from llama_index.ragkit.text.salient_terms import group_names
 from llama_index.raptor.state import RaptorState
+from llama_index.raptor.tree_rows import marks_of
 
 __all__ = ["page_of"]
 
@@ -30,7 +31,8 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
 
     def details(name: str) -> dict[str, Any]:
         below = {} if partial else {"chunks below": len(tree.leaves(name))}
-        return {"children": len(tree.children(name)), **below}
+        by = state.written.get(name, {}).get("by")
+        return {"children": len(tree.children(name)), **below, **({"written by": by} if by else {})}
 
     def title(name: str) -> str:
         chunk = name in state.chunks
@@ -70,6 +72,8 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
     facts = {"chunks": len(state.chunks), "summaries": len(state.summaries), "layers of summaries": tree.height}
     if state.unwritten:
         facts["summaries not written yet"] = len(state.unwritten)
+    if by_rules := marks_of(state.written):
+        facts["summaries written by rules"] = len(by_rules)
     panels: list[Facts | Results] = []
     if query is not None:
         items = [Result(title(name), snippet=texts[name], score=score, node=name) for name, score in found]

@@ -92,10 +92,11 @@ class TreePart:
 
     def put_texts(self, records: Mapping[str, Record], rows: SpaceRows) -> Steps[None]:
         """Store the texts and vectors of summaries."""
+        known = yield from self._rows.texts(records)
         yield from self._rows.put_texts(records)
         yield from self._summaries.put(rows)
         self.texts.update(records)
-        self._count(len(records))
+        self._count(len(records.keys() - known.keys()))
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts and vectors of summaries."""

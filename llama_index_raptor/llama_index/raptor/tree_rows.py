@@ -6,7 +6,7 @@ from typing import Any, Literal
 from llama_index.ragkit import IndexStorage, Record, Steps
 from llama_index.raptor.tree.tree import Summary, Tree
 
-__all__ = ["SUMMARIES", "Rows", "TreeRows", "closed_tree", "tree_of"]
+__all__ = ["SUMMARIES", "Rows", "TreeRows", "closed_tree", "marks_of", "tree_of"]
 
 Rows = dict[str, Record]
 
@@ -17,6 +17,7 @@ _TREE = "tree"
 
 _ROOTS = "tree_roots"
 _UNWRITTEN = "tree_unwritten"
+_BY_RULES = "tree_by_rules"
 _WAITING = "tree_waiting"
 
 
@@ -24,8 +25,8 @@ class TreeRows:
     """The nodes of the tree by id, chunks and summaries.
 
     The row of a node holds its level, its children, its parents, and how many chunks are below it (a chunk below two
-    children counts twice). More collections have the nodes without a parent, the summaries without a text, and the
-    chunks that wait for others to be given a parent.
+    children counts twice). More collections have the nodes without a parent, the summaries without a text, those that
+    rules have written, and the chunks that wait for others to be given a parent.
     A write reads and writes the rows of the summaries that it changes and of their children.
 
     Parameters
@@ -94,6 +95,11 @@ class TreeRows:
     def unwritten(self) -> Steps[list[str]]:
         """The summaries that have no text yet, sorted."""
         return sorted((yield from self._records.get_all(_UNWRITTEN)))
+
+    def by_rules(self) -> Steps[Rows]:
+        """Why a summarizer failed at summaries that rules have written, and which, in sorted order."""
+        found = yield from self._records.get_all(_BY_RULES)
+        return {name: found[name] for name in sorted(found)}
 
     def waiting(self) -> Steps[list[str]]:
         """The chunks that wait for others to be given a parent, sorted."""
@@ -182,9 +188,13 @@ class TreeRows:
         """Store the texts of summaries."""
         yield from self._records.put(SUMMARIES, list(records.items()))
         yield from self._records.delete(_UNWRITTEN, records)
+        marked = marks_of(records)
+        yield from self._records.put(_BY_RULES, list(marked.items()))
+        yield from self._records.delete(_BY_RULES, [name for name in records if name not in marked])
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts of summaries, which then have none."""
+        yield from self._records.delete(_BY_RULES, names)
         yield from self._records.delete(SUMMARIES, names)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in names])
 
@@ -196,6 +206,11 @@ class TreeRows:
     def _put_roots(self, rows: Mapping[str, Record]) -> Steps[None]:
         roots = [(node, {"level": row["level"]}) for node, row in rows.items() if not row["parents"]]
         yield from self._records.put(_ROOTS, roots)
+
+
+def marks_of(records: Mapping[str, Record]) -> Rows:
+    """Why a summarizer failed, and who has written in its place, of those summaries that it failed at."""
+    return {name: {"failed": r["failed"], "by": r["by"]} for name, r in records.items() if r.get("by")}
 
 
 def tree_of(rows: Mapping[str, Record]) -> Tree:

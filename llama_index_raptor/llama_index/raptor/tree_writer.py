@@ -8,8 +8,9 @@ published code are silent or may not terminate:
 - A cluster of more than `max_cluster_tokens` tokens is split; splitting always terminates.
 - A cluster of one node is not summarised: the node itself is passed to the next layer.
 - Children are summarised in reading order (document, position).
-- A summary whose summarizer call failed stays in the tree as unwritten; in the layers above it is represented by the
-  mean of its children. It is retried at the next write and by `retry_failed`.
+- A summary at which the summarizer failed is written by rules until `retry_failed` has it written again, with those
+  above it. Without a fallback it stays in the tree as unwritten; in the layers above it is represented by the mean of
+  its children. It is then retried at the next write too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +38,7 @@ from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.tree.tree import Summary, Tree, summary_id
 from llama_index.raptor.tree_part import TreePart
+from llama_index.raptor.tree_rows import marks_of
 
 __all__ = ["LEVEL_KEY", "TreeWriter"]
 
@@ -135,6 +137,24 @@ class TreeWriter:
                     return tree
             tree = changed
 
+    def write_again(self, tree: Tree) -> Steps[Tree]:
+        """Have the summaries that rules have written written by the summarizer, and those above them again.
+
+        One at which it fails again stays as it is.
+        """
+        todo = set(marks_of(self._written))
+        for level in range(1, tree.height + 1):
+            layer = sorted(name for name in todo if tree.level(name) == level)
+            if layer:
+                before = {name: self._written[name] for name in layer}
+                yield from self._write_layer(tree, layer, level)
+                after = {name: self._written[name] for name in layer}
+                todo |= tree.ancestors(name for name in layer if after[name]["node"] != before[name]["node"])
+                used = {name: after[name]["cache_keys"] for name in layer}
+                uses = {n: [k for k in old["cache_keys"] if k not in used[n]] for n, old in before.items()}
+                yield from self._summaries.release(uses)
+        return tree
+
     def _add_layer(self, tree: Tree) -> Steps[Tree | None]:
         """The tree with a layer of summaries above its roots, or None when it is complete."""
         roots = self._in_reading_order(tree, tree.roots(self._leaves.ids))
@@ -185,16 +205,18 @@ class TreeWriter:
         self.failed.update(failed)
         if not texts:
             return
-        vectors = yield from self._resources.embed([text for text, _ in texts.values()], "summaries")
-        nodes = [derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, (text, _) in texts.items()]
-        pairs = zip(nodes, texts.values(), strict=True)
+        vectors = yield from self._resources.embed([each.text for each in texts.values()], "summaries")
+        nodes = [derived_node(n, each.text, {LEVEL_KEY: level}, tree.children(n)) for n, each in texts.items()]
         records: dict[str, Record] = {
-            n.node_id: {"node": node_to_record(n), "cache_keys": keys, "first": list(self._first(tree, n.node_id))}
-            for n, (_, keys) in pairs
+            n.node_id: {"node": node_to_record(n), "first": list(self._first(tree, n.node_id)), **each.record()}
+            for n, each in zip(nodes, texts.values(), strict=True)
         }
         rows = SpaceRows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
         yield from self._part.put_texts(records, rows)
         self._written.update(records)
+        for name in records:
+            self._texts.pop(name, None)
+            self._tokens.pop(name, None)
 
     # -- what is known of nodes ---------------------------------------------------------------------
 

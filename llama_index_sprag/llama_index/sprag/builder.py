@@ -170,8 +170,9 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return (yield from self._write_again(state, list((yield from self._rows.failed()))))
 
     def failures(self, state: SpRAGState) -> list[Failure]:
-        """The documents that were not described."""
-        return [Failure(key, "context", error) for key, error in run_steps(self._rows.failed()).items()]
+        """The documents that were not described, or by rules."""
+        failed = run_steps(self._rows.failed())
+        return [Failure(key, "context", row["error"], row.get("by", "")) for key, row in failed.items()]
 
     def _write_again(self, state: SpRAGState, keys: Sequence[str]) -> Steps[SpRAGState]:
         for start in range(0, len(keys), _AT_ONCE):
@@ -208,6 +209,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         unknown = {key: read[key] for key, found in described.items() if found.description is None}
         if may_call and unknown:
             described |= yield from self._descriptions.describe(unknown, corpus, may_call=True)
+        described |= yield from self._descriptions.by_rules(read, described, corpus, may_call=may_call)
         headers: dict[str, str] = {}
         for key, document in read.items():
             headers |= self._descriptions.headers(document, described[key])
@@ -291,7 +293,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         yield from self._rows.put(plan.after.values())
         yield from self._corpus.change(plan.terms)
         yield from self._descriptions.store(plan.described)
-        yield from self._rows.put_failed({key: found.error for key, found in plan.described.items()})
+        yield from self._rows.put_failed({key: (found.error, found.by) for key, found in plan.described.items()})
         yield from self._put(plan)
         self._count(documents=len(plan.after) - len(plan.before))
         self.storage.struct.counters["failed"] = len((yield from self._rows.failed()))

@@ -1,7 +1,7 @@
 """`Descriptions`: what is said about documents, as records, and the headers that chunks get from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import MappingProxyType
 
 from llama_index.core.schema import BaseNode, MetadataMode
@@ -55,6 +55,8 @@ class Descriptions:
     ) -> Steps[dict[str, Described]]:
         """Describe documents; those that were described before are described again only where that is needed.
 
+        What the extractor fails at, or may not ask its LLM about, is described by the fallback, if there is one.
+
         Parameters
         ----------
         ready : descriptions that are not stored yet
@@ -77,7 +79,7 @@ class Descriptions:
                 names = ("title", "summary", "sections", "section_summaries", "source", "terms")
                 known[key] = Description(**{name: record[name] for name in names})
         for key, each in ready.items():
-            if each.description is not None:
+            if each.description is not None and not each.by:
                 known[key], keys[key] = each.description, each.cache_keys
         resources = self._resources
         found = yield from self.extractor.describe(
@@ -100,12 +102,37 @@ class Descriptions:
         if may_call and not again and 1 < len(failed) == len(read):
             raise all_failed("documents", failed)
         return {
-            key: Described(
-                each.description,
-                each.error,
-                (each.cache_keys or keys.get(key, ())) if resources.cache_given else (),
-            )
+            key: replace(each, cache_keys=(each.cache_keys or keys.get(key, ())) if resources.cache_given else ())
             for key, each in zip(read, found, strict=True)
+        }
+
+    def by_rules(
+        self,
+        read: Mapping[str, DocumentChunks],
+        described: Mapping[str, Described],
+        corpus: CorpusTerms | None,
+        *,
+        may_call: bool,
+    ) -> Steps[dict[str, Described]]:
+        """What the fallback says about the documents, or sections, that were not described.
+
+        Parameters
+        ----------
+        described : all documents
+        corpus, may_call : see :meth:`describe`
+        """
+        rules = self._resources.fallback
+        failed = {key: read[key] for key, found in described.items() if found.error}
+        if not isinstance(rules, ContextExtractor) or not failed:
+            return {}
+        found = yield from rules.describe(list(failed.values()), {}, may_call=True, corpus=corpus)
+        by = type(rules).__name__
+        if may_call:
+            counts, first = (len(failed), len(read)), described[next(iter(failed))].error
+            self._resources.tell_fallback(by, self.extractor, counts, "documents", first)
+        return {
+            key: replace(described[key], description=_filled(described[key].description, each.description), by=by)
+            for key, each in zip(failed, found, strict=True)
         }
 
     def forget(self, keys: Sequence[str], described: Mapping[str, Described] = MappingProxyType({})) -> Steps[None]:
@@ -150,7 +177,18 @@ class Descriptions:
 def as_record(found: Described) -> Record:
     """A description as it is stored."""
     description = Description() if found.description is None else found.description
-    return {**asdict(description), "error": found.error, "cache_keys": list(found.cache_keys)}
+    by = {"by": found.by} if found.by else {}
+    return {**asdict(description), "error": found.error, "cache_keys": list(found.cache_keys), **by}
+
+
+def _filled(description: Description | None, by_rules: Description | None) -> Description | None:
+    """A description with the sections that it lacks, or else the other."""
+    if description is None or by_rules is None:
+        return description or by_rules
+    return replace(
+        description,
+        sections=[own or other for own, other in zip(description.sections, by_rules.sections, strict=True)],
+    )
 
 
 def document_of(node_id: str, record: Mapping[str, object]) -> str:

@@ -46,14 +46,14 @@ class DocumentRows:
         """As :meth:`chunks`, of all chunks; the header is None where the vector may be that of another."""
         return (yield from self._records.get_all(_CHUNKS))
 
-    def failed(self) -> Steps[dict[str, str]]:
-        """Why documents were not described, by key in sorted order."""
+    def failed(self) -> Steps[dict[str, Record]]:
+        """Why documents were not described, and who has described them instead, by key in sorted order."""
         found = yield from self._records.get_all(_FAILED)
-        return {key: found[key]["error"] for key in sorted(found)}
+        return {key: found[key] for key in sorted(found)}
 
     def put_all(self, documents: Mapping[str, DocumentEntry], chunks: Mapping[str, Record]) -> Steps[None]:
         """Store all documents and chunks, where something else is stored."""
-        failed = {key: {"error": document.error} for key, document in documents.items() if document.error}
+        failed = {key: _failure(document.error, document.by) for key, document in documents.items() if document.error}
         wanted = {_DOCUMENTS: {key: _row(document) for key, document in documents.items()}, _FAILED: failed}
         for collection, rows in {**wanted, _CHUNKS: chunks}.items():
             stored = yield from self._records.get_all(collection)
@@ -69,10 +69,11 @@ class DocumentRows:
         yield from self._records.delete(_DOCUMENTS, keys)
         yield from self._records.delete(_FAILED, keys)
 
-    def put_failed(self, errors: Mapping[str, str]) -> Steps[None]:
-        """Store why documents were not described; `""` for those that were."""
-        yield from self._records.put(_FAILED, [(key, {"error": error}) for key, error in errors.items() if error])
-        yield from self._records.delete(_FAILED, [key for key, error in errors.items() if not error])
+    def put_failed(self, failed: Mapping[str, tuple[str, str]]) -> Steps[None]:
+        """Store why documents were not described, `""` for those that were, and who has described them instead."""
+        rows = [(key, _failure(error, by)) for key, (error, by) in failed.items() if error]
+        yield from self._records.put(_FAILED, rows)
+        yield from self._records.delete(_FAILED, [key for key, (error, _) in failed.items() if not error])
 
     def put_chunks(self, headers: Mapping[str, str], document_of: Mapping[str, str]) -> Steps[None]:
         """Store the headers of chunks, `""` for those without one."""
@@ -82,6 +83,10 @@ class DocumentRows:
     def delete_chunks(self, ids: Iterable[str]) -> Steps[None]:
         """Delete the headers of chunks."""
         yield from self._records.delete(_CHUNKS, ids)
+
+
+def _failure(error: str, by: str) -> Record:
+    return {"error": error, **({"by": by} if by else {})}
 
 
 def _row(document: DocumentEntry) -> Record:

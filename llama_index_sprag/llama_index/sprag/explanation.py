@@ -38,6 +38,7 @@ class SpRAGExplanation:
     start, end : which chunks of the document it is, the end exclusive
     query : the query that it was found for
     chunks : its chunks in reading order
+    by : the class that described its document without an LLM in place of the one that failed, if one did
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
@@ -50,4 +51,5 @@ class SpRAGExplanation:
     end: int
     query: str
     chunks: Sequence[ChunkInSegment]
+    by: str = ""
     fallback: str = ""

@@ -7,6 +7,7 @@ from llama_index.ragkit import (
     DerivedIndex,
     DerivedStruct,
     LastQuery,
+    NodeExtractor,
     Selection,
     arun_steps,
     register_index,
@@ -24,7 +25,7 @@ from llama_index.sprag.retriever import SpRAGRetriever
 from llama_index.sprag.state import SpRAGState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from llama_index.core.callbacks.base import CallbackManager
     from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
@@ -77,6 +78,13 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     keywords = SpRAGKeywords
     default_extractor = AutoContext
     rule_extractor = RuleContext
+
+    @classmethod
+    def _components(cls, given: "Mapping[str, Any]") -> dict[str, Any]:
+        chosen = super()._components(given)
+        if "fallback" in chosen:  # it must find the documents that the extractor finds
+            chosen["fallback"] = _rules_like(chosen["extractor"])
+        return chosen
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -163,6 +171,14 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         if not selection.is_whole:  # in stores, nothing counts what passes
             counters = state.counters() if state.is_whole else {}
         return page_of(state, texts, query, counters)
+
+
+def _rules_like(extractor: NodeExtractor) -> RuleContext:
+    """Rules that find the documents of an extractor, and sections if it does."""
+    given: dict[str, Any] = {"group_by": getattr(extractor, "group_by", None)}
+    if isinstance(extractor, AutoContext):
+        given |= {"page_opening": extractor.page_opening, "sections": extractor.sections != "none"}
+    return RuleContext(**given)
 
 
 register_index(SpRAGIndex)

@@ -81,7 +81,7 @@ def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None
         "documents": "documents",
         "chunks": "chunks",
         "contexts": "chunks with a header",
-        "failed": "documents not described",
+        "failed": "documents not described by the extractor",
     }
     facts = {shown: counters[name] for name, shown in names.items() if counters.get(name)}
     if facts:
@@ -159,7 +159,9 @@ def _name(document: DocumentEntry) -> str:
 
 
 def _row(document: DocumentEntry) -> Node:
-    details = {"chunks": len(document.chunks), "tokens": int(document.tokens.sum())}
+    details: dict[str, Any] = {"chunks": len(document.chunks), "tokens": int(document.tokens.sum())}
+    if document.by:
+        details["described by"] = document.by
     return Node(
         id=document.key,
         label=_name(document),

@@ -353,5 +353,6 @@ def _explain(
         end=segment.start + len(segment.chunks),
         query=found.queries[segment.query],
         chunks=chunks,
+        by=entry.by,
         fallback=found.fallback,
     )

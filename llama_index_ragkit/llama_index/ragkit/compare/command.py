@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from llama_index.core.llms import LLM
 
@@ -15,7 +16,7 @@ from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.reading import read_folder
 
-__all__ = ["main"]
+__all__ = ["main", "openai_like"]
 
 _MODEL = "local:sentence-transformers/all-MiniLM-L6-v2"
 
@@ -41,14 +42,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
     parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
     parser.add_argument("--count", type=int, default=40, help="questions that are made where none are given [40]")
+    parser.add_argument(
+        "--prices",
+        type=_price,
+        nargs="+",
+        default=(),
+        metavar="NAME=PRICE",
+        help="of a million tokens, such as prompt=0.15 completion=0.6 embedding=0.02, to tell what it would cost",
+    )
     parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
     options = parser.parse_args(arguments)
+    prices: Any = dict(options.prices) or None
 
     def before(estimates: dict[str, Estimate]) -> None:
         _say("Estimated work:")
         for name, work in estimates.items():
             about = "" if work.embedding_is_exact else "about "
-            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls")
+            cost = work.priced(prices).cost
+            paid = "" if cost is None else f", {cost:.4g} to pay"
+            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{paid}")
         _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")
         if options.estimate:
             raise _OnlyEstimatedError
@@ -64,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             out=options.out,
             methods=options.methods,
             embed_model=options.embed_model,
-            llm=None if options.llm is None else _llm(options.llm),
+            llm=None if options.llm is None else openai_like(options.llm, "--llm", 32_000),
             top_k=options.top_k,
             count=options.count,
             show_progress=sys.stderr.isatty(),
@@ -79,9 +91,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _llm(model: str) -> LLM:
-    """A model of OpenAI, or of a server with its interface."""
-    server = need("llama_index.llms.openai_like", "--llm", "llama-index-llms-openai-like")
+def openai_like(model: str, option: str, context_window: int) -> LLM:
+    """A model of OpenAI, or of the server at `OPENAI_BASE_URL`.
+
+    Parameters
+    ----------
+    option : that needs the client, for the message if it is not installed
+    context_window : tokens that it reads
+
+    Raises
+    ------
+    ImportError
+    """
+    server = need("llama_index.llms.openai_like", option, "llama-index-llms-openai-like")
     llm: LLM = server.OpenAILike(
         model=model,
         api_base=os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1"),
@@ -89,10 +111,15 @@ def _llm(model: str) -> LLM:
         is_chat_model=True,
         max_retries=0,
         timeout=120,
-        context_window=32_000,
+        context_window=context_window,
         reuse_client=False,
     )
     return llm
+
+
+def _price(text: str) -> tuple[str, float]:
+    name, _, price = text.partition("=")
+    return name, float(price)
 
 
 def _say(line: str) -> None:

@@ -51,11 +51,11 @@ class Method:
         return self._class()(nodes=copies, embed_model=model, **given, **self._components(llm))
 
     def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None) -> Estimate:
-        """The work of the build; LLM calls for summaries and reports are not among it."""
+        """The work of the build; reports of Graph RAG are written when questions read them, and are not among it."""
         cls, parts = self._class(), self._components(llm)
         extractor = parts.get("extractor") or (cls.default_extractor() if cls.default_extractor else None)
         summarizer = parts.get("summarizer") or (cls.default_summarizer() if cls.default_summarizer else None)
-        work = Estimate() if extractor is None else extractor.estimate(nodes, llm)
+        work: Estimate = cls.llm_work(nodes, extractor, summarizer, llm)
         derives = len(cls.space_names) > 1
         run = DryRun(cls, extractor, cls.rule_extractor, summarizer) if derives else None
         return work + embedding_work(nodes, run, 200)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError, Langu
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
 from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
+from llama_index.ragkit.llm.prices import PER_TOKENS, Prices, check_prices
 from llama_index.ragkit.llm.prompts import first_wording
 from llama_index.ragkit.llm.window import declared_window, fitted
 from llama_index.ragkit.steps import Steps, offload
@@ -226,6 +227,7 @@ class Estimate:
     calls, prompt_tokens, completion_tokens : of the LLM
     embedded_texts, embedded_tokens : of the embedding model, by LlamaIndex's tokenizer
     embedding_is_exact : whether the embedded texts were counted and not estimated
+    cost : in the currency of the prices; None without prices
     """
 
     calls: int = 0
@@ -234,6 +236,25 @@ class Estimate:
     embedded_texts: int = 0
     embedded_tokens: int = 0
     embedding_is_exact: bool = True
+    cost: float | None = None
+
+    def priced(self, prices: Prices | None) -> "Estimate":
+        """The same with what it costs.
+
+        Parameters
+        ----------
+        prices : None for no prices
+
+        Raises
+        ------
+        ConfigurationError
+            If a price is unknown or negative.
+        """
+        if prices is None:
+            return self
+        given = check_prices(prices)
+        tokens = {"prompt": self.prompt_tokens, "completion": self.completion_tokens, "embedding": self.embedded_tokens}
+        return replace(self, cost=sum(tokens[name] * price for name, price in given.items()) / PER_TOKENS)
 
     def __add__(self, other: "Estimate | int") -> "Estimate":
         if isinstance(other, int):  # sum() begins with 0
@@ -245,6 +266,7 @@ class Estimate:
             self.embedded_texts + other.embedded_texts,
             self.embedded_tokens + other.embedded_tokens,
             self.embedding_is_exact and other.embedding_is_exact,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
         )
 
     __radd__ = __add__

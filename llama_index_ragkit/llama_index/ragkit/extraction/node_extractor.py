@@ -31,6 +31,7 @@ from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, known_llm, model_identity
 from llama_index.ragkit.llm.prompts import PromptHolder
+from llama_index.ragkit.llm.usage import status
 from llama_index.ragkit.llm.window import LEAST_ROOM, prompt_room, window_of
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather, offload
@@ -289,6 +290,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
                 self.num_workers if num_workers is None else num_workers,
                 type(self).__name__,
                 self.show_progress if show_progress is None else show_progress,
+                status,
             )
             outcomes.update(zip(batch, found, strict=True))
         watch.check({_name([nodes[i] for i in group]): outcomes[g] for g, group in enumerate(groups)})

@@ -52,6 +52,7 @@ from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_st
 from llama_index.ragkit.index.serving import check_serving, new_storage, open_storage
 from llama_index.ragkit.index.state import Config, State
 from llama_index.ragkit.index.writer import IndexWriter
+from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -72,7 +73,9 @@ _AT_ONCE = 1_000  # documents, or nodes, of one write to an index that is served
 # another kind needs, and only those.
 _OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering", "resolver"}
 _OF_STORAGE = frozenset({"vector_store", "serve_from"})
-_OF_RESOURCES = frozenset({"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache"})
+_OF_RESOURCES = frozenset(
+    {"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache", "prices"}
+)
 _OF_BOTH = _OF_RESOURCES | {"fallback"}
 
 
@@ -99,6 +102,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_extractor, default_summarizer : used where none is passed; None where the method has none
     rule_extractor : an extractor without an LLM, which stands in for one with in estimates and at nodes where that
         failed; None where there is none
+    rule_summarizer : a summarizer without an LLM, which writes the summaries at which one with failed; None where there
+        is none
 
     Parameters
     ----------
@@ -112,8 +117,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
         :meth:`retry_failed` and continues; "raise" ends the write with the error
-    fallback : "rules" has nodes at which the LLM step failed read by `rule_extractor`, where the method has one:
-        :meth:`failures` names them, and :meth:`retry_failed` tries the LLM again; None leaves them without a record
+    fallback : "rules" has what the LLM failed at done without one: nodes read by `rule_extractor`, summaries written
+        by `rule_summarizer`, where the method has them. :meth:`failures` names them, and :meth:`retry_failed` tries the
+        LLM again; None leaves them without a record
     serve_from : where the storage context was made with `vectors=`
         (:func:`llama_index.ragkit.sql.storage_context`), vectors stay there, and each question reads what it needs, for
         many processes or more than memory holds; otherwise all of the index is in memory, and every answer is exact.
@@ -121,6 +127,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
         they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
         from which summaries are chosen, so that an insert embeds only new ones
+    prices : what a million tokens cost, as for :meth:`estimate`, so that progress bars and the line that a write logs
+        at its end say what the LLM costs
 
     Raises
     ------
@@ -141,6 +149,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
     rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
+    rule_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -230,8 +239,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
                 chosen[role] = default()
         if given.get("fallback", "rules") is not None:
             check_choice("fallback", given.get("fallback", "rules"), ("rules",))
+            chosen["falls_back"] = True
             if cls.rule_extractor is not None and "extractor" in chosen and chosen["extractor"].needs_llm:
                 chosen["fallback"] = cls.rule_extractor()
+            if cls.rule_summarizer is not None and "summarizer" in chosen and chosen["summarizer"].needs_llm:
+                chosen["fallback_summarizer"] = cls.rule_summarizer()
         return chosen
 
     @classmethod
@@ -374,6 +386,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         parameters = asdict(self._config)  # type: ignore[call-overload]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method)
         self._reader = reader_of(storage, self._builder, self._writer, self._resources)
+        self._writer.llm_work = self._llm_work_of
+
+    def _llm_work_of(self, nodes: Sequence[BaseNode]) -> Estimate:
+        resources = self._resources
+        return self.llm_work(nodes, resources.extractor, resources.summarizer, resources.given_llm, self._config)
 
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""
@@ -755,6 +772,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         transformations: list[TransformComponent] | None = None,
         llm: LLM | None = None,
         sample: int = 500,
+        prices: Prices | None = None,
         **parameters: Any,
     ) -> Estimate:
         """Estimate what a build over documents asks of the LLM and of the embedding model, without calling either.
@@ -770,6 +788,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         llm : its system prompt counts too, and its context window decides how many calls there are; default that of
             `Settings`, if one is set
         sample : largest number of chunks that are built over; more take longer
+        prices : what a million tokens cost, such as `{"prompt": 0.15, "completion": 0.6, "embedding": 0.02}`, for
+            `cost` of the estimate; None for no cost
         parameters : of the method, as passed to the index; those that decide what is embedded count
 
         Returns
@@ -778,6 +798,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
         Raises
         ------
+        ConfigurationError
+            If a price is unknown or negative.
         TypeError
             If the method has no parameter of a name.
         """
@@ -785,7 +807,26 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return work + cls._embedding_work(nodes, extractor, summarizer, sample, parameters)
+        return (work + cls._embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
+
+    @classmethod
+    def llm_work(
+        cls,
+        nodes: Sequence[BaseNode],
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        llm: LLM | None,
+        config: Config | None = None,
+    ) -> Estimate:
+        """What a build over nodes asks of the LLM; see :meth:`estimate`.
+
+        Parameters
+        ----------
+        extractor, summarizer : those of the index
+        llm : its system prompt counts too
+        config : the parameters of the index [their defaults]
+        """
+        return Estimate() if extractor is None else extractor.estimate(nodes, llm)
 
     @classmethod
     def _embedding_work(

@@ -26,7 +26,7 @@ from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import embed_text
 from llama_index.ragkit.text.tokens import count_tokens
 
-__all__ = ["DryRun", "embedding_work", "sample_of"]
+__all__ = ["DryRun", "HashedWords", "embedding_work", "sample_of"]
 
 _DIMENSION = 384
 _PROBE = 1  # text that tells models apart, once an index
@@ -87,7 +87,7 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int) -
     if run is None or components is None:
         return replace(of_chunks, embedding_is_exact=run is None)
     sampled = sample_of(nodes, sample)
-    model = _CountingModel(model_name="no model (estimate)")
+    model = HashedWords(model_name="no model (estimate)")
     copies = [node.model_copy(update={"embedding": None}) for node in sampled]
     run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
     of_sample = [text for node in sampled if (text := embed_text(node))]
@@ -114,31 +114,36 @@ def sample_of(nodes: Sequence[BaseNode], size: int) -> list[BaseNode]:
     return [node for group in order for node in group][:size]
 
 
-class _CountingModel(BaseEmbedding):
-    """Counts texts and tokens, and gives vectors of hashed words."""
+class HashedWords(BaseEmbedding):
+    """An embedding model without weights, which counts texts and tokens, and gives vectors of hashed words."""
 
     _texts: int = PrivateAttr(default=0)
     _tokens: int = PrivateAttr(default=0)
 
     @property
     def texts(self) -> int:
+        """How many texts it was given."""
         return self._texts
 
     @property
     def tokens(self) -> int:
+        """Their tokens."""
         return self._tokens
 
     # The public methods, so that nobody's callbacks and events hear of texts that no model has read.
 
     def get_text_embedding_batch(self, texts: list[str], show_progress: bool = False, **kwargs: Any) -> list[Any]:
+        """The vectors of texts."""
         return [self._vector(text) for text in texts]
 
     async def aget_text_embedding_batch(
         self, texts: list[str], show_progress: bool = False, **kwargs: Any
     ) -> list[Any]:
+        """As :meth:`get_text_embedding_batch`."""
         return self.get_text_embedding_batch(texts)
 
     def get_query_embedding(self, query: str) -> list[float]:
+        """The vector of a question."""
         return self._vector(query)
 
     def _vector(self, text: str) -> list[float]:

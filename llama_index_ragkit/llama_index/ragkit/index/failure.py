@@ -14,7 +14,7 @@ class Failure:
     node_id : what it was made for: a node, a summary, a document
     step : what failed: the prompt, or else the kind of the component
     reason : why
-    by : the class that stood in without an LLM, if one did
+    by : what stood in without an LLM, if something did: a class; for a report of Graph RAG "extract", its statements
     """
 
     node_id: str

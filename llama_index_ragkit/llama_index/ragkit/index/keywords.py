@@ -26,6 +26,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.index.resources import CacheType
 from llama_index.ragkit.llm.completion import Mode
+from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.validation import Fallback, OnError, ServeFrom, did_you_mean
 
@@ -52,6 +53,7 @@ class IndexKeywords(TypedDict, total=False):
     on_error: OnError
     fallback: Fallback
     cache: CacheType | None
+    prices: Prices | None
     serve_from: ServeFrom
 
 

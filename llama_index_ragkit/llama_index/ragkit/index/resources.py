@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -23,14 +23,18 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import Claims, ExtractionCache
 from llama_index.ragkit.llm.embeddings import embed_query, embed_texts, given_vector, strings_to_embed
+from llama_index.ragkit.llm.prices import Prices, check_prices
+from llama_index.ragkit.llm.usage import note_rules, status
+from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
-from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.steps import Outcome, Steps, gather
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
 
 __all__ = ["CacheType", "Component", "Resources"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 CacheType = ExtractionCache | BaseKVStore | str | Path
 
 
@@ -53,10 +57,13 @@ class Resources(ShortRepr):
     extractor : extracts records from nodes, for methods that have one
     fallback : an extractor without an LLM, which reads the nodes at which `extractor` fails
     summarizer : writes summaries, for methods that have them
+    fallback_summarizer : a summarizer without an LLM, which writes the summaries at which `summarizer` fails
+    falls_back : whether rules write what a model fails at, in methods that have rules of their own for it
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" or "raise"
     cache : stores replies of the LLM, and vectors of the sentences that are summarised; None keeps replies in memory
         and no vectors
+    prices : what a million tokens cost; None to tell no cost
     callback_manager : default that of `Settings`
     show_progress : whether to show progress bars
 
@@ -75,9 +82,12 @@ class Resources(ShortRepr):
         extractor: NodeExtractor | None = None,
         fallback: NodeExtractor | None = None,
         summarizer: Summarizer | None = None,
+        fallback_summarizer: Summarizer | None = None,
+        falls_back: bool = False,
         num_workers: int = 4,
         on_error: OnError = "record",
         cache: CacheType | None = None,
+        prices: Prices | None = None,
         callback_manager: CallbackManager | None = None,
         show_progress: bool = False,
     ) -> None:
@@ -85,9 +95,14 @@ class Resources(ShortRepr):
         self.extractor = extractor
         self.fallback = fallback
         self.summarizer = summarizer
+        self.fallback_summarizer = fallback_summarizer
+        self.falls_back = falls_back and on_error == "record"
         self.num_workers = check_count("num_workers", num_workers, 1)
         self.on_error: OnError = check_choice("on_error", on_error, ON_ERROR)
         self.show_progress = show_progress
+        if prices is not None:
+            check_prices(prices)
+        self.prices = prices
         self.cache = cache if isinstance(cache, ExtractionCache) else ExtractionCache(cache)
         self.cache_given = cache is not None
         self._llm = llm
@@ -196,21 +211,27 @@ class Resources(ShortRepr):
         )
         by = type(self.fallback).__name__
         records = {each.node_id: each.record for each in read if each.record is not None}
-        logger.warning(
-            "%s has read %d of %d nodes in place of %s. index.retry_failed() tries these again.",
-            by, len(records), len(nodes), type(self.extractor).__name__,
-        )  # fmt: skip
+        first = next(each.error or "" for each in found if each.record is None)
+        self.tell_fallback(by, self.extractor, (len(records), len(nodes)), "nodes", first)
         return [
             replace(each, record=records[each.node_id], by=by) if each.node_id in records else each for each in found
         ]
 
-    def summarize(self, texts: Sequence[str], max_tokens: int, user: str) -> Steps[tuple[str, list[str]]]:
-        """One summary of texts, and the keys of the cache entries that it used."""
-        if self.summarizer is None:
+    def summarize(
+        self, texts: Sequence[str], max_tokens: int, user: str, by: Summarizer | None = None
+    ) -> Steps[tuple[str, list[str]]]:
+        """One summary of texts, and the keys of the cache entries that it used.
+
+        Parameters
+        ----------
+        by : who writes it; default `summarizer`
+        """
+        writer = by or self.summarizer
+        if writer is None:
             raise TypeError("This index has no summarizer.")
         # In memory, replies of an LLM are worth keeping for one write, but vectors of sentences are too many.
-        cache = self.cache if self.cache_given or self.summarizer.needs_llm else None
-        text, keys = yield from self.summarizer.summarize(
+        cache = self.cache if self.cache_given or writer.needs_llm else None
+        text, keys = yield from writer.summarize(
             texts,
             max_tokens=max_tokens,
             embed_model=self.embed_model,
@@ -219,6 +240,43 @@ class Resources(ShortRepr):
             user=user,
         )
         return text, keys if self.cache_given else []
+
+    def tell_fallback(self, by: str, instead_of: object, counts: tuple[int, int], what: str, reason: str) -> None:
+        """Log that rules stand in for a model: an error if they do for everything.
+
+        Parameters
+        ----------
+        by : the class that stands in
+        instead_of : the component that failed
+        counts : how many it did, of how many
+        what : these are, in the plural
+        reason : why the first failed
+        """
+        done, all_of_them = counts
+        note_rules(done)
+        model = getattr(instead_of, "llm", None) or getattr(instead_of, "_llm", None) or self.llm
+        logger.log(
+            logging.ERROR if done == all_of_them else logging.WARNING,
+            "%s has stood in at %d of %d %s for %s, which failed with the model %r. index.retry_failed() tries these "
+            "again. The first: %s",
+            by, done, all_of_them, what, type(instead_of).__name__, model.metadata.model_name, reason,
+        )  # fmt: skip
+
+    def reason(self, error: Exception) -> str:
+        """Why a step failed, without secrets, as it is stored and logged."""
+        return redact(str(error), self._llm, getattr(self.summarizer, "_llm", None))
+
+    def gather(
+        self, jobs: Sequence[Callable[[], Steps[T]]], description: str, workers: int | None = None
+    ) -> Steps[list[Outcome[T]]]:
+        """Run jobs that call the language model, with a progress bar that says how it does.
+
+        Parameters
+        ----------
+        description : of the bar
+        workers : how many run at once [num_workers]
+        """
+        return (yield from gather(jobs, workers or self.num_workers, description, self.show_progress, status))
 
     def claims(self, prefix: str) -> Claims:
         """The claims of one write in the cache; see :class:`~llama_index.ragkit.llm.cache.Claims`."""

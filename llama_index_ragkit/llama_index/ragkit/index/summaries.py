@@ -2,24 +2,55 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.extraction.failure_watch import FailureWatch, all_failed
+from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.index.builder import SummaryBuilder
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.writer import IndexWriter
+from llama_index.ragkit.llm.usage import counted
 from llama_index.ragkit.steps import Steps, arun_steps, gather, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["SummaryMethods", "SummaryWriter", "Written"]
 
 logger = logging.getLogger(__name__)
 
-Written = tuple[str, list[str]]
-"""A summary, and the keys of the cache entries that it used."""
+
+@dataclass(frozen=True)
+class Written:
+    """A summary.
+
+    Attributes
+    ----------
+    text : the summary
+    cache_keys : the entries of the cache that it used
+    error : why the summarizer failed, where another wrote it
+    by : the class that wrote it in place of the one that failed, if one did
+    repeated : how often the reply repeated its end, or a sentence, which was cut
+    """
+
+    text: str
+    cache_keys: list[str]
+    error: str = ""
+    by: str = ""
+    repeated: int = 0
+
+    def record(self) -> Record:
+        """What is stored of it beside the text."""
+        record: Record = {"cache_keys": self.cache_keys}
+        if self.by:
+            record |= {"failed": self.error, "by": self.by}
+        if self.repeated:
+            record["dropped"] = {"repeated": self.repeated}
+        return record
 
 
 class SummaryWriter:
@@ -50,7 +81,7 @@ class SummaryWriter:
 
         Returns
         -------
-        The summaries by id, and the errors of those that failed.
+        The summaries by id, and the errors of those that failed and that nothing else could write.
 
         Raises
         ------
@@ -66,14 +97,14 @@ class SummaryWriter:
         outcomes = []
         if jobs:
             workers = resources.num_workers if needs_llm else 1
-            outcomes = yield from gather(jobs, workers, description, resources.show_progress)
+            outcomes = yield from resources.gather(jobs, description, workers)
         written: dict[str, Written] = {}
         failed: dict[str, Exception] = {}
         watch.check({f"Summary {name!r}": outcome for name, outcome in zip(members, outcomes, strict=True)})
         for name, outcome in zip(members, outcomes, strict=True):
             if outcome.error is not None:
                 failed[name] = outcome.error
-                self._reasons[name] = str(outcome.error)
+                self._reasons[name] = self._resources.reason(outcome.error)
             else:
                 written[name] = outcome.unwrap()
                 self._reasons.pop(name, None)
@@ -82,13 +113,45 @@ class SummaryWriter:
         }
         if needs_llm and not again and 1 < len(silent) == len(members):
             raise all_failed("summaries", silent)
-        return written, failed
+        written |= yield from self._by_rules({name: members[name] for name in failed}, text_of, failed, len(members))
+        return {name: written[name] for name in members if name in written}, failed
 
-    def failures(self, names: Iterable[str]) -> list[Failure]:
-        """Summaries that are missing, with the reasons that this process knows."""
-        return [Failure(name, "summary", self._reasons.get(name, "It is not written yet.")) for name in names]
+    def _by_rules(
+        self,
+        members: Mapping[str, Sequence[str]],
+        text_of: Callable[[str], Steps[str]],
+        failed: dict[str, Exception],
+        among: int,
+    ) -> Steps[dict[str, Written]]:
+        """The summaries that failed, as the fallback writes them; they are then failed no more."""
+        twin = self._resources.fallback_summarizer
+        if twin is None or not failed:
+            return {}
+        jobs = [partial(self._write_one, name, ids, text_of, twin) for name, ids in members.items()]
+        outcomes = yield from gather(jobs)
+        by, first = type(twin).__name__, self._resources.reason(next(iter(failed.values())))
+        written: dict[str, Written] = {}
+        for name, outcome in zip(members, outcomes, strict=True):
+            if outcome.value is not None and outcome.value.text:
+                written[name] = replace(outcome.value, error=self._resources.reason(failed.pop(name)), by=by)
+        if written:
+            counts = len(written), among
+            self._resources.tell_fallback(by, self._resources.summarizer, counts, "summaries", first)
+        return written
 
-    def _write_one(self, name: str, ids: Sequence[str], text_of: Callable[[str], Steps[str]]) -> Steps[Written]:
+    def failures(self, names: Iterable[str], by_rules: Mapping[str, Record] = MappingProxyType({})) -> list[Failure]:
+        """Summaries that are missing, with the reasons that this process knows, and those that rules have written.
+
+        Parameters
+        ----------
+        by_rules : what :meth:`Written.record` gave for the latter
+        """
+        missing = [Failure(name, "summary", self._reasons.get(name, "It is not written yet.")) for name in names]
+        return [*missing, *(Failure(name, "summary", row["failed"], row["by"]) for name, row in by_rules.items())]
+
+    def _write_one(
+        self, name: str, ids: Sequence[str], text_of: Callable[[str], Steps[str]], by: Summarizer | None = None
+    ) -> Steps[Written]:
         texts = []
         for node_id in ids:
             text = yield from text_of(node_id)
@@ -96,7 +159,11 @@ class SummaryWriter:
                 texts.append(text)
         if not texts:
             raise ExtractionError(f"None of the {len(ids)} nodes to be summarised has text.")
-        return (yield from self._resources.summarize(texts, self._max_tokens, self._storage.cache_user(name)))
+        with counted() as usage:
+            text, keys = yield from self._resources.summarize(
+                texts, self._max_tokens, self._storage.cache_user(name), by
+            )
+        return Written(text, keys, repeated=usage.repeated)
 
     def release(self, uses: Mapping[str, Sequence[str]]) -> Steps[None]:
         """Release entries of the cache: keys by summary."""

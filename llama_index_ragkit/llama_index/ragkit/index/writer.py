@@ -22,7 +22,9 @@ from llama_index.ragkit.errors import (
     ConcurrentWriteError,
     HalfWrittenError,
 )
+from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.forks import renew_in_children
+from llama_index.ragkit.index.build_report import BuildReport
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.contents import IndexContents
@@ -33,6 +35,7 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.state import State
 from llama_index.ragkit.index.write_checks import WriteChecks
 from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
+from llama_index.ragkit.llm.usage import counted
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.steps import Steps, call, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -57,6 +60,7 @@ class _Ready:
     """What was computed for a write that is planned again, since another process was first."""
 
     planned: bool = False
+    nodes: Sequence[BaseNode] = ()
     vectors: Vectors = field(default_factory=dict)
     extracted: dict[str, NodeEntry] = field(default_factory=dict)
 
@@ -76,6 +80,7 @@ class IndexWriter(Generic[State]):
     checks : what is refused before a write or a search
     more_follows : whether what is given to one write after the other belongs together, and more of it follows: what
         depends on all of it is left to a later write
+    llm_work : what a write of nodes is expected to ask of the language model
     last_query : the last query of a retriever; dropped when nodes are removed, since its page would show them
     """
 
@@ -98,7 +103,9 @@ class IndexWriter(Generic[State]):
         self._interrupted = False  # whether a write began and was not committed
         self._is_committing = False
         renew_in_children(self, IndexWriter._abandon)
+        self._method = method
         self.more_follows = False
+        self.llm_work: Callable[[Sequence[BaseNode]], Estimate] = lambda nodes: Estimate()
         self.last_query: LastQuery | None = None
 
     # -- the state --------------------------------------------------------------------------------------
@@ -206,14 +213,16 @@ class IndexWriter(Generic[State]):
             refuse_unstorable(nodes)
             yield from self._repeated(self._check_write)
             nodes, given = self._preparation.without_records(nodes)
-            with self._resources.claims(self._storage.cache_user("")) as claims:
-                yield from claims.begin()
+            with self._resources.claims(self._storage.cache_user("")) as claims, counted() as usage:
                 ready = _Ready()
+                report = BuildReport(usage, lambda: self.llm_work(ready.nodes), self._resources.prices)
+                yield from claims.begin()
                 attempt = partial(
                     self._write_once, nodes, given, documents, ready, replace=replace, again=again, more=more
                 )
                 is_build = yield from self._repeated(attempt)
                 yield from claims.keep()
+                report.tell(self._method, len(ready.nodes))
             if is_build:
                 yield from self._sweep()
 
@@ -271,7 +280,7 @@ class IndexWriter(Generic[State]):
         yield from self.checks.delete(plan.removed)
         is_build = not storage.struct.generation or storage.struct.building
         node_of = {node.node_id: node for node in nodes}
-        todo = [node_of[node_id] for node_id in plan.write]
+        todo = ready.nodes = [node_of[node_id] for node_id in plan.write]
         self._preparation.announce(plan, len(nodes))
         if any(node_id not in given for node_id in plan.read):
             self._resources.check_llms(summarizer=self._builder.summarizes)  # before anything is embedded
@@ -395,10 +404,12 @@ class IndexWriter(Generic[State]):
         with (yield from self._lock.acquire()):
             yield from self._check_write()
             yield from self.checks.embed_model()
-            with self._resources.claims(self._storage.cache_user("")) as claims:
+            with self._resources.claims(self._storage.cache_user("")) as claims, counted() as usage:
+                report = BuildReport(usage, Estimate, self._resources.prices)
                 yield from claims.begin()
                 yield from self._storage.records.cleaned_once(self._revise(work))
                 yield from claims.keep()
+                report.tell(self._method, 0)
 
     def _revise(self, work: Callable[[State], Steps[State]]) -> Steps[None]:
         failure: Exception | None = None

@@ -11,6 +11,7 @@ from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
 from llama_index.ragkit.llm.json.shapes import item_texts
 from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.llm.usage import note_repeated
 from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.sentences import sentence_spans
 
@@ -105,13 +106,14 @@ def plain_answer(reply: str) -> str:
     answer = strip_reasoning(reply)
     fenced = _FENCED.fullmatch(without_announcement(answer))
     text = without_announcement(fenced[1] if fenced else answer)
-    text, _ = without_repetitions(_unwrapped(text))
+    text, repeated = without_repetitions(_unwrapped(text))
     if not any(character.isalnum() for character in text):
         raise ParseError("The reply is empty." if not reply.strip() else "The reply contains no answer.")
     if _TAG.search(text):
         raise ParseError("The reply repeats tags of the prompt.")
     if _is_endless(text):
         raise ParseError(f"The reply repeats itself without end: {text[:60]!r} ...")
+    note_repeated(repeated)
     return text
 
 

@@ -8,6 +8,7 @@ Many clients retry on their own as well: set `max_retries=0` on the LLM, so that
 import asyncio
 import json
 import re
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,11 +41,13 @@ from llama_index.ragkit.llm.retry import (
     is_transient,
     is_unreachable,
 )
+from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, note_repeated, note_reply
 from llama_index.ragkit.llm.window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
 from llama_index.ragkit.text.languages import in_another_language
 from llama_index.ragkit.text.loops import without_loop
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
 __all__ = [
@@ -314,6 +317,7 @@ class _Ask(Request, Generic[T]):
     def _attempt(self, asking: list["_Ask[T]"]) -> Steps[Completion[T]]:
         """Ask until the server takes the request, and read the reply; what to ask next is noted if it is of no use."""
         this, refused = asking[-1], list[Exception]()
+        begun = time.perf_counter()
         _ = this._fitted  # here, since no further attempt could send what cannot be cut
         with _marking(is_transient):
             while True:
@@ -325,7 +329,7 @@ class _Ask(Request, Generic[T]):
                 else:
                     break
             this._note(asking[-1], refused)
-        return this._read(text, asking)
+        return this._read(text, asking, time.perf_counter() - begun)
 
     async def _awaited(self) -> str:
         return await (asyncio.to_thread(self._reply) if _blocks_event_loop(self.llm) else self._areply())
@@ -493,14 +497,17 @@ class _Ask(Request, Generic[T]):
             return json.dumps(calls[0].tool_kwargs)
         return response.message.content or ""  # some models answer in text all the same
 
-    def _read(self, text: str, asking: "list[_Ask[T]]") -> Completion[T]:
+    def _read(self, text: str, asking: "list[_Ask[T]]", seconds: float) -> Completion[T]:
         """Read a reply; if it cannot be used, the next attempt is told why."""
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
         try:
             given = self._fitted.given
             about = " ".join(str(value) for value in given.values())
             prompt = self._lines or self.prompt
-            text = without_echo(text, prompt, prompt.format(llm=self.llm, **given), about)
+            asked = prompt.format(llm=self.llm, **given)
+            if is_counting():
+                note_reply(self.name, count_tokens(asked), count_tokens(text), seconds)
+            text = without_echo(text, prompt, asked, about)
             value, repeated = parsed(text, self.parse)
             if self.like and in_another_language(_written(text), self.like):
                 raise ParseError("The answer is in another language than the text.")
@@ -510,6 +517,7 @@ class _Ask(Request, Generic[T]):
                     weakref.finalize(self.llm, _forms.pop, id(self.llm), None)
                 known = _forms.setdefault(id(self.llm), {})
                 known.setdefault(prompt_version(self.prompt), "json" if self._lines is None else "lines")
+            note_read(self.name)
             return Completion(text, value, repeated)
         except ValueError as error:
             rejected = Rejected(text, getattr(error, "hint", "") or str(error)[:_LONGEST_REASON])
@@ -547,6 +555,8 @@ class _Ask(Request, Generic[T]):
             f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}{remedy}"
         )
         failure.step = self.name
+        reply = error.rejected.reply if isinstance(error, _UnusableError) else ""
+        note_failure(self.name, reason, redact(reply, self.llm))
         return failure
 
 
@@ -561,7 +571,9 @@ def _correction(rejected: Rejected) -> str:
 def parsed(reply: str, parse: Callable[[str], T]) -> tuple[T, int]:
     """The value of a reply without the loop that it may end in, and how often it was repeated."""
     text, repeated = without_loop(reply)
-    return parse(text), repeated
+    value = parse(text)
+    note_repeated(repeated)
+    return value, repeated
 
 
 def _cut_json(error: ValidationError) -> str:

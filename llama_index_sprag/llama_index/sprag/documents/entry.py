@@ -45,6 +45,11 @@ class DocumentEntry:
         """What is said about it, "" if nothing is."""
         return str(self.description.get("summary", ""))
 
+    @property
+    def by(self) -> str:
+        """The class that described it, or its sections, in place of the one that failed; "" if none did."""
+        return str(self.description.get("by", ""))
+
     @cached_property
     def numbers(self) -> dict[str, int]:
         """The number of each chunk."""

@@ -89,12 +89,14 @@ class Described:
     error : the reason of a failure; "" otherwise. With a description, a part of it failed
     cache_keys : entries of the extraction cache that it uses
     unreadable : whether it failed at a reply that could not be used
+    by : the class that described it, or its sections, without an LLM in place of the one that failed, if one did
     """
 
     description: Description | None
     error: str = ""
     cache_keys: Sequence[str] = ()
     unreadable: bool = False
+    by: str = ""
 
 
 class ContextExtractor(NodeExtractor):

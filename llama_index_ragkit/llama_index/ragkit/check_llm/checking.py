@@ -1,0 +1,122 @@
+"""`check_llm`: tries each step that asks a language model on a few chunks."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeVar
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
+
+from llama_index.ragkit.check_llm.step_check import LLMCheck, StepCheck
+from llama_index.ragkit.check_llm.trials import TRIALS, Trial
+from llama_index.ragkit.compare.methods import Method, installed
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
+from llama_index.ragkit.index.dry_run import HashedWords
+from llama_index.ragkit.llm.completion import find_llm
+from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_unreachable
+from llama_index.ragkit.llm.usage import counted
+from llama_index.ragkit.validation import check_count
+
+__all__ = ["TEXTS", "check_llm"]
+
+T = TypeVar("T")
+_ONCE = RetryPolicy(max_attempts=1)
+
+TEXTS = (
+    "Tern Rock Lighthouse stands on a skerry nine miles west of Port Ellery. It was first lit in 1858 and was kept by "
+    "Ada Hale from 1871 until 1893. Hale wrote a diary of every ship that passed, which is now in the museum of Port "
+    "Ellery.",
+    "The lamp of Tern Rock burned colza oil until 1880, when the engineer Tomas Berg had it changed to paraffin. Berg "
+    "came from Ostby, where he had built the harbour crane. The new lamp was seen from eighteen miles instead of "
+    "eleven.",
+    "In the storm of January 1886 the schooner Marigold ran aground below the lighthouse. Ada Hale and her brother "
+    "Silas rowed out three times and brought eleven people ashore. The Harbour Board of Port Ellery gave each of them "
+    "a silver medal.",
+)
+_QUESTION = "Who kept the lighthouse when the Marigold ran aground?"
+
+
+def check_llm(
+    llm: LLM | None = None,
+    nodes: Sequence[BaseNode] | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    embed_model: BaseEmbedding | None = None,
+    question: str | None = None,
+    chunks: int = 3,
+    retry: RetryPolicy = _ONCE,
+) -> LLMCheck:
+    """Try each step of the installed methods that asks a language model, and count what can be used of its replies.
+
+    Every method is built over the chunks in memory and asked one question in each way that calls the model. Nothing is
+    stored, and what fails goes on without.
+
+    Parameters
+    ----------
+    llm : default `Settings.llm`
+    nodes : chunks of your own [three texts about a lighthouse]
+    methods : names, such as "HippoRAG" [all that are installed]
+    embed_model : finds the chunks for the question [hashed words, which need no model]
+    question : about the chunks [about the lighthouse, or the beginning of the first chunk]
+    chunks : how many of `nodes` are read, the first, at least 1 [3]
+    retry : how often is asked [once]
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no model, or a method is unknown.
+    LanguageModelError
+        For an error that every step would meet, such as a wrong key.
+    """
+    model = find_llm(llm)
+    given = _own_chunks() if nodes is None else list(nodes)[: check_count("chunks", chunks, 1)]
+    if not given:
+        raise ConfigurationError("check_llm needs at least one chunk: pass nodes=, or leave it out.")
+    asked = question or (_QUESTION if nodes is None else f"{given[0].get_content()[:100]}?")
+    found: list[StepCheck] = []
+    not_tried: dict[str, str] = {}
+    for method in installed(methods):
+        with counted() as usage:
+            try:
+                _try(method, model, given, embed_model or HashedWords(model_name="hashed words"), asked, retry)
+            except (ImportError, ConfigurationError) as error:
+                not_tried[method.name] = str(error)
+        found += [StepCheck(method.name, step, count) for step, count in usage.steps.items()]
+    return LLMCheck(model.metadata.model_name, len(given), found, not_tried)
+
+
+def _try(
+    method: Method, llm: LLM, nodes: Sequence[BaseNode], embed_model: BaseEmbedding, question: str, retry: RetryPolicy
+) -> None:
+    """Build an index and ask it; what a step fails at is counted where it is asked."""
+    trial, package = TRIALS.get(method.name, Trial()), import_module(method.module)
+    copies = [node.model_copy(deep=True) for node in nodes]
+    build = partial(getattr(package, method.index), copies, llm=llm, embed_model=embed_model, num_workers=1)
+    index: Any = _kept(partial(build, **trial.build(package, retry)))
+    if index is None:
+        return
+    for keywords in trial.retrievers:
+        retriever = index.as_retriever(llm=llm, retry=retry, **keywords)
+        _kept(partial(retriever.retrieve, question))
+    for ask in trial.further:
+        _kept(partial(ask, package, index, llm, question))
+
+
+def _kept(work: Callable[[], T]) -> T | None:
+    """What work gives; None if a step failed that it cannot do without."""
+    try:
+        return work()
+    except LanguageModelError as error:
+        cause = error.__cause__
+        if isinstance(cause, Exception) and (is_permanent(cause) or is_unreachable(cause)):
+            raise
+        return None
+    except ExtractionError:
+        return None
+
+
+def _own_chunks() -> list[BaseNode]:
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="lighthouse")}
+    return [TextNode(id_=f"lighthouse-{i}", text=text, relationships=source) for i, text in enumerate(TEXTS)]

@@ -1,0 +1,178 @@
+"""What calls of language models came to: counted for a build, or for a check of a model, as they are made."""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+__all__ = [
+    "StepUsage",
+    "Usage",
+    "counted",
+    "is_counting",
+    "note_failure",
+    "note_read",
+    "note_repeated",
+    "note_reply",
+    "note_rules",
+    "status",
+]
+
+_EXAMPLE = 200  # characters of a reply that is shown
+_KINDS = 100  # of reasons that are told apart
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+|\([^)]*\)")
+
+
+@dataclass
+class StepUsage:
+    """The calls for one prompt.
+
+    Attributes
+    ----------
+    replies : that came, those to further attempts too
+    read, failed : questions that were answered, and that were not after all attempts
+    prompt_tokens, completion_tokens : by LlamaIndex's tokenizer
+    seconds : that calls took together
+    reasons : how often questions failed for a reason, by its wording without particulars
+    examples : a reason in full, and the beginning of the reply, of each
+    """
+
+    replies: int = 0
+    read: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, other: "StepUsage") -> None:
+        """Count what another has counted."""
+        for name in ("replies", "read", "failed", "prompt_tokens", "completion_tokens", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for kind, count in other.reasons.items():
+            if kind in self.reasons or len(self.reasons) < _KINDS:
+                self.reasons[kind] += count
+                self.examples.setdefault(kind, other.examples[kind])
+
+
+class Usage:
+    """Calls by the names of their prompts; may be counted in several threads.
+
+    Parameters
+    ----------
+    outer : that counts the same calls too
+
+    Attributes
+    ----------
+    steps : the calls for each prompt
+    by_rules : how much rules have done in place of the model
+    repeated : how often replies repeated their ends, or a sentence, which was cut
+    status : tells how it stands, for progress bars
+    """
+
+    def __init__(self, outer: "Usage | None" = None) -> None:
+        self._outer = outer
+        self._lock = threading.Lock()
+        self.steps: dict[str, StepUsage] = {}
+        self.by_rules = 0
+        self.repeated = 0
+        self.status: Callable[[], str] | None = None if outer is None else outer.status
+
+    def note_more(self, by_rules: int = 0, repeated: int = 0) -> None:
+        """Count what rules have done in place of the model, and what was cut of replies."""
+        with self._lock:
+            self.by_rules += by_rules
+            self.repeated += repeated
+        if self._outer is not None:
+            self._outer.note_more(by_rules, repeated)
+
+    def note(self, step: str, more: StepUsage) -> None:
+        """Count a part of what a call came to."""
+        with self._lock:
+            self.steps.setdefault(step, StepUsage()).add(more)
+        if self._outer is not None:
+            self._outer.note(step, more)
+
+    @property
+    def total(self) -> StepUsage:
+        """All steps together."""
+        together = StepUsage()
+        with self._lock:
+            for step in self.steps.values():
+                together.add(step)
+        return together
+
+
+_counting: ContextVar[Usage | None] = ContextVar("llm_usage", default=None)
+
+
+@contextmanager
+def counted() -> Iterator[Usage]:
+    """Count the calls that are made meanwhile, also in the threads and tasks that are started for them."""
+    outer = _counting.get()
+    own = Usage(outer)
+    _counting.set(own)
+    try:
+        yield own
+    finally:
+        _counting.set(outer)  # not by its token, which belongs to the context of another thread where steps ran there
+
+
+def note_reply(step: str, prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
+    """Count a reply, whether it can be used or not."""
+    usage = _counting.get()
+    if usage is not None:
+        more = StepUsage(1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, seconds=seconds)
+        usage.note(step, more)
+
+
+def note_rules(count: int) -> None:
+    """Count what rules have done in place of a model."""
+    usage = _counting.get()
+    if usage is not None:
+        usage.note_more(by_rules=count)
+
+
+def note_repeated(count: int) -> None:
+    """Count what was cut of a reply that repeats itself."""
+    usage = _counting.get()
+    if usage is not None and count:
+        usage.note_more(repeated=count)
+
+
+def status() -> str:
+    """How what is being counted stands; "" where nobody says it."""
+    usage = _counting.get()
+    return "" if usage is None or usage.status is None else usage.status()
+
+
+def is_counting() -> bool:
+    """Whether anybody counts: tokens cost time to count."""
+    return _counting.get() is not None
+
+
+def note_read(step: str) -> None:
+    """Count a question that was answered."""
+    usage = _counting.get()
+    if usage is not None:
+        usage.note(step, StepUsage(read=1))
+
+
+def note_failure(step: str, reason: str, reply: str) -> None:
+    """Count a question that was not answered.
+
+    Parameters
+    ----------
+    reason : why, without secrets
+    reply : the last, without secrets; "" where there was none
+    """
+    usage = _counting.get()
+    if usage is not None:
+        kind = _PARTICULARS.sub("…", reason)
+        reply = " ".join(reply.split())
+        shown = reply if len(reply) <= _EXAMPLE else reply[:_EXAMPLE] + "…"
+        usage.note(step, StepUsage(failed=1, reasons=Counter([kind]), examples={kind: (reason, shown)}))

@@ -1,0 +1,26 @@
+"""The weakest model that can be had, live: each step of each package on six chunks."""
+
+import pytest
+from benchmarks.live_model import build, chunks_of_archive
+from benchmarks.smollm2 import SmolLM2, missing
+
+from llama_index.ragkit.check_llm import check_llm
+from llama_index.ragkit.compare.methods import METHODS, Method
+
+pytestmark = [
+    pytest.mark.live_llm,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}"),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_a_live_model_leaves_an_index_and_each_of_its_failures_is_counted(method: Method) -> None:
+    nodes, llm = chunks_of_archive(6), SmolLM2()
+    found = check_llm(llm, nodes, chunks=6, methods=[method.name])
+    assert found.not_tried == {}
+    assert found.steps
+    assert all(step.reason for step in found.steps if step.usage.failed)
+    index = build(method, nodes, llm)
+    assert all(failure.by for failure in index.failures())
+    assert index.as_retriever(similarity_top_k=3).retrieve("Who kept the lighthouse?")
