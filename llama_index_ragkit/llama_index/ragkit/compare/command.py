@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from llama_index.core.llms import LLM
@@ -44,12 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
     options = parser.parse_args(arguments)
 
-    def before(estimates: dict[str, Estimate]) -> None:
+    def before(estimates: dict[str, Estimate], probe: Callable[[], dict[str, float]]) -> None:
         _say("Estimated work:")
+        seconds = probe() if options.estimate else {}
         for name, work in estimates.items():
             about = "" if work.embedding_is_exact else "about "
-            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls")
+            time = f", about {seconds[name] / 60:.1f} minutes" if name in seconds else ""
+            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{time}")
         _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")
+        if seconds:
+            _say("Minutes are those of ten chunks and two questions in proportion, without an LLM.")
         if options.estimate:
             raise _OnlyEstimatedError
         _say("")
