@@ -48,8 +48,8 @@ __all__ = ["compare"]
 
 logger = logging.getLogger(__name__)
 
-_KEPT = 400  # characters of a passage that a run keeps, which its page shows
-_VERSION = "3"  # of what a stored run depends on
+_KEPT = 1000  # characters of a passage that a run keeps, which its page shows
+_VERSION = "4"  # of what a stored run depends on
 _PROBED = 10  # chunks, by which the time of a build is estimated
 _PROBED_QUESTIONS = 2
 
