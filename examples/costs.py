@@ -15,8 +15,8 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from benchmarks.embedding import minilm
-from examples.demo import ARCHIVE, archive
 from examples.demo_methods import METHODS, Method
+from examples.sample import ARCHIVE, archive
 from llama_index.core import Document, Settings
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr

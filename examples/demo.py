@@ -1,104 +1,132 @@
-"""`make demo`: index a text corpus with every method, answer questions from it, and write HTML pages.
+"""`make demo`: index texts with every method, ask all of them the same questions, and write pages to look at.
 
-    python examples/demo.py                    the sample archive
-    python examples/demo.py --docs FOLDER      your own files
+    python examples/demo.py                                      the sample archive
+    python examples/demo.py --docs FOLDER                        your own files, and questions made from them
+    python examples/demo.py --docs FOLDER --question "..."       your own question
+    python examples/demo.py --docs FOLDER --llm                  with the LLM of OPENAI_API_KEY, after an estimate
 
-It needs no API key and no network: embeddings come from MiniLM, and rule-based steps replace the LLM. If
-`OPENAI_API_KEY` is set (`OPENAI_BASE_URL` selects another server, `OPENAI_MODEL` another model), an LLM extracts,
-summarises and answers.
+It needs no API key and no network: embeddings come from MiniLM, and rules replace the LLM. Without `--llm` nothing is
+sent anywhere, whatever is exported. `OPENAI_BASE_URL` selects another server, `OPENAI_MODEL` another model.
 """
 
 import argparse
-import json
 import logging
 import os
 import sys
+import tempfile
 import textwrap
-import time
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from benchmarks.embedding import minilm  # noqa: E402
 from examples.demo_methods import METHODS, Method  # noqa: E402
-from examples.demo_page import Card, write_front_page  # noqa: E402
-from examples.extracted_answer import ExtractedAnswer  # noqa: E402
-from llama_index.core import (  # noqa: E402
-    Document,
-    Settings,
-    StorageContext,
-    VectorStoreIndex,
-    load_index_from_storage,
-)
-from llama_index.core.base.base_retriever import BaseRetriever  # noqa: E402
+from examples.demo_page import Answer, Card, Passage, front_page  # noqa: E402
+from examples.interval_chart import Row, interval_chart  # noqa: E402
+from examples.minilm import MiniLM, MiniLMEmbedding, MiniLMHeads  # noqa: E402
+from examples.sample import KINDS, Asked, sample_questions, sample_texts  # noqa: E402
+from llama_index.core import Document, Settings  # noqa: E402
 from llama_index.core.llms import LLM, MockLLM  # noqa: E402
 from llama_index.core.node_parser import SentenceSplitter  # noqa: E402
-from llama_index.core.schema import NodeWithScore  # noqa: E402
-from llama_index.retrievers.bm25 import BM25Retriever  # noqa: E402
 
-from llama_index.ragkit import persist  # noqa: E402
-from llama_index.ragkit.evaluation import LabelledQuery, evaluate_retriever, recall_at_k  # noqa: E402
+from llama_index.ragkit.compare import Comparison, Hit, Question, Run, compare  # noqa: E402
+from llama_index.ragkit.compare.questions import held_out  # noqa: E402
+from llama_index.ragkit.errors import RagKitError  # noqa: E402
+from llama_index.ragkit.evaluation import Evaluation  # noqa: E402
 from llama_index.ragkit.reading import read_folder  # noqa: E402
 
-ARCHIVE = ROOT / "examples" / "archive"
-KINDS = {"fact": "single fact", "chain": "multi-hop", "aspects": "many aspects", "theme": "theme"}
 TOP_K = 5
+MADE = 40  # questions about one's own files
+IN_ONE_PASSAGE = ("fact", "report")  # kinds of question whose answer is a string in one passage
+PLAIN = "hybrid"  # what a method is held against, question by question
+MEASURE = f"recall@{TOP_K}"
+CHOICE = (
+    "Three questions of its kind for each method: the one on which it gains most over plain search, the middle one, "
+    "and the one on which it gains least. Passages of texts that the question needs are green."
+)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", type=Path, help="a folder with your own files, instead of the sample archive")
     parser.add_argument("--out", type=Path, default=ROOT / "demo", help="the folder for the pages")
-    parser.add_argument("--question", help="a question for every method, instead of the questions of the archive")
+    parser.add_argument("--question", help="a question of your own about --docs")
+    parser.add_argument("--llm", action="store_true", help="let the LLM of OPENAI_API_KEY read the texts")
     parser.add_argument("--open", action="store_true", help="open the front page in a browser")
     options = parser.parse_args()
-    if options.docs is not None and not options.docs.is_dir():
-        parser.error(f"{options.docs} is not a folder")
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-
-    llm = language_model()
-    Settings.llm = llm or MockLLM()  # the mock is never called: the answers are sentences of the texts
-    Settings.embed_model = minilm()
-    Settings.transformations = [SentenceSplitter(chunk_size=128, chunk_overlap=0)]
-
-    documents, skipped = read_folder(options.docs) if options.docs else (archive(), {})
-    for file, reason in skipped.items():
-        print(f"Skipped {file}: {reason}")
-    words = sum(len(document.text.split()) for document in documents)
-    using = f"LLM: {llm.metadata.model_name}" if llm else "No LLM"
-    about = f"{len(documents)} documents, {words:,} words. Embeddings: all-MiniLM-L6-v2. {using}."
-    heading(about)
-    queries = labelled() if options.docs is None else {}
-
-    indexes: dict[str, Any] = {}
-    cards = []
-    for method in METHODS:
-        heading(method.title)
-        index, seconds = build(method, documents, llm, options.out / "storage" / method.name)
-        indexes[method.name] = index
-        question = options.question or (queries[method.kind][0].question if queries else "What is this about?")
-        cards.append(ask(method, index, question, seconds, llm, options.out))
-
-    table = compare(indexes, documents, queries) if queries else {}
-    front = write_front_page(options.out / "index.html", about, cards, table, CAPTION, ADVICE)
-    heading("Results")
-    if table:
-        print(textwrap.fill(ADVICE, 100))
-    print(f"Overview page: {front}")
+    if options.question and not options.docs:
+        parser.error("--question asks about your own files: name their folder with --docs")
+    if options.llm and not os.environ.get("OPENAI_API_KEY"):
+        parser.error("--llm needs OPENAI_API_KEY")
+    try:
+        front = demo(options.docs, options.out, options.question, language_model() if options.llm else None)
+    except (RagKitError, ImportError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    print(f"\nOverview page: {front}")
     if options.open:
         webbrowser.open(front.as_uri())
+    return 0
 
 
-def language_model() -> LLM | None:
-    """The LLM configured in the environment; None without a key."""
-    if not os.environ.get("OPENAI_API_KEY"):
-        return None
+def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) -> Path:
+    """Build, ask, and write the pages of a folder, or of the sample archive; returns the front page."""
+    logging.getLogger("llama_index").setLevel(logging.ERROR)
+    texts, asked = _texts(folder, question)
+    target = out if folder is None else out / folder.resolve().name
+    words = sum(len(text.text.split()) for text in texts)
+    using = "no LLM" if llm is None else f"the LLM {llm.metadata.model_name}"
+    about = f"{len(texts)} texts, {words:,} words, {len(asked)} questions; all-MiniLM-L6-v2, {using}."
+    print(about)
+    if folder is None:
+        print("It takes about three minutes of one core, and 0.6 GB of memory.")
+    Settings.llm = llm or MockLLM()  # the mock is never called
+    model = MiniLM()
+    indexes: dict[str, tuple[Any, Any]] = {}
+
+    def built(name: str, index: Any, retriever: Any) -> None:
+        indexes[name] = index, retriever
+        print(f"{name}: built and asked ({len(indexes)} of {len(METHODS)})", flush=True)
+
+    comparison = compare(
+        texts,
+        [Question(each.question, each.texts) for each in asked],
+        embed_model=MiniLMEmbedding(model),
+        head_model=MiniLMHeads(model),
+        llm=llm,
+        transformations=[SentenceSplitter(chunk_size=128, chunk_overlap=0)],
+        top_k=TOP_K,
+        show_progress=sys.stderr.isatty(),
+        before=_told(llm is not None, folder is not None),
+        built=built,
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".pages-", dir=out) as staged:
+        _write_pages(Path(staged), comparison, asked, indexes, about)
+        return _publish(Path(staged), target)
+
+
+def _texts(folder: Path | None, question: str | None) -> tuple[list[Document], list[Asked]]:
+    if folder is None:
+        return sample_texts(), sample_questions()
+    texts, skipped = read_folder(folder)
+    for file, reason in skipped.items():
+        print(f"Skipped {file}: {reason}")
+    if question:
+        return texts, [Asked("own", question, "", ())]
+    texts, made = held_out(texts, MADE, seed=0)
+    if not made:
+        raise RagKitError("The texts are too short to make questions from: pass a question of your own.")
+    return texts, [Asked("made", each.text, "", each.documents) for each in made]
+
+
+def language_model() -> LLM:
+    """The LLM of the environment."""
     from llama_index.llms.openai_like import OpenAILike
 
     return OpenAILike(
@@ -109,112 +137,191 @@ def language_model() -> LLM | None:
     )
 
 
-def build(method: Method, documents: Sequence[Document], llm: LLM | None, folder: Path) -> tuple[Any, float]:
-    """Build an index, save it, and load it with the standard function."""
-    components = {"llm": llm, **method.models()} if llm else {**method.offline(), **method.models()}
-    start = time.perf_counter()
-    index = method.cls.from_documents(documents, show_progress=True, **components, **method.settings)
-    seconds = time.perf_counter() - start
-    persist(index.storage_context, folder)
-    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(folder)), **components)
-    print(f"built in {seconds:.1f} s, saved, and loaded with load_index_from_storage")
-    return loaded, seconds
+def _told(with_llm: bool, timed: bool) -> Callable[[dict[str, Any], Callable[[], dict[str, float]]], None]:
+    def tell(estimates: dict[str, Any], probe: Callable[[], dict[str, float]]) -> None:
+        if with_llm:
+            for name, work in estimates.items():
+                print(f"{name}: {work.calls:,} LLM calls, {work.prompt_tokens + work.completion_tokens:,} tokens")
+        elif timed:
+            print(f"It takes about {sum(probe().values()) / 60:.0f} minutes, more where texts are many.")
+
+    return tell
 
 
-def ask(method: Method, index: Any, question: str, seconds: float, llm: LLM | None, out: Path) -> Card:
-    """Run a query, print the answer with its sources, and write the method's page."""
-    synthesizer = {} if llm else {"response_synthesizer": ExtractedAnswer()}
-    response = index.as_query_engine(similarity_top_k=TOP_K, **synthesizer).query(question)
-    print(textwrap.fill(f"Q: {question}", 100, subsequent_indent="   "))
-    print(textwrap.fill(f"A: {response}", 100, subsequent_indent="   "))
-    for result in response.source_nodes:
-        print(f"   {result.score:.2f}  {source(result)}: {textwrap.shorten(result.node.text, 70, placeholder='...')}")
-    page = index.visualize(out / f"{method.name}.html")
-    facts = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in method.counts(index).items())
+# -- pages ----------------------------------------------------------------------------------------------
+
+
+def _write_pages(
+    folder: Path, comparison: Comparison, asked: Sequence[Asked], indexes: dict[str, tuple[Any, Any]], about: str
+) -> None:
+    runs = {run.name: run for run in comparison.runs if not run.error}
+    kinds = {each.kind: _Measured(comparison, asked, each.kind) for each in asked}
+    cards, chart = [], []
+    for method in METHODS:
+        if method.title not in indexes:
+            continue
+        measured = kinds.get(method.kind) or next(iter(kinds.values()))
+        run, plain = runs[method.title], runs[PLAIN]
+        shown = _shown(measured.numbers, measured.gains(run, plain))
+        cards.append(_card(method, measured, run, plain, shown))
+        if comparison.evaluations:
+            chart.append(_row(run, measured))
+        index, retriever = indexes[method.title]
+        retriever.retrieve(asked[shown[0]].question)
+        index.visualize(folder / f"{method.name}.html")
+    comparison.write(folder / "comparison.html")
+    head, rows = _table(list(runs.values()), list(kinds.values())) if comparison.evaluations else comparison.rows()
+    svg = interval_chart(chart, MEASURE) if chart else ""
+    caption = f"{MEASURE}: the share of the texts that a question needs among the first {TOP_K} passages. " + (
+        "The questions are sentences and headings left out of the texts, which favours search by words."
+        if "made" in kinds
+        else "The more questions of your own, the more it says."
+        if "own" in kinds
+        else "Of a single fact and of a report, whether the passage with the answer is among them. "
+        "No constant was chosen on these questions."
+    )
+    page = front_page(about, cards, svg, head, rows, caption, CHOICE)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    print()
+    for line in (head, *rows):
+        print("".join(f"{cell[:24]:<12}" if i == 0 else f"{cell[:24]:>26}" for i, cell in enumerate(line)))
+    for card in cards:
+        print(textwrap.fill(f"{card.title}: {card.verdict}", 100))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The systems on the questions of one kind."""
+
+    comparison: Comparison
+    asked: Sequence[Asked]
+    kind: str
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """Of the questions."""
+        return [i for i, each in enumerate(self.asked) if each.kind == self.kind]
+
+    def scores(self, run: Run) -> Evaluation:
+        """Of a system: the share of the texts that a question needs, or whether it found the answering passage."""
+        values = tuple(self._score(run, i) for i in self.numbers)
+        return Evaluation(run.name, tuple(map(str, self.numbers)), {MEASURE: values})
+
+    def _score(self, run: Run, i: int) -> float:
+        needed = self.comparison.questions[i].documents
+        found = {self.comparison.named(hit, self.comparison.questions[i]) for hit in run.hits[i] if self.is_hit(hit, i)}
+        return len(found) / len(needed)
+
+    def is_hit(self, hit: Hit, i: int) -> bool:
+        """Whether a passage is of a text that the question needs, and has the answer if its kind asks for that."""
+        is_needed = self.comparison.named(hit, self.comparison.questions[i]) in self.comparison.questions[i].documents
+        return is_needed and (self.kind not in IN_ONE_PASSAGE or flat(self.asked[i].answer) in flat(hit.text))
+
+    @cached_property
+    def best_plain(self) -> Evaluation:
+        """The best of plain search."""
+        plain = [self.scores(run) for run in self.comparison.runs if run.is_baseline]
+        return max(plain, key=lambda evaluation: evaluation.interval(MEASURE, n_resamples=1).mean)
+
+    def gains(self, run: Run, plain: Run) -> list[float]:
+        """What a method finds more than plain search, question by question; nothing without labels."""
+        if not self.comparison.evaluations:
+            return []
+        one, other = (self.scores(each).scores[MEASURE] for each in (run, plain))
+        return [mine - theirs for mine, theirs in zip(one, other, strict=True)]
+
+
+def _shown(numbers: Sequence[int], gains: Sequence[float]) -> list[int]:
+    """The questions with the largest, the middle and the smallest gain."""
+    order = sorted(range(len(numbers)), key=lambda place: -gains[place] if gains else 0)
+    places = dict.fromkeys((order[0], order[len(order) // 2], order[-1]))
+    return [numbers[place] for place in places]
+
+
+def _row(run: Run, measured: _Measured) -> Row:
+    own, best = measured.scores(run).interval(MEASURE), measured.best_plain
+    return Row(run.name, _counted(measured), own, best.interval(MEASURE), best.name)
+
+
+def _counted(measured: _Measured) -> str:
+    return f"{_kind(measured.kind)} ({len(measured.numbers)})"
+
+
+def _kind(kind: str) -> str:
+    return KINDS.get(kind, "sentences and headings left out" if kind == "made" else "your question")
+
+
+def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequence[int]) -> Card:
+    gains = measured.gains(run, plain)
     return Card(
         title=method.title,
         what=method.what,
-        question=question,
-        answer=str(response),
-        sources=list(dict.fromkeys(source(result) for result in response.source_nodes)),
-        page=page.name,
-        facts=f"{facts}; built in {seconds:.0f} s",
+        kind=_kind(measured.kind),
+        page=f"{method.name}.html",
+        verdict=_verdict(method, measured, run, gains) if gains else "Nothing is known of the answer.",
+        won=sum(gain > 0 for gain in gains),
+        lost=sum(gain < 0 for gain in gains),
+        asked=len(gains),
+        answers=[_answer(measured, i, plain, run) for i in shown],
     )
 
 
-def source(result: NodeWithScore) -> str:
-    """The name of a result's source, printed next to an answer."""
-    metadata = result.node.metadata
-    topic = metadata.get("pgrag_path", ["summary"])[0]
-    return str(metadata.get("title") or metadata.get("file_name") or topic)
+def _verdict(method: Method, measured: _Measured, run: Run, gains: Sequence[float]) -> str:
+    best = measured.best_plain
+    gap = measured.scores(run).difference(best, MEASURE)
+    won, lost = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+    counted = f"It finds more than {PLAIN} search for {won} of {len(gains)} questions, and less for {lost}."
+    if gap.low > 0:
+        return f"{counted} Above the best of plain search ({best.name}) by {gap}."
+    if gap.high < 0:
+        return f"{counted} Below the best of plain search ({best.name}) by {-gap.mean:.3f}. {method.without}".strip()
+    than = f"the best of plain search ({best.name})"
+    return f"{counted} Not above {than} here by more than chance. {method.without}".strip()
 
 
-CAPTION = (
-    "Recall at 5: share of a question's gold articles among the first five articles retrieved, averaged over the "
-    "labelled questions of the archive, by kind. No LLM was used for retrieval."
-)
-ADVICE = (
-    "A method is worth its cost for the kind of question in which it is above dense search and BM25: several facts in "
-    "a row, many aspects. Where it is not, plain search is enough. These are few questions about one archive: "
-    "python -m llama_index.ragkit.compare --docs FOLDER measures on your own texts, with intervals, and recommends."
-)
+def _answer(measured: _Measured, i: int, plain: Run, run: Run) -> Answer:
+    titles, asked = measured.comparison.titles, measured.asked[i]
+
+    def passages(of: Run) -> list[Passage]:
+        names = [[_name(titles.get(name, name)) for name in hit.documents] for hit in of.hits[i]]
+        return [
+            Passage(name[0] if len(name) == 1 else "a summary", hit.text, measured.is_hit(hit, i))
+            for name, hit in zip(names, of.hits[i], strict=True)
+        ]
+
+    needed = [_name(titles.get(document, document)) for document in measured.comparison.questions[i].documents]
+    return Answer(asked.question, asked.answer, needed, passages(plain), passages(run))
 
 
-def compare(
-    indexes: Mapping[str, Any], documents: Sequence[Document], queries: Mapping[str, Sequence[LabelledQuery]]
-) -> dict[str, dict[str, float]]:
-    """Recall at 5 of every retriever, by kind of question."""
-    heading("Comparison: recall at 5 by kind of question")
-    depth = 6 * TOP_K  # enough chunks for at least five articles
-    core = VectorStoreIndex.from_documents(documents)
-    retrievers: dict[str, BaseRetriever] = {
-        "dense": core.as_retriever(similarity_top_k=depth),
-        "BM25": BM25Retriever.from_defaults(docstore=core.docstore, similarity_top_k=depth, verbose=False),
-        **{m.name: indexes[m.name].as_retriever(similarity_top_k=depth, **m.passages) for m in METHODS},
-    }
-    known = {document.id_ for document in documents}  # nodes derived from several articles are ignored
-    table: dict[str, dict[str, float]] = {}
-    for name, retriever in retrievers.items():
-        row = {}
-        for kind, label in KINDS.items():
-            scores = evaluate_retriever(
-                retriever,
-                queries[kind],
-                metrics={"R@5": lambda ranking, gold: recall_at_k(list(dict.fromkeys(ranking)), gold, k=5)},
-                id_of=lambda found: found.node.ref_doc_id if found.node.ref_doc_id in known else None,
-            )
-            row[label] = scores.interval("R@5", n_resamples=1).mean
-        table[name] = row
-    width = max(map(len, table))
-    print(" " * width + "".join(f"{label:>20}" for label in KINDS.values()))
-    for name, row in table.items():
-        print(f"{name:<{width}}" + "".join(f"{value:>20.2f}" for value in row.values()))
-    return table
+def flat(text: str) -> str:
+    """A text without differences of case and space."""
+    return " ".join(text.casefold().split())
 
 
-def archive() -> list[Document]:
-    """The articles of the sample archive."""
-    documents = []
-    for path in sorted((ARCHIVE / "articles").glob("*.md")):
-        title, _, text = path.read_text(encoding="utf-8").removeprefix("# ").partition("\n")
-        title = title.replace("*", "")  # emphasis
-        hidden = {"excluded_llm_metadata_keys": ["title"]}  # answers quote the texts; the title is shown separately
-        documents.append(Document(text=text.strip(), id_=path.stem, metadata={"title": title}, **hidden))
-    return documents
+def _name(file: str) -> str:
+    return file.removesuffix(".md")
 
 
-def labelled() -> dict[str, list[LabelledQuery]]:
-    """The questions of the archive by kind."""
-    rows = [json.loads(line) for line in (ARCHIVE / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
-    return {
-        kind: [LabelledQuery(row["id"], row["question"], tuple(row["gold"])) for row in rows if row["kind"] == kind]
-        for kind in KINDS
-    }
+def _table(runs: Sequence[Run], kinds: Sequence[_Measured]) -> tuple[list[str], list[list[str]]]:
+    """The measure of every system on each kind of question."""
+    rows = []
+    for run in runs:
+        intervals = [measured.scores(run).interval(MEASURE) for measured in kinds]
+        rows.append([run.name, *(str(i) if len(kinds) == 1 else f"{i.mean:.2f}" for i in intervals)])
+    return [MEASURE, *map(_counted, kinds)], rows
 
 
-def heading(text: str) -> None:
-    print(f"\n\033[1m{textwrap.fill(text, 100)}\033[0m" if sys.stdout.isatty() else f"\n{textwrap.fill(text, 100)}")
+def _publish(staged: Path, target: Path) -> Path:
+    """Move the finished pages to their folder, the front page last; pages of an earlier run that are not renewed go."""
+    target.mkdir(parents=True, exist_ok=True)
+    pages = sorted(staged.glob("*.html"), key=lambda page: (page.name == "index.html", page.name))
+    for old in target.glob("*.html"):
+        if not (staged / old.name).exists():
+            old.unlink()
+    for page in pages:
+        os.replace(page, target / page.name)
+    return target / "index.html"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

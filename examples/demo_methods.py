@@ -1,15 +1,15 @@
-"""The methods of the demo: how each index is built, with or without an LLM."""
+"""The methods of the demo: what each is for, and how its index is built without an LLM."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.embedding import minilm_folder
+from examples.minilm import MiniLM, MiniLMHeads
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
-from llama_index.mrag import MRAGIndex, MultiHeadEmbedding
+from llama_index.mrag import MRAGIndex
 from llama_index.pgrag import OutlineExtractor, PGRAGIndex
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer
 from llama_index.raptor import RaptorIndex
@@ -24,10 +24,11 @@ class Method:
 
     Attributes
     ----------
+    title : its name, as `llama_index.ragkit.compare` has it
     what : one sentence for readers who do not know the method
-    kind : the kind of question of the sample archive used for it
+    kind : the kind of question of the sample archive that it is for
     offline : components that need no LLM; with an LLM the defaults of the index are used
-    counts : statistics of the built index, by name
+    without : what it lacks without an LLM, where that decides
     models : components that it needs in both cases, such as its own embedding model
     settings : parameters of the build
     passages : parameters of a retriever that returns chunks of the documents, where the default returns other nodes
@@ -39,7 +40,7 @@ class Method:
     kind: str
     cls: type[DerivedIndex[Any, Any]]
     offline: Callable[[], Mapping[str, Any]]
-    counts: Callable[[Any], Mapping[str, int]]
+    without: str = ""
     models: Callable[[], Mapping[str, Any]] = dict
     settings: Mapping[str, Any] = field(default_factory=dict)
     passages: Mapping[str, Any] = field(default_factory=dict)
@@ -47,70 +48,65 @@ class Method:
 
 METHODS = (
     Method(
+        name="hipporag",
+        title="HippoRAG",
+        what="Personalised PageRank spreads over a knowledge graph, from the names in a question to the answer.",
+        kind="chain",
+        cls=HippoRAGIndex,
+        offline=lambda: {"extractor": NounPhraseExtractor()},
+    ),
+    Method(
+        name="pgrag",
+        title="PG-RAG",
+        what="Mind maps of facts, linked where texts say the same: a question walks from fact to fact.",
+        kind="chain",
+        cls=PGRAGIndex,
+        offline=lambda: {"extractor": OutlineExtractor()},
+        passages={"return_source": True},
+    ),
+    Method(
+        name="graphrag",
+        title="Graph RAG",
+        what="Communities of a knowledge graph are the topics; what is linked to an entity is found with it.",
+        kind="network",
+        cls=GraphRAGIndex,
+        offline=lambda: {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()},
+    ),
+    Method(
+        name="mrag",
+        title="MRAG",
+        what="A question is split into aspects, and every attention head of the embedding model votes on each.",
+        kind="subjects",
+        cls=MRAGIndex,
+        offline=dict,
+        models=lambda: {"embed_model": MiniLMHeads(MiniLM())},
+    ),
+    Method(
+        name="sprag",
+        title="spRAG",
+        what="Each chunk is searched under a header about its document; neighbouring relevant chunks form one result.",
+        kind="report",
+        cls=SpRAGIndex,
+        offline=lambda: {"extractor": RuleContext()},
+        passages={"mode": "chunks"},
+    ),
+    Method(
+        name="gemrag",
+        title="GEM-RAG",
+        what="Chunks are tagged with the questions that they answer; eigenvectors of their graph are its themes.",
+        kind="theme",
+        cls=GEMRAGIndex,
+        offline=lambda: {"extractor": KeyphraseQuestionExtractor(), "summarizer": ExtractiveSummarizer()},
+        without="Its gain comes from questions that an LLM writes: without one it has key phrases.",
+        settings={"group_by": None},
+    ),
+    Method(
         name="raptor",
-        title="RAPTOR: a tree of summaries",
+        title="RAPTOR",
         what="Clusters of chunks are summarised, the summaries are clustered and summarised, and so on up to a root.",
         kind="theme",
         cls=RaptorIndex,
         offline=lambda: {"summarizer": ExtractiveSummarizer()},
-        counts=lambda index: {"summaries": index.index_struct.counters["summaries"], "layers": index.tree.height},
-    ),
-    Method(
-        name="gemrag",
-        title="GEM-RAG: questions and the themes of a memory graph",
-        what="Every chunk is tagged with the questions it answers; eigenvectors of the graph of chunks are its themes.",
-        kind="aspects",
-        cls=GEMRAGIndex,
-        offline=lambda: {"extractor": KeyphraseQuestionExtractor(), "summarizer": ExtractiveSummarizer()},
-        counts=lambda index: {"themes": len(index.themes)},
-        settings={"group_by": None},
-    ),
-    Method(
-        name="hipporag",
-        title="HippoRAG: a knowledge graph with personalised PageRank",
-        what="Personalised PageRank spreads from the names in a question along facts to the passages with the answer.",
-        kind="chain",
-        cls=HippoRAGIndex,
-        offline=lambda: {"extractor": NounPhraseExtractor()},
-        counts=lambda index: dict(index.index_struct.counters),
-    ),
-    Method(
-        name="graphrag",
-        title="Graph RAG: communities and their reports",
-        what="Communities of a knowledge graph are the topics of the corpus; reports about them answer for the whole.",
-        kind="theme",
-        cls=GraphRAGIndex,
-        offline=lambda: {"extractor": CooccurrenceExtractor(), "summarizer": ExtractiveSummarizer()},
-        counts=lambda index: {"entities": len(index.state.graph.entities), "communities": len(index.communities)},
-    ),
-    Method(
-        name="pgrag",
-        title="PG-RAG: mind maps of facts",
-        what="Documents become mind maps, linked where their content is the same; results are structured facts.",
-        kind="fact",
-        cls=PGRAGIndex,
-        offline=lambda: {"extractor": OutlineExtractor()},
-        counts=lambda index: dict(index.index_struct.counters),
-        passages={"return_source": True},
-    ),
-    Method(
-        name="mrag",
-        title="Multi-Head RAG: attention heads as embedding spaces",
-        what="A question is split into its aspects, and every head of the embedding model votes for every aspect.",
-        kind="aspects",
-        cls=MRAGIndex,
-        offline=dict,
-        counts=lambda index: {"heads": index.num_heads},
-        models=lambda: {"embed_model": MultiHeadEmbedding(minilm_folder(), max_length=256)},
-    ),
-    Method(
-        name="sprag",
-        title="spRAG: context for every chunk, and segments",
-        what="Each chunk is searched under a header about its document; neighbouring relevant chunks form one result.",
-        kind="fact",
-        cls=SpRAGIndex,
-        offline=lambda: {"extractor": RuleContext()},
-        counts=lambda index: {"chunks with a header": index.index_struct.counters["contexts"]},
-        passages={"mode": "chunks"},
+        without="Its gain comes from summaries that an LLM writes: without one they are sentences of the texts.",
     ),
 )

@@ -9,8 +9,8 @@ import sys
 import textwrap
 
 from benchmarks.embedding import minilm
-from examples.demo import archive
 from examples.demo_methods import METHODS
+from examples.sample import archive
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter

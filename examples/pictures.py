@@ -13,8 +13,8 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from benchmarks.embedding import minilm
-from examples.demo import archive, labelled
 from examples.demo_methods import METHODS
+from examples.sample import archive, labelled
 from llama_index.core import Settings
 from llama_index.core.node_parser import SentenceSplitter
 from tests.chromium import Browser

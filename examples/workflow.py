@@ -10,9 +10,9 @@ import sys
 from itertools import zip_longest
 
 from benchmarks.embedding import minilm
-from examples.demo import archive
 from examples.demo_methods import METHODS
 from examples.extracted_answer import ExtractedAnswer
+from examples.sample import archive
 from llama_index.core import Settings, StorageContext
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.llms import MockLLM

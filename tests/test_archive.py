@@ -87,3 +87,34 @@ def test_one_article_holds_the_awkward_text_that_readers_of_text_must_survive():
     assert sum(not character.isascii() for character in text) > 40
     for awkward in ("e.g.", "3.14", "Dr. ", "St. ", "\n- ", "\n| "):
         assert awkward in text
+
+
+# -- the register, which the demo adds -------------------------------------------------------------------
+
+REGISTER = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ARCHIVE / "register").glob("*.md"))}
+ASKED: list[dict[str, Any]] = [
+    json.loads(line) for line in (ARCHIVE / "register.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def test_the_register_has_names_of_its_own_and_every_entry_is_titled():
+    assert not set(REGISTER) & set(ARTICLES)
+    assert all(text.startswith("# ") and text.count("\n# ") == 0 for text in REGISTER.values())
+    assert Counter(q["kind"] for q in ASKED) == {"chain": 24, "network": 12, "aspects": 20, "report": 16}
+
+
+@pytest.mark.parametrize("item", ASKED, ids=[q["id"] for q in ASKED])
+def test_a_question_about_the_register_is_labelled(item):
+    assert set(item) == FIELDS
+    assert [slug for slug in item["gold"] if slug not in REGISTER] == []
+    assert len(set(item["gold"])) == len(item["gold"]) <= 5  # of as many passages
+    if item["kind"] in ("chain", "report"):
+        assert flat(item["answer"]) in flat(REGISTER[item["gold"][-1]])
+        assert flat(item["answer"]) not in flat(item["question"])
+
+
+@pytest.mark.parametrize("item", [q for q in ASKED if q["kind"] == "chain"], ids=lambda q: str(q["id"]))
+def test_a_chain_names_its_first_link_alone(item):
+    first, *others = (REGISTER[slug].split("\n")[0].removeprefix("# ") for slug in item["gold"])
+    assert flat(first) in flat(item["question"])
+    assert [name for name in others if flat(name) in flat(item["question"])] == []

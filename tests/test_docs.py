@@ -6,12 +6,14 @@ offline embedding model and LLM in `Settings`. A block is left out only when the
     <!-- notest: needs an API key -->
 """
 
+import importlib
 import importlib.util
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.chart import chart
 from tests.page_types import Problem, check, module
 from tests.pages import PAGES, ROOT, blocks, page_name
 from tests.preamble import PREAMBLE
@@ -127,3 +129,21 @@ def test_the_first_example_finds_what_its_page_says(
     shown = capsys.readouterr().out.splitlines()
     assert sorted("Port Ellis" in line for line in shown) == [False, True]
     assert all("Ada Hale" in line for line in shown)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reference").glob("*rag.md")), ids=page_name)
+def test_a_reference_begins_with_the_index_and_has_every_public_name(page: Path) -> None:
+    listed = re.findall(r"^        - (\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed[0].endswith("Index")
+    assert sorted(listed) == sorted(importlib.import_module(f"llama_index.{page.stem}").__all__)
+
+
+def test_readmes_of_packages_have_no_links_that_break_on_the_package_index() -> None:
+    for page in ROOT.glob("llama_index_*/README.md"):
+        assert not re.findall(r"\]\((?!https://|#)", page.read_text(encoding="utf-8")), page
+
+
+def test_the_chart_is_drawn_from_the_table() -> None:
+    drawn = (ROOT / "docs" / "pictures" / "chart.svg").read_text(encoding="utf-8")
+    assert drawn == chart((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")) + "\n"
+    assert drawn.count('<circle class="own"') == 8  # seven methods and the legend

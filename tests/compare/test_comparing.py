@@ -10,9 +10,10 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document
 from tests.chromium import CHROMIUM, Browser
 
+from llama_index.mrag import SplitEmbedding
 from llama_index.ragkit.compare import Comparison, Hit, Question, Run, compare
 from llama_index.ragkit.compare.command import main
-from llama_index.ragkit.compare.methods import METHODS, Method, installed
+from llama_index.ragkit.compare.methods import METHODS, Method, heads_of, installed
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
@@ -136,7 +137,9 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path: Path, monke
 
 def test_a_summary_of_several_documents_counts_for_none_of_them() -> None:
     of_one, of_two = Hit("s1", ("lamp",), "text", 1.0), Hit("s2", ("lamp", "hale"), "text", 2.0)
-    assert Run("tree", False, [[of_two], [of_two, of_one]]).rankings() == [[], ["lamp"]]
+    run = Run("tree", False, [[of_two], [of_two, of_one]])
+    found = Comparison(QUESTIONS, "yours", [run], 1, {})
+    assert [found.ranking(run, i) for i in range(2)] == [[], ["lamp"]]
 
 
 def test_the_estimate_comes_first_and_may_end_it() -> None:
@@ -145,13 +148,64 @@ def test_the_estimate_comes_first_and_may_end_it() -> None:
 
     model = HashEmbedding(dim=256)
 
-    def before(estimates: dict[str, Any]) -> None:
+    def before(estimates: dict[str, Any], probe: Any) -> None:
         assert estimates["HippoRAG"].embedded_texts > estimates["dense"].embedded_texts == 4
         raise EndedError
 
     with pytest.raises(EndedError):
         compared(before=before, embed_model=model)
     assert model.texts == []
+
+
+def test_the_time_of_each_method_is_told_from_ten_chunks() -> None:
+    seconds: dict[str, float] = {}
+    model = HashEmbedding(dim=256)
+    many = [Document(text=text, id_=f"{name} {i}") for i in range(10) for name, text in TEXTS.items()]
+
+    def before(estimates: dict[str, Any], probe: Any) -> None:
+        seconds.update(probe())
+        assert len({text for text in model.texts if text in TEXTS.values()}) <= 10
+        raise ConfigurationError("enough")
+
+    with pytest.raises(ConfigurationError, match="enough"):
+        compare(
+            many, [question.text for question in QUESTIONS], before=before, embed_model=model, transformations=SPLIT
+        )
+    assert set(seconds) == {method.name for method in METHODS}
+    assert min(seconds.values()) > 0
+
+
+def test_a_named_file_counts_once_and_any_of_its_pages_answers() -> None:
+    metadata = {"file_path": "f/story.pdf", "file_name": "story.pdf"}
+    pages = [
+        Document(text=text, id_=f"{i}", metadata={**metadata, "page_label": f"{i}"})
+        for i, text in enumerate(TEXTS.values(), start=1)
+    ]
+    given = {"embed_model": HashEmbedding(dim=256), "transformations": SPLIT, "methods": ["spRAG"]}
+    asked = [Question(QUESTIONS[0].text, ("story.pdf",)), Question(QUESTIONS[0].text, ("story.pdf#4",))]
+    found = compare(pages, asked, top_k=1, **given)  # type: ignore[arg-type]
+    assert [question.documents for question in found.questions] == [("f/story.pdf",), ("4",)]
+    assert found.evaluations["BM25"].scores["recall@1"] == (1.0, 0.0)
+    assert "story.pdf ✓" in found.html()
+
+
+def test_a_local_model_is_searched_by_its_heads() -> None:
+    class HuggingFaceEmbedding(HashEmbedding):
+        max_length: int = 99
+
+    heads: Any = heads_of(HuggingFaceEmbedding(dim=12))
+    assert (heads.class_name(), heads.max_length) == ("MultiHeadEmbedding", 99)
+    other = HashEmbedding(dim=12)
+    assert heads_of(other) is other
+
+
+def test_the_model_of_heads_is_asked_for_heads_alone() -> None:
+    kept: dict[str, Any] = {}
+    heads = SplitEmbedding(HashEmbedding(dim=64, model_name="heads"), num_heads=4)
+    compared(head_model=heads, methods=["MRAG", "spRAG"], built=lambda *built: kept.update({built[0]: built[1:]}))
+    assert kept["MRAG"][0].num_heads == 4
+    assert list(kept) == ["MRAG", "spRAG"]
+    assert kept["spRAG"][1].retrieve("Who rings the bells?")
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,13 @@ def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, text: str, messag
 
 
 def test_documents_are_known_by_id_and_by_file() -> None:
-    pages = [Document(text="x", id_=f"id{i}", metadata={"file_name": "a.pdf", "file_path": "f/a.pdf"}) for i in "12"]
+    file = {"file_name": "a.pdf", "file_path": "f/a.pdf"}
+    pages = [Document(text="x", id_=f"id{i}", metadata={**file, "page_label": i}) for i in "12"]
     named = [Question("?", (name,)) for name in ("a", "a.pdf", "f/a.pdf")]
-    assert with_documents(named, pages) == [Question("?", ("id1", "id2"))] * 3
-    assert with_documents([Question("?", ("id2",))], pages) == [Question("?", ("id2",))]
+    assert with_documents(named, pages) == [Question("?", ("f/a.pdf",))] * 3
+    assert with_documents(named, pages[:1]) == [Question("?", ("id1",))] * 3
+    for name in ("id2", "a.pdf#2"):
+        assert with_documents([Question("?", (name,))], pages) == [Question("?", ("id2",))]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -414,6 +414,19 @@ def test_a_page_shows_the_graph_around_a_question(index: HippoRAGIndex, tmp_path
     assert "nothing: no phrase" in fresh.visualize(tmp_path / "dense.html").read_text(encoding="utf-8")
 
 
+def test_no_way_is_drawn_to_what_a_walk_that_is_not_trusted_did_not_find(index, tmp_path, monkeypatch):
+    question = "Whom did Ada Byron meet?"
+    trusted = page_data(index.visualize(tmp_path / "trusted.html", query=question))
+    monkeypatch.setattr(graph_search, "trust", lambda nearness, walked: 0.01)
+    doubted = page_data(index.visualize(tmp_path / "doubted.html", query=question))
+    ways = [
+        [item["snippet"] for item in page["panels"][0]["items"] if " → " in item["snippet"]]
+        for page in (trusted, doubted)
+    ]
+    assert ways[0]
+    assert not ways[1]
+
+
 def test_one_passage_scores_and_is_explained():
     index = index_of({"ada": CHAIN["ada"]})
     for question in ("Ada Byron", "nothing"):

@@ -13,6 +13,7 @@ from llama_index.core.schema import QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.cases import TEXTS, HashHeads, chunks
 from tests.mrag.published import importance_by_pairs, votes_by_hand
+from tests.page_data import page_data
 from tests.shifted import ShiftedHeads
 
 from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
@@ -318,6 +319,17 @@ def test_the_page_shows_heads_and_nodes(asked, tmp_path):
     assert ("head 3" in text) != asked
     assert "punched cards" in text
     assert ("Question: " in text) == asked
+
+
+def test_the_page_has_a_row_for_each_clause_and_says_how_many_are_best(tmp_path):
+    asked = "Tell me who punched cards for the loom, and which birds fly over the sea in winter, and so on."
+    index = index_of()
+    index.as_retriever(similarity_top_k=3).retrieve(asked)
+    page = page_data(index.visualize(tmp_path / "page.html"))
+    aspects = [node["text"] for node in page["view"]["nodes"] if node["id"].startswith("aspect ")]
+    assert len(aspects) > 1
+    assert not [aspect for aspect in aspects for other in aspects if other != aspect and other in aspect]
+    assert page["lit"] == "The 3 best"
 
 
 def test_a_delete_forgets_the_last_question_too(tmp_path):

@@ -400,3 +400,57 @@ def test_click_opens_a_branch_and_hover_names_it(browser: Browser, tmp_path: Pat
     assert browser.run(status) == "8 nodes"
     assert browser.run("document.querySelector('.detail h2').textContent") == "The root"
     assert browser.problems == []
+
+
+def graph(count: int, groups: int = 1) -> Page:
+    """A ring of nodes, of which the first two are the answer."""
+    nodes = [Node(str(i), label=f"Node {i}", group=f"A group with a long name, number {i % groups}",
+                  highlighted=i < 2) for i in range(count)]  # fmt: skip
+    edges = [Edge(str(i), str((i + 1) % count)) for i in range(count)]
+    return Page("A graph", Graph(nodes, edges, layout="force"), highlight_label="The way to the answer of the question")
+
+
+@in_browser
+def test_a_graph_begins_with_the_answer_before_a_pale_map(browser: Browser, tmp_path: Path) -> None:
+    browser.open(write(graph(60), tmp_path / "page.html"))
+    pressed = "document.querySelector('.tools [aria-pressed]')"
+    assert browser.run(f"{pressed}.getAttribute('aria-pressed')") == "true"
+    browser.screenshot(tmp_path / "answer.png")
+    browser.run(f"{pressed}.click()")
+    browser.wait(0.5)
+    browser.screenshot(tmp_path / "all.png")
+    assert (tmp_path / "answer.png").read_bytes() != (tmp_path / "all.png").read_bytes()
+
+
+@in_browser
+def test_a_tree_that_is_opened_whole_can_be_read(browser: Browser, tmp_path: Path) -> None:
+    """As an outline at the size of its text: of 400 cards, those at its beginning."""
+    browser.open(write(tree(400), tmp_path / "page.html"))
+    browser.run("[...document.querySelectorAll('.tools button')].find((b) => b.textContent === 'Open all').click()")
+    browser.wait(0.5)
+    x, y = browser.run(
+        "(() => { const r = document.querySelector('.stage').getBoundingClientRect();"
+        " return [r.x + r.width / 2, r.y] })()"
+    )
+    seen = set()
+    for down in range(40, 700, 12):
+        browser.hover(x, y + down)
+        seen.add(browser.run("document.querySelector('.tip').textContent"))
+    assert 8 < len(seen) < 30
+
+
+@in_browser
+def test_a_legend_of_many_groups_is_whole_and_buttons_stand_in_one_row(tmp_path: Path) -> None:
+    page = write(graph(60, groups=12), tmp_path / "page.html")
+    with Browser(1400, 900) as wide:
+        wide.open(page)
+        assert wide.run("(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)"
+                        "(document.querySelector('.legend'))") == 0  # fmt: skip
+    with Browser(390, 844) as narrow:
+        narrow.open(page)
+        boxes = narrow.run(
+            "[...document.querySelectorAll('.tools button')].map((b) => b.getBoundingClientRect())"
+            ".map(({top, right}) => [top, right])"
+        )
+        assert len({top for top, _ in boxes}) == 1
+        assert max(right for _, right in boxes) <= 390

@@ -79,6 +79,7 @@ FILES: list[tuple[str, Callable[[Path], object], str]] = [
     ("a.docx", word, "The lamp\n\nIt burned oil.\n\nHeight | 30 m\n\nLater paraffin."),
     ("a.pptx", slides, "The lamp\nIt burned oil.\nPause here."),
     ("a.txt", lambda path: path.write_text("The lamp burned oil."), "The lamp burned oil."),
+    ("a.md", lambda path: path.write_text("# Lamps\n\n## Oil\n\nIt burned."), "# Lamps\n\n## Oil\n\nIt burned."),
 ]
 
 

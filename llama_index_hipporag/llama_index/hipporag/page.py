@@ -21,6 +21,8 @@ _PASSAGES = 500
 _EXPLAINED = 12  # passages whose chains of facts are highlighted
 _RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
+_LEAST_TRUST = 0.1  # in the walk, from which its ways are drawn
+_LEAST_SHARE = 0.05  # of the walk, as a share of the best passage's, from which the way to a passage is drawn
 
 
 def rows_to_show(
@@ -145,9 +147,22 @@ def page_of(
 
 
 def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> dict[str, list[int]]:
-    """For each of the first passages of an answer, the phrases that lead from the question to it."""
+    """For each of the first passages that the walk led to, the phrases from the question to it."""
     chunks = found.state.chunks
-    return {node_id: way_to(found, chunks.row_of(node_id)) for node_id in answer[:_EXPLAINED]}
+    rows = {node_id: chunks.row_of(node_id) for node_id in answer[:_EXPLAINED]}
+    return {node_id: way_to(found, row) for node_id, row in rows.items() if _is_walked(found, row)}
+
+
+def _is_walked(found: GraphSearchResult[KnowledgeGraph], row: int) -> bool:
+    """Whether a passage is in an answer for the walk's sake: that is trusted, and gives it much of what the best has.
+
+    There is a path between nearly any two phrases of a graph. One to a passage that nearness alone has found would be
+    drawn through what has nothing to do with the question.
+    """
+    if found.walked is None or found.fallback:
+        return False
+    trusted = found.trust is None or found.trust >= _LEAST_TRUST
+    return trusted and float(found.walked[row]) >= _LEAST_SHARE
 
 
 def _phrases_of(graph: KnowledgeGraph, row: int) -> list[int]:

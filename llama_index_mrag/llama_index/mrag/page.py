@@ -1,6 +1,6 @@
 """The HTML page of MRAG: a heat map of the votes, aspects by nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -69,7 +69,7 @@ def _votes(question: str, result: VoteResult, texts: Mapping[str, str], facts: F
         subtitle=f"Question: {question}",
         view=Grid(rows=voters, columns=columns, values=values, label=label, groups=_GROUPS),
         panels=[*panels, facts],
-        highlight_label="The ten best",
+        highlight_label="The best" if len(highlighted) == 1 else f"The {len(highlighted)} best",
     )
 
 
@@ -82,10 +82,14 @@ def _by_aspect(result: VoteResult, rows: NDArray[np.intp]) -> tuple[list[Node], 
             for votes in result.tally.agreement
         ]
     )
-    voters = [
-        Node(id=f"aspect {i}", label=aspect, text=aspect, group="aspect") for i, aspect in enumerate(result.aspects)
-    ]
-    return voters, values, "share of the voters that agree"
+    shown = [i for i, aspect in enumerate(result.aspects) if not _is_divided(aspect, result.aspects)]
+    voters = [Node(id=f"aspect {i}", label=result.aspects[i], text=result.aspects[i], group="aspect") for i in shown]
+    return voters, values[shown], "share of the voters that agree"
+
+
+def _is_divided(aspect: str, aspects: Sequence[str]) -> bool:
+    """Whether an aspect is a sentence whose clauses are aspects too, which say more: it would be a row twice."""
+    return any(other != aspect and other in aspect for other in aspects)
 
 
 def _by_nearness(result: VoteResult, rows: NDArray[np.intp]) -> tuple[list[Node], NDArray[np.float64], str]:

@@ -180,7 +180,13 @@ def _slides(file: Path) -> str:
     return "\n\n".join("\n".join(text for text in texts(slide) if text) for slide in slides)
 
 
+def _markdown(file: Path) -> str:
+    """One document: its sections alone would not say what they are about."""
+    return file.read_text(encoding="utf-8-sig", errors="replace")
+
+
 _READERS: dict[str, BaseReader] = {
+    **dict.fromkeys((".md", ".markdown"), _Reader(_markdown)),
     **dict.fromkeys((".html", ".htm", ".xhtml"), _Reader(_html)),
     ".eml": _Reader(_mail),
     **dict.fromkeys((".csv", ".tsv"), _Reader(_table)),

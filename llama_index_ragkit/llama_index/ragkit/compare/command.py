@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     prices: Any = dict(options.prices) or None
 
-    def before(estimates: dict[str, Estimate]) -> None:
+    def before(estimates: dict[str, Estimate], probe: Callable[[], dict[str, float]]) -> None:
         _say("Estimated work:")
+        seconds = probe() if options.estimate else {}
         for name, work in estimates.items():
             about = "" if work.embedding_is_exact else "about "
             cost = work.priced(prices).cost
             paid = "" if cost is None else f", {cost:.4g} to pay"
-            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{paid}")
+            time = f", about {seconds[name] / 60:.1f} minutes" if name in seconds else ""
+            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{paid}{time}")
         _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")
+        if seconds:
+            _say("Minutes are those of ten chunks and two questions in proportion, without an LLM.")
         if options.estimate:
             raise _OnlyEstimatedError
         _say("")

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ from tqdm.auto import tqdm
 
 from llama_index.ragkit.compare.baselines import BASELINES
 from llama_index.ragkit.compare.comparison import Comparison
-from llama_index.ragkit.compare.methods import Method, installed
+from llama_index.ragkit.compare.methods import Method, heads_of, installed
 from llama_index.ragkit.compare.question_vectors import knowing_questions
-from llama_index.ragkit.compare.questions import Question, held_out, with_documents, written
+from llama_index.ragkit.compare.questions import Question, held_out, pages_of_files, with_documents, written
 from llama_index.ragkit.compare.system import Hit, Run, load_run, save_run
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
@@ -48,8 +48,10 @@ __all__ = ["compare"]
 
 logger = logging.getLogger(__name__)
 
-_KEPT = 400  # characters of a passage that a run keeps, which its page shows
-_VERSION = "2"  # of what a stored run depends on
+_KEPT = 1000  # characters of a passage that a run keeps, which its page shows
+_VERSION = "4"  # of what a stored run depends on
+_PROBED = 10  # chunks, by which the time of a build is estimated
+_PROBED_QUESTIONS = 2
 
 
 def compare(
@@ -65,7 +67,9 @@ def compare(
     count: int = 40,
     seed: int = 0,
     show_progress: bool = False,
-    before: Callable[[dict[str, Estimate]], None] | None = None,
+    before: Callable[[dict[str, Estimate], Callable[[], dict[str, float]]], None] | None = None,
+    head_model: BaseEmbedding | None = None,
+    built: Callable[[str, Any, BaseRetriever], None] | None = None,
 ) -> Comparison:
     """Build the installed methods and plain search over documents, ask questions, and compare the answers.
 
@@ -86,8 +90,11 @@ def compare(
     top_k : passages of an answer, at least 1
     count : how many questions are made, at least 1
     seed : of the made questions
-    before : called with the estimated work of each system before anything is built; an error that it raises ends the
-        comparison
+    before : called with the estimated work of each system before anything is built, and with a function that tells
+        about how many seconds each method would take: it builds them over ten chunks and asks two questions, by rules.
+        An error that it raises ends the comparison
+    head_model : the embedding model of MRAG; by default the heads of a local model, and of others the vectors in parts
+    built : called with the name, the index and the retriever of each method once it has been asked
 
     Raises
     ------
@@ -110,14 +117,17 @@ def compare(
     # Words alone need no vectors.
     estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in BASELINES.items()}
     estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})
+    texts_asked = [question.text for question in asked]
+    session = _Session(nodes, texts_asked, model, head_model, llm, cache, top_k, show_progress, built)
     if before is not None:
-        before(estimates)
-    session = _Session(nodes, [question.text for question in asked], model, llm, cache, top_k, show_progress)
+        before(estimates, partial(session.probe, chosen))
     kept = _Kept(folder, session.fingerprint)
     runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in BASELINES]
     runs += [kept.get(m.name) or kept.put(session.run(m, estimates[m.name])) for m in chosen]
     titles = {document.id_: _title(document) for document in documents}
-    comparison = Comparison(asked, source, runs, top_k, titles)
+    file_of = pages_of_files(documents)
+    titles.update({file: Path(file).name for file in file_of.values()})
+    comparison = Comparison(asked, source, runs, top_k, titles, file_of)
     if folder is not None:
         comparison.write(folder / "index.html")
     return comparison
@@ -178,14 +188,18 @@ class _Session:
         nodes: Sequence[BaseNode],
         questions: Sequence[str],
         model: BaseEmbedding,
+        head_model: BaseEmbedding | None,
         llm: LLM | None,
         cache: ExtractionCache | None,
         top_k: int,
         show_progress: bool,
+        built: Callable[[str, Any, BaseRetriever], None] | None,
     ) -> None:
         self._nodes = nodes
         self._questions = questions
         self._plain_model = model
+        self._given_heads = head_model
+        self._built = built
         self._llm = llm
         self._cache = cache
         self._top_k = top_k
@@ -197,7 +211,8 @@ class _Session:
         """What a finished run depends on."""
         llm = "" if self._llm is None else model_identity(self._llm)
         texts = [[node.ref_doc_id, embed_text(node)] for node in self._nodes]
-        parts = [_VERSION, texts, list(self._questions), self._plain_model.model_name, llm, self._top_k]
+        heads = "" if self._given_heads is None else self._given_heads.model_name
+        parts = [_VERSION, texts, list(self._questions), self._plain_model.model_name, heads, llm, self._top_k]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def plain(self, baseline: str, work: Estimate) -> Run:
@@ -215,13 +230,54 @@ class _Session:
         began = time.perf_counter()
         run = Run(method.name, False, estimate=work)
         try:
-            index = method.build(self._nodes, self._model, self._llm, self._cache)
+            index = self._index(method, self._nodes, self._llm, self._cache, self._show_progress)
             retriever = index.as_retriever(similarity_top_k=self._top_k, **method.retriever)
-            return self._asked(run, retriever, began, index)
+            asked = self._asked(run, retriever, began, index)
+            if self._built is not None:
+                self._built(method.name, index, retriever)
+            return asked
         except Exception as error:
             reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
             logger.warning("%s is left out: %s", method.name, reason)
             return replace(run, error=reason[:300])
+
+    def probe(self, methods: Sequence[Method]) -> dict[str, float]:
+        """About how many seconds each method would take to build and to ask, by rules; one that fails is left out."""
+        step = -(-len(self._nodes) // _PROBED)
+        nodes = [node.model_copy() for node in self._nodes[::step]]
+        self._embed(nodes, show_progress=False)
+        found = {}
+        for method in methods:
+            if method.heads:
+                self._heads.get_text_embedding("the model is loaded before the time is taken")
+            began = time.perf_counter()
+            try:
+                retriever = self._index(method, nodes, None, None, False).as_retriever(
+                    similarity_top_k=self._top_k, **method.retriever
+                )
+                built = time.perf_counter()
+                for question in self._questions[:_PROBED_QUESTIONS]:
+                    retriever.retrieve(question)
+            except Exception as error:
+                logger.warning("%s was not probed: %s", method.name, redact(str(error), self._llm, self._plain_model))
+                continue
+            a_question = (time.perf_counter() - built) / len(self._questions[:_PROBED_QUESTIONS])
+            scale = len(self._nodes) / len(nodes)
+            found[method.name] = scale * (built - began) + a_question * len(self._questions)
+        return found
+
+    def _index(
+        self,
+        method: Method,
+        nodes: Sequence[BaseNode],
+        llm: LLM | None,
+        cache: ExtractionCache | None,
+        show_progress: bool,
+    ) -> Any:
+        if method.heads and self._heads is not self._plain_model:
+            nodes = [node.model_copy(update={"embedding": None}) for node in nodes]
+            return method.build(nodes, self._heads, llm, cache, show_progress)
+        return method.build(nodes, self._model, llm, cache, show_progress)
 
     def _asked(self, run: Run, retriever: BaseRetriever, began: float, index: Any = None) -> Run:
         built = time.perf_counter()
@@ -236,11 +292,18 @@ class _Session:
     def _model(self) -> BaseEmbedding:
         return knowing_questions(self._plain_model, self._questions, self._show_progress)
 
+    @cached_property
+    def _heads(self) -> BaseEmbedding:
+        return heads_of(self._plain_model) if self._given_heads is None else self._given_heads
+
     def _prepare(self) -> None:
         """Embed the questions, and give the chunks their vectors, which every system then uses."""
-        bare = [node for node in self._nodes if node.embedding is None]
+        self._embed(self._nodes, self._show_progress)
+
+    def _embed(self, nodes: Sequence[BaseNode], show_progress: bool) -> None:
+        bare = [node for node in nodes if node.embedding is None]
         texts = [embed_text(node) for node in bare]
-        vectors = run_steps(embed_texts(self._model, texts, self._show_progress, "chunks"))
+        vectors = run_steps(embed_texts(self._model, texts, show_progress, "chunks"))
         for node, vector in zip(bare, vectors, strict=True):
             node.embedding = vector.tolist()
 

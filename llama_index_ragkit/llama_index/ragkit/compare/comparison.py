@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from llama_index.ragkit.atomic import write_atomically
 from llama_index.ragkit.compare.page import Cell, comparison_page
 from llama_index.ragkit.compare.questions import Question
 from llama_index.ragkit.compare.recommendation import Recommendation, agreement, recommend, without_labels
-from llama_index.ragkit.compare.system import Run
+from llama_index.ragkit.compare.system import Hit, Run
 from llama_index.ragkit.evaluation import Evaluation, LabelledQuery, recall_at_k, reciprocal_rank, score_rankings
 from llama_index.ragkit.evaluation.scoring import Metric
 from llama_index.ragkit.html import framed
@@ -33,6 +33,7 @@ class Comparison:
     runs : of the baselines and methods
     top_k : passages of each answer
     titles : id of a document -> its name
+    file_of : id of a document -> the file that it is a page of, for files of several documents
     """
 
     questions: Sequence[Question]
@@ -40,6 +41,7 @@ class Comparison:
     runs: Sequence[Run]
     top_k: int
     titles: dict[str, str]
+    file_of: dict[str, str] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:
@@ -55,9 +57,21 @@ class Comparison:
         queries = [LabelledQuery(str(i), question.text, gold=question.documents) for i, question in labelled]
         metrics: dict[str, Metric] = {self.metric: partial(recall_at_k, k=self.top_k), "MRR": reciprocal_rank}
         return {
-            run.name: score_rankings(run.name, {str(i): run.rankings()[i] for i, _ in labelled}, queries, metrics)
+            run.name: score_rankings(run.name, {str(i): self.ranking(run, i) for i, _ in labelled}, queries, metrics)
             for run in self._answered
         }
+
+    def ranking(self, run: Run, i: int) -> list[str]:
+        """The documents that a system found for a question, each once, best first."""
+        found = (self.named(hit, self.questions[i]) for hit in run.hits[i])
+        return list(dict.fromkeys(document for document in found if document is not None))
+
+    def named(self, hit: Hit, question: Question) -> str | None:
+        """The document of a hit as a question names it: the page, or the file that it is a page of."""
+        document = hit.document
+        if document is None or document in question.documents:
+            return document
+        return self.file_of.get(document, document)
 
     @property
     def _answered(self) -> list[Run]:
@@ -112,7 +126,7 @@ class Comparison:
                     Cell(
                         " · ".join(self.titles.get(doc, doc) for doc in hit.documents[:3]),
                         hit.text,
-                        hit.document in question.documents,
+                        self.named(hit, question) in question.documents,
                     )
                     for hit in run.hits[i]
                 ]
@@ -129,7 +143,7 @@ class Comparison:
         every = range(len(self.questions))
         if len(self.questions) <= _MOST_SHOWN:
             return list(every)
-        found = [[frozenset(hit.document for hit in run.hits[i]) for run in self._answered] for i in every]
+        found = [[frozenset(self.ranking(run, i)) for run in self._answered] for i in every]
         right = [[len(documents & set(self.questions[i].documents)) for documents in found[i]] for i in every]
         # A spread of what is right counts before one of what is found: answers differ in many ways that are all fine.
         return sorted(every, key=lambda i: (min(right[i]) - max(right[i]), -len(set(found[i]))))[:_MOST_SHOWN]

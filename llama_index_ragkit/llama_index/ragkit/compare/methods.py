@@ -16,7 +16,7 @@ from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummar
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.llm.cache import ExtractionCache
 
-__all__ = ["METHODS", "Method", "installed"]
+__all__ = ["METHODS", "Method", "heads_of", "installed"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Method:
     rules : the extractor without an LLM, if the method has extractors
     summarises : whether it takes a summarizer
     retriever : keywords with which it returns passages
+    heads : whether it searches the attention heads of a model, and not its vectors
     """
 
     name: str
@@ -39,13 +40,19 @@ class Method:
     rules: str = ""
     summarises: bool = False
     retriever: Mapping[str, Any] = field(default_factory=dict)
+    heads: bool = False
 
     def build(
-        self, nodes: Sequence[BaseNode], model: BaseEmbedding, llm: LLM | None, cache: ExtractionCache | None
+        self,
+        nodes: Sequence[BaseNode],
+        model: BaseEmbedding,
+        llm: LLM | None,
+        cache: ExtractionCache | None,
+        show_progress: bool = False,
     ) -> Any:
-        """The index over nodes, with the LLM if there is one."""
+        """The index over nodes that have the vectors of the model, with the LLM if there is one."""
         copies = [node.model_copy() for node in nodes]
-        given: dict[str, Any] = {} if llm is None else {"llm": llm}
+        given: dict[str, Any] = {"show_progress": show_progress, **({} if llm is None else {"llm": llm})}
         if cache is not None:
             given["cache"] = cache
         return self._class()(nodes=copies, embed_model=model, **given, **self._components(llm))
@@ -77,8 +84,26 @@ METHODS = (
     Method("HippoRAG", "llama_index.hipporag", "HippoRAGIndex", "NounPhraseExtractor"),
     Method("Graph RAG", "llama_index.graphrag", "GraphRAGIndex", "CooccurrenceExtractor", summarises=True),
     Method("PG-RAG", "llama_index.pgrag", "PGRAGIndex", "OutlineExtractor", retriever={"return_source": True}),
-    Method("MRAG", "llama_index.mrag", "MRAGIndex"),
+    Method("MRAG", "llama_index.mrag", "MRAGIndex", heads=True),
 )
+
+
+def heads_of(model: BaseEmbedding) -> BaseEmbedding:
+    """The attention heads of a local model of Hugging Face; the model itself where it shows none.
+
+    Its prefixes, longest text and device stay as they are.
+    """
+    if model.class_name() != "HuggingFaceEmbedding":
+        return model
+    settings = {
+        name: value
+        for name in ("query_instruction", "text_instruction", "max_length")
+        if (value := getattr(model, name, None)) is not None
+    }
+    found: BaseEmbedding = import_module("llama_index.mrag").MultiHeadEmbedding(
+        model.model_name, device=getattr(model, "_device", None), **settings
+    )
+    return found
 
 
 def installed(names: Sequence[str] | None = None) -> list[Method]:

@@ -6,6 +6,7 @@ searched: the document should be found by the rest of it. Such questions use the
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.headings import split_heading
 from llama_index.ragkit.text.sentences import sentence_spans
 
-__all__ = ["Question", "held_out", "read_questions", "with_documents", "written"]
+__all__ = ["Question", "held_out", "pages_of_files", "read_questions", "with_documents", "written"]
 
 _SHORTEST, _LONGEST = 6, 40  # words of a held-out sentence
 _PASSAGE = 1500  # characters that the LLM reads for a question
@@ -41,7 +42,8 @@ class Question:
 
     Attributes
     ----------
-    documents : ids of documents; names of files, with or without ending, are understood too
+    documents : ids of documents; names of files, with or without ending, are understood too. A file whose reader gives
+        a document a page counts once, and any page of it answers; `name#3` is its third page alone
     """
 
     text: str
@@ -82,17 +84,22 @@ def _read(line: str, place: str) -> Question:
 
 
 def with_documents(questions: Iterable[Question], documents: Sequence[Document]) -> list[Question]:
-    """The questions with ids of documents in place of names of files.
+    """The questions with ids of documents in place of names of files; a file of several pages is one document.
 
     Raises
     ------
     ConfigurationError
         If a document is unknown.
     """
+    file_of = pages_of_files(documents)
     ids: dict[str, dict[str, None]] = {}
     for document in documents:
-        for name in _names(document):
-            ids.setdefault(name, {})[document.id_] = None
+        for name in _file_names(document):
+            ids.setdefault(name, {})[file_of.get(document.id_, document.id_)] = None
+    for document in documents:  # an id means that document, also where it looks like a file
+        page = document.metadata.get("page_label")
+        for name in (document.id_, *(f"{name}#{page}" for name in _file_names(document) if page)):
+            ids[name] = {document.id_: None}
     found = []
     for question in questions:
         unknown = [name for name in question.documents if name not in ids]
@@ -102,10 +109,21 @@ def with_documents(questions: Iterable[Question], documents: Sequence[Document])
     return found
 
 
-def _names(document: Document) -> set[str]:
+def pages_of_files(documents: Sequence[Document]) -> dict[str, str]:
+    """Id of a document -> the file that it is a page of; documents that are a whole file are not among them."""
+    files = {document.id_: _file(document) for document in documents}
+    counted = Counter(files.values())
+    return {name: file for name, file in files.items() if file and counted[file] > 1}
+
+
+def _file(document: Document) -> str:
+    return str(document.metadata.get("file_path") or document.metadata.get("file_name") or "")
+
+
+def _file_names(document: Document) -> set[str]:
     metadata: Mapping[str, Any] = document.metadata
     files = [Path(str(metadata[key])) for key in ("file_name", "file_path") if metadata.get(key)]
-    return {document.id_, *(name for file in files for name in (str(file), file.name, file.stem))}
+    return {name for file in files for name in (str(file), file.name, file.stem)}
 
 
 def held_out(documents: Sequence[Document], count: int, seed: int) -> tuple[list[Document], list[Question]]:

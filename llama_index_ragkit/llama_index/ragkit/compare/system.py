@@ -55,10 +55,6 @@ class Run:
     estimate: Estimate = field(default_factory=Estimate)
     error: str = ""
 
-    def rankings(self) -> list[list[str]]:
-        """For each question the documents that were found, each once, best first."""
-        return [list(dict.fromkeys(hit.document for hit in hits if hit.document is not None)) for hits in self.hits]
-
 
 def save_run(run: Run, path: Path, fingerprint: str) -> None:
     """Write a run with what it depends on."""

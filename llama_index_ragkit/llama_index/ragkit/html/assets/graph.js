@@ -11,6 +11,7 @@ ragkit.view = (stage, on) => {
   const state = {
     selected: null,
     focus: null,
+    litOnly: false,
     weight: (i) => (isTree ? 1000 * nodes[i].level + model.childCount(i) : -model.rank(i)),
   };
   let back = null;
@@ -232,7 +233,9 @@ ragkit.view = (stage, on) => {
   redraw();
   if (!isTree) arrange({});
   if (!nodes.length) on.status("There is nothing to show.");
-  cy.ready(() => fit(cy.elements(), isTree ? 0.6 : 0.02, false));
+  // What is to be in sight: a graph that shows the answer alone moves to it.
+  const wanted = () => (state.litOnly && !isTree && cy.nodes(".lit").nonempty() ? cy.nodes(".lit") : cy.elements());
+  cy.ready(() => fit(wanted(), isTree ? 0.6 : 0.02, false));
 
   return {
     select(i) {
@@ -258,13 +261,13 @@ ragkit.view = (stage, on) => {
     edgesOf: (i) => edgesOf(i).map((e) => edges[e]),
     // The lit path alone: the tree closes all else, the graph moves to it; and back.
     setLit(on) {
+      state.litOnly = on;
       if (isTree) {
         back?.();
         back = on ? model.openLit() : null;
         redraw();
       }
-      const lit = cy.nodes(".lit");
-      fit(on && !isTree ? lit : cy.elements(), isTree ? 0.6 : 0.02);
+      fit(wanted(), isTree ? 0.6 : 0.02);
     },
     setFocus(keys) {
       state.focus = keys;
@@ -280,7 +283,7 @@ ragkit.view = (stage, on) => {
     },
     resize() {
       cy.resize();
-      if (!moved && state.selected === null) fit(cy.elements(), isTree ? 0.6 : 0.02, false);
+      if (!moved && state.selected === null) fit(wanted(), isTree ? 0.6 : 0.02, false);
     },
     actions: (i) => {
       if (i === null) return [];
@@ -293,7 +296,7 @@ ragkit.view = (stage, on) => {
     },
     buttons: isTree
       ? [
-          ["Open all", "Open every branch", () => (model.openAll(), redraw(), fit(cy.elements()))],
+          ["Open all", "Open every branch", () => (model.openAll(), redraw(), fit(cy.elements(), 0.8))],
           ["Close all", "Close every branch", () => (model.closeAll(), redraw(), fit(cy.elements(), 0.68))],
         ]
       : model.shown.size < nodes.length

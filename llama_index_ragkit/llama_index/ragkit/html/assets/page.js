@@ -9,7 +9,7 @@
   let query = "";
   let hits = [];
   let hit = -1;
-  let litOnly = false;
+  let litOnly = anyLit && data.view.kind === "force"; // a graph begins with the answer, all else behind it is pale
 
   const search = element("input", {
     type: "search",
@@ -57,7 +57,7 @@
           "li",
           {},
           dot,
-          element("span", { dir: "auto" }, group.label),
+          element("span", { dir: "auto", title: group.label }, group.label),
           element("small", {}, members.get(group.name).toLocaleString("en")),
         );
       });
@@ -169,7 +169,7 @@
       view.setLit(litOnly);
       attend();
     };
-    button(line(data.lit, 40), "Let only this stand out", toggle, { "aria-pressed": "false" });
+    button(line(data.lit, 40), "Let only this stand out", toggle, { "aria-pressed": String(litOnly) });
   }
   view.buttons.forEach(([name, title, act]) => button(name, title, act));
   button("Fit", "Show everything", () => view.fit());
@@ -178,6 +178,7 @@
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view.retheme());
   new ResizeObserver(debounce(50, () => view.resize())).observe(stage);
+  if (litOnly) view.setLit(true);
   attend();
   document.documentElement.dataset.ready = "true";
 })();

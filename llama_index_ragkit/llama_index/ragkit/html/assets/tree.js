@@ -30,7 +30,7 @@ ragkit.tree = () => {
   let open = new Set([ROOT]);
   let view = [1, 1];
   let tallest = 500;
-  let outline = 1;
+  let outline = 1; // families of fewer layers stand in columns
 
   // Child -> number of the edge it hangs on: lit edges first, then the heaviest, then the first given.
   // Cycles are cut where they would close.
@@ -134,11 +134,11 @@ ragkit.tree = () => {
 
   function columnsFor(list, kids, box) {
     const columns = [];
-    let filled = Infinity;
+    let filled = 0;
     for (const child of list) {
       const rows = rowsOf(child, kids);
       const tall = rows.reduce((sum, [key]) => sum + box.get(key).height + ROW, 0);
-      if (filled + tall > tallest) {
+      if (!columns.length || filled + tall > tallest) {
         columns.push([]);
         filled = 0;
       }
@@ -155,7 +155,7 @@ ragkit.tree = () => {
     const box = new Map();
     for (const key of [...order].reverse()) {
       const low = kids.get(key).filter((child) => layers.get(child) < outline);
-      const stacked = low.length > (key === ROOT ? 6 : 1);
+      const stacked = low.length > (key === ROOT && outline < Infinity ? 6 : 1);
       const slots = stacked ? kids.get(key).filter((child) => layers.get(child) >= outline) : kids.get(key);
       const columns = stacked ? columnsFor(low, kids, box) : [];
       const widths = [...slots.map((child) => box.get(child).width), ...columns.map(columnWidth)];
@@ -264,14 +264,14 @@ ragkit.tree = () => {
     });
   }
 
-  // Layer by layer, as long as the picture can still be moved smoothly.
+  // As one indented outline, which is read by moving down. Layer by layer, as long as it can still be moved smoothly.
   function openAll() {
     let layer = [ROOT];
     while (layer.length && family().order.length < 1500) {
       layer.forEach((i) => open.add(i));
       layer = layer.flatMap((i) => visibleChildren(i).filter((child) => !isMore(child) && children.get(child).length));
     }
-    zoom();
+    [tallest, outline] = [Infinity, Infinity];
   }
 
   // Only the way to what is lit; returns how to get back.
