@@ -11,12 +11,18 @@ __all__ = ["Evaluation", "LabelledQuery", "comparison_table", "difference_table"
 
 @dataclass(frozen=True)
 class LabelledQuery:
-    """A question with the ids that answer it (for retrievers) or the correct answers (for query engines)."""
+    """A question with the ids that answer it (for retrievers) or the correct answers (for query engines and readers).
+
+    Attributes
+    ----------
+    options : of a multiple-choice question; `answers` holds the right one
+    """
 
     id: str
     question: str
     gold: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,14 @@ class Evaluation:
     ids : ids of the scored questions
     scores : for every metric, one score per question, in the order of `ids`
     failures : id -> error of the questions that the system failed on; they have no score
+    answers : id -> the answer that was scored, where answers were
     """
 
     name: str
     ids: tuple[str, ...]
     scores: Mapping[str, tuple[float, ...]]
     failures: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
 
     def interval(self, metric: str, *, level: float = 0.95, n_resamples: int = 10_000, seed: int = 0) -> Interval:
         """Mean of a metric with its bootstrap interval."""
