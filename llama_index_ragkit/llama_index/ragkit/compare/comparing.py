@@ -27,6 +27,7 @@ from llama_index.core.schema import (
 from llama_index.core.settings import Settings
 from tqdm.auto import tqdm
 
+from llama_index.ragkit.compare.answering import Answering
 from llama_index.ragkit.compare.baselines import BASELINES
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, installed
@@ -49,7 +50,8 @@ __all__ = ["compare"]
 logger = logging.getLogger(__name__)
 
 _KEPT = 400  # characters of a passage that a run keeps, which its page shows
-_VERSION = "2"  # of what a stored run depends on
+_SHORT = 10  # tokens of a short passage
+_VERSION = "3"  # of what a stored run depends on
 
 
 def compare(
@@ -62,6 +64,8 @@ def compare(
     llm: LLM | None = None,
     transformations: list[TransformComponent] | None = None,
     top_k: int = 5,
+    context_tokens: int = 1000,
+    read: bool = False,
     count: int = 40,
     seed: int = 0,
     show_progress: bool = False,
@@ -71,6 +75,10 @@ def compare(
 
     Methods are built with their defaults: with the LLM if one is passed, and by rules otherwise. A method that fails is
     reported and left out.
+
+    Where the questions have correct answers, each system also fills a context of `context_tokens` tokens, with what it
+    gives a query engine by default: whether the context holds an answer, and, with an LLM, exact match and F1 of what
+    the LLM answers from it.
 
     Parameters
     ----------
@@ -84,6 +92,8 @@ def compare(
     embed_model : default that of `Settings`
     transformations : how documents are cut into chunks; default that of `Settings`
     top_k : passages of an answer, at least 1
+    context_tokens : of the context for an answer, the same for all systems, at least 1
+    read : whether the LLM answers questions without correct answers too, to be read side by side
     count : how many questions are made, at least 1
     seed : of the made questions
     before : called with the estimated work of each system before anything is built; an error that it raises ends the
@@ -95,6 +105,7 @@ def compare(
         If there is nothing to search or to ask, a parameter is invalid, or a method is not installed.
     """
     check_count("top_k", top_k, 1)
+    check_count("context_tokens", context_tokens, 1)
     check_count("count", count, 1)
     chosen = installed(methods)
     model = Settings.embed_model if embed_model is None else resolve_embed_model(embed_model)
@@ -110,14 +121,15 @@ def compare(
     # Words alone need no vectors.
     estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in BASELINES.items()}
     estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})
+    answering = Answering.of(asked, context_tokens, llm, cache, read)
     if before is not None:
-        before(estimates)
-    session = _Session(nodes, [question.text for question in asked], model, llm, cache, top_k, show_progress)
+        before({**estimates, **answering.estimate(len(estimates))})
+    session = _Session(nodes, [question.text for question in asked], model, llm, cache, top_k, show_progress, answering)
     kept = _Kept(folder, session.fingerprint)
     runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in BASELINES]
     runs += [kept.get(m.name) or kept.put(session.run(m, estimates[m.name])) for m in chosen]
     titles = {document.id_: _title(document) for document in documents}
-    comparison = Comparison(asked, source, runs, top_k, titles)
+    comparison = Comparison(asked, source, runs, top_k, titles, context_tokens)
     if folder is not None:
         comparison.write(folder / "index.html")
     return comparison
@@ -182,7 +194,9 @@ class _Session:
         cache: ExtractionCache | None,
         top_k: int,
         show_progress: bool,
+        answering: Answering,
     ) -> None:
+        self._answering = answering
         self._nodes = nodes
         self._questions = questions
         self._plain_model = model
@@ -198,6 +212,7 @@ class _Session:
         llm = "" if self._llm is None else model_identity(self._llm)
         texts = [[node.ref_doc_id, embed_text(node)] for node in self._nodes]
         parts = [_VERSION, texts, list(self._questions), self._plain_model.model_name, llm, self._top_k]
+        parts += [self._answering.tokens, [[query.id, *query.answers] for query in self._answering.queries]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def plain(self, baseline: str, work: Estimate) -> Run:
@@ -207,7 +222,9 @@ class _Session:
         search = HybridRetriever(
             self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=BASELINES[baseline]
         )
-        return self._asked(Run(baseline, True, estimate=work), search, began)
+        run = self._asked(Run(baseline, True, estimate=work), search, began)
+        search.similarity_top_k = self._depth
+        return self._answered(run, search)
 
     def run(self, method: Method, work: Estimate) -> Run:
         """A method on all questions."""
@@ -217,7 +234,9 @@ class _Session:
         try:
             index = method.build(self._nodes, self._model, self._llm, self._cache)
             retriever = index.as_retriever(similarity_top_k=self._top_k, **method.retriever)
-            return self._asked(run, retriever, began, index)
+            run = self._asked(run, retriever, began, index)
+            deep = index.as_retriever(similarity_top_k=self._depth, token_budget=self._answering.tokens)
+            return self._answered(run, deep)
         except Exception as error:
             reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
             logger.warning("%s is left out: %s", method.name, reason)
@@ -231,6 +250,19 @@ class _Session:
         hits = [[self._hit(result, index) for result in results] for results in found]
         logger.info("%s: built in %.1f s, %.0f ms a question.", run.name, built - began, each)
         return replace(run, hits=hits, seconds=built - began, milliseconds=each)
+
+    def _answered(self, run: Run, retriever: BaseRetriever) -> Run:
+        if not self._answering.queries:
+            return run
+        began = time.perf_counter()
+        answers = self._answering.answers(run.name, retriever, self._show_progress)
+        each = (time.perf_counter() - began) / len(self._answering.queries)
+        return replace(run, answers=answers, answer_seconds=each)
+
+    @property
+    def _depth(self) -> int:
+        """So many passages that even short ones fill a context."""
+        return min(len(self._nodes), max(self._top_k, self._answering.tokens // _SHORT))
 
     @cached_property
     def _model(self) -> BaseEmbedding:

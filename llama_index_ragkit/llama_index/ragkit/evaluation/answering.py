@@ -41,6 +41,8 @@ def evaluate_answers(
     - With a reader: `EM` and `F1`; for the style "multiple_choice" `accuracy`, where an answer that chooses no option
       is wrong; for "citations" `F1`, `citation precision` and `citation recall` of the gold passages.
 
+    With a reader and questions of which none has `answers`, the answers are given and not scored.
+
     Parameters
     ----------
     retriever : any LlamaIndex retriever, which has to find enough to fill the context; None for no context at all
@@ -91,7 +93,8 @@ def _answers(
     on_error: OnError,
 ) -> Steps[Evaluation]:
     check_choice("on_error", on_error, ON_ERROR)
-    check_queries(queries, "answers")
+    if reader is None or not queries or any(query.answers for query in queries):
+        check_queries(queries, "answers")
     if reader is not None and reader.style == "citations":
         check_queries(queries, "gold")
     if reader is not None and reader.style == "multiple_choice":
@@ -124,11 +127,11 @@ def answer_scores(
     query: LabelledQuery, context: Context, reading: ReaderAnswer | None, reader: Reader | None
 ) -> dict[str, float]:
     """The scores of one context, and of what a reader made of it; see :func:`evaluate_answers`."""
-    scores = {
-        "contained": answer_containment(context.texts, query.answers),
-        "answer recall": answer_recall(context.texts, query.answers),
-        "tokens": float(context.tokens),
-    }
+    scores = {"tokens": float(context.tokens)}
+    if not query.answers:
+        return scores
+    scores["contained"] = answer_containment(context.texts, query.answers)
+    scores["answer recall"] = answer_recall(context.texts, query.answers)
     if reading is None or reader is None:
         return scores
     if reader.style == "multiple_choice":

@@ -1,7 +1,7 @@
 """Labelled questions, and the scores of a system on them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.evaluation.bootstrap import Interval, bootstrap_interval, paired_bootstrap
@@ -68,6 +68,12 @@ class Evaluation:
         pairs = [(mine, theirs[query_id]) for query_id, mine in zip(self.ids, self._column(metric), strict=True)]
         first, second = zip(*pairs, strict=True)
         return paired_bootstrap(first, second, level=level, n_resamples=n_resamples, seed=seed)
+
+    def only(self, ids: Collection[str]) -> "Evaluation":
+        """The same with some of the questions alone; ids that it has not are ignored."""
+        kept = [place for place, query_id in enumerate(self.ids) if query_id in ids]
+        scores = {name: tuple(column[place] for place in kept) for name, column in self.scores.items()}
+        return replace(self, ids=tuple(self.ids[place] for place in kept), scores=scores)
 
     def table(self, *, level: float = 0.95, n_resamples: int = 10_000, seed: int = 0) -> str:
         """The means with their intervals as a markdown table of one row."""
