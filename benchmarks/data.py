@@ -64,6 +64,7 @@ class Task:
     groups_of : question id -> its kinds, for tables by kind; empty where there are no kinds
     multi_aspect : whether the questions ask for several documents each, so that success ratios are of interest
     dropped : ids of questions that have no gold left once missing topics are dropped
+    subqueries_of : question -> the queries that an LLM derived from it, where they are recorded
     """
 
     corpus: Corpus
@@ -71,6 +72,7 @@ class Task:
     groups_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     multi_aspect: bool = False
     dropped: tuple[str, ...] = ()
+    subqueries_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def load(
@@ -248,7 +250,7 @@ def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
     for row in rows:
         query_id = str(row["id"])
         gold = _gold(row)
-        answer = row.get("answer", ())
+        answer = row.get("answers", row.get("answer", ()))
         answers = (answer,) if isinstance(answer, str) else tuple(answer)
         known = corpus.label_of.values() if "gold_topics" in row else corpus.records
         unknown = sorted(set(gold or ()) - set(known))
@@ -263,7 +265,8 @@ def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
         elif "aspects" in row:
             pooled = ["n >= 5"] if row["aspects"] >= 5 else []
             groups_of[query_id] = [f"n = {row['aspects']}", *pooled]
-    return Task(corpus, tuple(queries), groups_of, any("aspects" in row for row in rows), tuple(dropped))
+    recorded = {row["question"]: row["recorded_subqueries"] for row in rows if row.get("recorded_subqueries")}
+    return Task(corpus, tuple(queries), groups_of, any("aspects" in row for row in rows), tuple(dropped), recorded)
 
 
 def _gold(row: Mapping[str, Any]) -> tuple[str, ...] | None:

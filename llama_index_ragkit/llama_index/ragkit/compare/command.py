@@ -15,7 +15,7 @@ from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.reading import read_folder
 
-__all__ = ["main"]
+__all__ = ["main", "openai_llm"]
 
 _MODEL = "local:sentence-transformers/all-MiniLM-L6-v2"
 
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             out=options.out,
             methods=options.methods,
             embed_model=options.embed_model,
-            llm=None if options.llm is None else _llm(options.llm),
+            llm=None if options.llm is None else openai_llm(options.llm),
             top_k=options.top_k,
             context_tokens=options.context_tokens,
             read=options.read,
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _llm(model: str) -> LLM:
+def openai_llm(model: str) -> LLM:
     """A model of OpenAI, or of a server with its interface."""
     server = need("llama_index.llms.openai_like", "--llm", "llama-index-llms-openai-like")
     llm: LLM = server.OpenAILike(
