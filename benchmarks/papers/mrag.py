@@ -13,6 +13,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.llms import LLM
 
 from benchmarks.data import Corpus
+from benchmarks.embedding import MINILM
 from benchmarks.papers.experiment import Experiment, Lab, Measure, Part, System, plain
 from benchmarks.quality_mrag import HEADS, heads_of
 from benchmarks.systems import Ranking
@@ -32,7 +33,7 @@ def _heads(lab: Lab) -> HeadEmbedding:
 
 
 def _parts(lab: Lab) -> HeadEmbedding:
-    return SplitEmbedding(lab.embed_model, num_heads=HEADS)
+    return SplitEmbedding(lab.embed_model, num_heads=HEADS if lab.plain_model.model_name == MINILM else None)
 
 
 def _whole(lab: Lab) -> HeadEmbedding:

@@ -33,20 +33,21 @@ def two_hops(folder: Path, triples: bool = True) -> Path:
     return folder
 
 
-def stories(folder: Path, aspects: Iterable[int]) -> Path:
-    """Articles of five categories, and a story for every number of aspects, with the queries of an LLM."""
+def stories(folder: Path, aspects: Iterable[int], recorded: int = 0) -> Path:
+    """Articles of five categories, and stories; the recorded queries are about four articles, from `recorded` on."""
     places = [f"{keeper} of {port}" for keeper in KEEPERS for port in PORTS]
     corpus = [
         {"id": f"a{i}", "title": place, "text": f"{place} made lamps.", "category": f"c{i % 5}"}
         for i, place in enumerate(places)
     ]
+    asked = [f"{i}. {place}" for i, place in enumerate(places[recorded : recorded + 4], start=1)]
     queries = []
     for n in aspects:
         told = [places[i] for i in range(n)]
         question = f"A story of {n}. " + " ".join(f"There was {place}." for place in told)
         queries.append(
             {"id": f"n{n}", "question": question, "aspects": n, "gold": [f"a{i}" for i in range(n)]}
-            | {"recorded_subqueries": [f"{i}. {place}" for i, place in enumerate(told[:4], start=1)]}
+            | {"recorded_subqueries": asked}
         )
     write(folder / "corpus.jsonl.gz", corpus)
     write(folder / "queries.jsonl.gz", queries)

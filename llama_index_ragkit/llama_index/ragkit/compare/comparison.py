@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from llama_index.ragkit.atomic import write_atomically
-from llama_index.ragkit.compare.page import Cell, Shown, comparison_page
+from llama_index.ragkit.compare.page import Cell, QuestionOnPage, comparison_page
 from llama_index.ragkit.compare.questions import Question
 from llama_index.ragkit.compare.recommendation import Recommendation, agreement, recommend, without_labels
 from llama_index.ragkit.compare.system import Run
@@ -160,7 +160,7 @@ class Comparison:
             said = {
                 name: answers.answers[str(i)] for name, answers in self.answers.items() if str(i) in answers.answers
             }
-            shown.append(Shown(question.text, wanted, question.answers, columns, said))
+            shown.append(QuestionOnPage(question.text, wanted, question.answers, columns, said))
         counted = f"{len(self.questions):,} questions: {self.source}"
         best = self.recommendation
         return comparison_page(counted, best.name, best.reason, head, rows, self._heading, shown)

@@ -9,7 +9,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Cell", "Shown", "comparison_page"]
+__all__ = ["Cell", "QuestionOnPage", "comparison_page"]
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --good: #2e7d3233; }
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
     is_right: bool
 
 
-class Shown(NamedTuple):
+class QuestionOnPage(NamedTuple):
     """A question of the page.
 
     Attributes
@@ -67,7 +67,7 @@ def comparison_page(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     heading: str,
-    shown: Sequence[Shown],
+    shown: Sequence[QuestionOnPage],
 ) -> str:
     """The HTML file.
 
@@ -118,7 +118,7 @@ def _row(cells: Sequence[str], is_chosen: bool) -> str:
     return f'<tr{mark}><th scope="row">{_text(cells[0])}</th>{rest}</tr>'
 
 
-def _answers(number: int, shown: Shown) -> str:
+def _answers(number: int, shown: QuestionOnPage) -> str:
     columns = "".join(_column(name, cells, shown.said.get(name)) for name, cells in shown.found.items())
     known = f'<p class="note">Answered by: {_text(", ".join(shown.wanted))}</p>' if shown.wanted else ""
     if shown.answers:

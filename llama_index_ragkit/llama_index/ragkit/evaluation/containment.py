@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from llama_index.ragkit.evaluation.answers import answer_list, answer_tokens
 
@@ -24,8 +25,8 @@ def answer_containment(context: str | Sequence[str], answers: str | Iterable[str
     >>> answer_containment("She was born in Port Ellis, by the sea.", ["port ellis", "Ellis"])
     1.0
     """
-    held = [_joined(answer_tokens(passage)) for passage in _passages(context)]
-    wanted = [_joined(answer_tokens(answer)) for answer in answer_list(answers)]
+    held = [_joined(_tokens(passage)) for passage in _passages(context)]
+    wanted = [_joined(_tokens(answer)) for answer in answer_list(answers)]
     return float(any(answer in passage for passage in held for answer in wanted))
 
 
@@ -34,13 +35,18 @@ def answer_recall(context: str | Sequence[str], answers: str | Iterable[str]) ->
 
     For answers that are sentences, of which no context has all words side by side.
     """
-    held = Counter(token for passage in _passages(context) for token in answer_tokens(passage))
-    return max(_share(Counter(answer_tokens(answer)), held) for answer in answer_list(answers))
+    held = Counter(token for passage in _passages(context) for token in _tokens(passage))
+    return max(_share(Counter(_tokens(answer)), held) for answer in answer_list(answers))
 
 
 def can_be_contained(answers: Sequence[str]) -> bool:
     """Whether a context could hold an answer: not where it is "yes" or "no", which stand in any text."""
     return not all(set(answer_tokens(answer)) in _VERDICTS for answer in answers)
+
+
+@lru_cache(maxsize=10_000)  # the passages of one corpus stand in many contexts
+def _tokens(text: str) -> tuple[str, ...]:
+    return tuple(answer_tokens(text))
 
 
 def _passages(context: str | Sequence[str]) -> Sequence[str]:
