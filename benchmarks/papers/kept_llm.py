@@ -11,6 +11,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr, SerializeAsAny
 from llama_index.core.llms import LLM, CustomLLM
 
 from llama_index.ragkit import SQLiteKVStore, count_tokens
+from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm.completion import model_identity
 from llama_index.ragkit.llm.limits import limited
 
@@ -28,6 +29,7 @@ class KeptLLM(CustomLLM):
     max_tokens: int | None = None
     _store: SQLiteKVStore = PrivateAttr()
     _spent: Counter[str] = PrivateAttr(default_factory=Counter)
+    _lock: ProcessLock = PrivateAttr(default_factory=ProcessLock)  # of the counts
 
     def __init__(self, **data: Any) -> None:
         super().__init__(**data)
@@ -69,5 +71,6 @@ class KeptLLM(CustomLLM):
         if kept is None:
             self._store.put(key, {"text": text})
         read = sum(count_tokens(content) for _, content in shown)
-        self._spent.update({"calls": 1, "read": read, "written": count_tokens(text), "new": int(kept is None)})
+        with self._lock:
+            self._spent.update({"calls": 1, "read": read, "written": count_tokens(text), "new": int(kept is None)})
         return text

@@ -140,7 +140,7 @@ class Runner:
         if self._experiment.reader is not None:
             reader = None if self._llm is None else Reader(self._llm, style=self._experiment.reader)
             read = None if retriever is None else First(retriever, self._experiment.passages)
-            answers = evaluate_answers(read, queries, reader)
+            answers = evaluate_answers(read, queries, reader, num_workers=self._options.workers)
             scores = {name: list(answers.scores[name]) for name in self.columns}
         else:
             scores = self._ranked(retriever, lab, queries)
