@@ -83,6 +83,7 @@ def load(
     documents: bool = False,
     within: bool = False,
     repeated: str = "",
+    chunk_tokens: int | None = None,
 ) -> list[Task]:
     """The tasks of a folder: one, or one for every side of recorded questions, or one for each document.
 
@@ -100,10 +101,11 @@ def load(
         of files would be; whole documents of many pages always are
     within : whether each question is asked of its document alone; for documents of many pages
     repeated : a line that stands before every passage, such as the header of a page
+    chunk_tokens : of chunks of whole documents, without overlap; None for the stock splitter as it comes
     """
     if (folder / "documents.jsonl.gz").exists():
         rows = list(_lines(queries or _found(folder, "queries")))
-        return list(_filings(list(_lines(folder / "documents.jsonl.gz")), rows, within))
+        return list(_filings(list(_lines(folder / "documents.jsonl.gz")), rows, within, chunk_tokens))
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
         return [_task(_split(corpus) if documents else corpus, list(_lines(queries or folder / "questions.jsonl")))]
@@ -189,22 +191,25 @@ def _chunk_id(place: int, document: BaseNode) -> str:
     return f"{document.node_id}/{place}"
 
 
-def _filings(documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], within: bool) -> Iterator[Task]:
+def _filings(
+    documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], within: bool, chunk_tokens: int | None
+) -> Iterator[Task]:
     """Whole documents, their pages joined, cut by the stock splitter; a passage is a page.
 
     One task for all documents, or one for each that a question is about.
     """
     if not within:
-        yield _task(_pages(documents), rows)
+        yield _task(_pages(documents, chunk_tokens), rows)
         return
     for document in documents:
         asked = [row for row in rows if row["doc"] == document["id"]]
         if asked:
-            yield _task(_pages([document]), asked)
+            yield _task(_pages([document], chunk_tokens), asked)
 
 
-def _pages(documents: Sequence[Mapping[str, Any]]) -> Corpus:
-    splitter = SentenceSplitter(id_func=_chunk_id)
+def _pages(documents: Sequence[Mapping[str, Any]], chunk_tokens: int | None) -> Corpus:
+    size: dict[str, int] = {} if chunk_tokens is None else {"chunk_size": chunk_tokens, "chunk_overlap": 0}
+    splitter = SentenceSplitter(id_func=_chunk_id, **size)
     nodes: list[BaseNode] = []
     pages_of: dict[str, Sequence[str]] = {}
     records: dict[str, Mapping[str, Any]] = {}
@@ -259,7 +264,7 @@ def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
         if gold == ():
             dropped.append(query_id)
             continue
-        queries.append(LabelledQuery(query_id, row["question"], gold or (), answers))
+        queries.append(LabelledQuery(query_id, row["question"], gold or (), answers, tuple(row.get("options", ()))))
         if "kind" in row:
             groups_of[query_id] = [str(row["kind"])]
         elif "aspects" in row:

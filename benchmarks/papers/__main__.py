@@ -17,7 +17,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.embeddings.utils import resolve_embed_model
 
 from benchmarks.embedding import MODELS, CachedEmbedding, cache_folder
-from benchmarks.papers import hipporag, mrag
+from benchmarks.papers import gemrag, hipporag, mrag
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.report import report
 from benchmarks.papers.running import Runner
@@ -25,7 +25,7 @@ from llama_index.ragkit.compare.command import openai_llm
 
 __all__ = ["PAPERS", "main"]
 
-PAPERS = {"hipporag": hipporag.EXPERIMENTS, "mrag": mrag.EXPERIMENTS}
+PAPERS = {"gemrag": gemrag.EXPERIMENTS, "hipporag": hipporag.EXPERIMENTS, "mrag": mrag.EXPERIMENTS}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

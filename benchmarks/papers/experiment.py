@@ -59,11 +59,19 @@ class Lab:
 
 @dataclass(frozen=True)
 class Part:
-    """Columns of a table: the questions of a data folder, or those of one kind, such as "n = 5"."""
+    """Columns of a table: the questions of a data folder, or those of one kind, such as "n = 5".
+
+    Attributes
+    ----------
+    within : whether each question is asked of its document alone
+    chunk_tokens : of whole documents; None for those of the stock splitter
+    """
 
     heading: str
     folder: str
     group: str = ""
+    within: bool = False
+    chunk_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Experiment:
     columns : of answers, where `reader` is set
     printed : row of the paper -> its figures in percent, part by part and column by column; None for a gap
     depth : passages of a ranking
-    passages : how many of them the reader reads
+    passages, context_tokens : how many of them the reader reads at most, and their tokens; None for no limit
     reader : how an LLM answers; without an LLM contexts are scored alone, by whether they hold the answer
     baseline : the system that the differences are to
     relative_to : the system that improvements in percent are relative to, as figures have it
@@ -110,6 +118,7 @@ class Experiment:
     printed: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     depth: int = 100
     passages: int = 5
+    context_tokens: int | None = None
     reader: Style | None = None
     baseline: str = "hybrid"
     relative_to: str = ""

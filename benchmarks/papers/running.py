@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.cost import Counting
-from benchmarks.data import load
+from benchmarks.data import Task, load
 from benchmarks.papers.experiment import Experiment, First, Lab, Part, System
 from benchmarks.papers.kept_llm import KeptLLM
 from llama_index.ragkit import count_tokens
@@ -51,6 +52,23 @@ class Measured:
         return Evaluation(name, tuple(self.ids), {column: tuple(each) for column, each in self.scores.items()})
 
 
+_Asked = tuple[Lab, list[LabelledQuery]]
+
+
+def _joined(parts: Sequence[Measured]) -> Measured:
+    """What was measured on several corpora, as one."""
+    count = sum(len(part.ids) for part in parts)
+    return Measured(
+        [query_id for part in parts for query_id in part.ids],
+        {name: [score for part in parts for score in part.scores[name]] for name in parts[0].scores},
+        round(sum(part.build_s for part in parts), 2),
+        round(sum(part.question_ms * len(part.ids) for part in parts) / count, 1),
+        dict(sum((Counter(part.build) for part in parts), Counter())),
+        dict(sum((Counter(part.questions) for part in parts), Counter())),
+        sum(part.embedded for part in parts),
+    )
+
+
 class Runner:
     """Measures an experiment; what was measured before, with the same models and questions, is read from a file."""
 
@@ -62,7 +80,7 @@ class Runner:
         self._llm = llm
         self._options = options
         self._path: Path = options.out / f"{options.name}.jsonl"
-        self._labs: dict[str, Lab] = {}
+        self._labs: tuple[str, list[Lab]] = ("", [])
 
     @property
     def systems(self) -> list[System]:
@@ -79,16 +97,17 @@ class Runner:
     def estimate(self) -> dict[str, Estimate]:
         """The work of each system that is not measured yet, at most, over all parts."""
         work: dict[str, Estimate] = {}
-        for _, system, lab, queries, kept in self._cells():
+        for _, system, asked, kept in self._cells():
             if kept is None:
-                work[system.name] = work.get(system.name, Estimate()) + self._work(system, lab, len(queries))
+                parts = [self._work(system, lab, len(queries)) for lab, queries in asked]
+                work[system.name] = sum(parts, work.get(system.name, Estimate()))
         return work
 
     def run(self) -> dict[tuple[str, str], Measured]:
         """Part and system -> what was measured."""
         found = {}
-        for part, system, lab, queries, kept in self._cells():
-            measured = kept or self._measured(system, lab, queries)
+        for part, system, asked, kept in self._cells():
+            measured = kept or _joined([self._measured(system, lab, queries) for lab, queries in asked])
             if kept is None:
                 self._keep(part, system, measured)
                 means = {name: round(sum(each) / len(each), 3) for name, each in measured.scores.items()}
@@ -96,29 +115,37 @@ class Runner:
             found[part.heading, system.name] = measured
         return found
 
-    def _cells(self) -> Iterator[tuple[Part, System, Lab, list[LabelledQuery], Measured | None]]:
+    def _cells(self) -> Iterator[tuple[Part, System, list[_Asked], Measured | None]]:
         for part in self._experiment.parts:
-            lab = self._lab(part.folder)
-            queries = self._queries(part, lab)
-            kept = dict(self._kept(part, queries))
+            asked = self._asked(part)
+            kept = dict(self._kept(part, [query.id for _, queries in asked for query in queries]))
             for system in self.systems:
-                yield part, system, lab, queries, kept.get(system.name)
+                yield part, system, asked, kept.get(system.name)
 
-    def _lab(self, folder: str) -> Lab:
-        if folder not in self._labs:
-            (task,) = load(self._options.data / folder)
-            counting = Counting(model=self._embed_model, embed_batch_size=2048)
-            depth = min(self._experiment.depth, len(task.corpus.nodes))
-            lab = Lab(folder, task, counting, self._embed_model, self._llm, depth, self._options)
-            self._labs = {folder: lab}  # one at a time: a corpus with its indexes is large
-        return self._labs[folder]
-
-    def _queries(self, part: Part, lab: Lab) -> list[LabelledQuery]:
-        groups = lab.task.groups_of
-        queries = [q for q in lab.task.queries if not part.group or part.group in groups.get(q.id, ())]
-        if not queries:
+    def _asked(self, part: Part) -> list[_Asked]:
+        """The questions of a part, by the corpus that they are asked of."""
+        left = self._options.limit or sys.maxsize
+        asked: list[_Asked] = []
+        for lab in self._corpora(part):
+            groups = lab.task.groups_of
+            queries = [q for q in lab.task.queries if not part.group or part.group in groups.get(q.id, ())][:left]
+            left -= len(queries)
+            asked += [(lab, queries)] if queries else []
+        if not asked:
             raise SystemExit(f"{part.folder} has no questions {part.group!r}.")
-        return queries[: self._options.limit or None]
+        return asked
+
+    def _corpora(self, part: Part) -> list[Lab]:
+        """The corpus of a folder, or with `within` one a document; of one folder at a time, since they are large."""
+        if self._labs[0] != part.folder:
+            tasks = load(self._options.data / part.folder, within=part.within, chunk_tokens=part.chunk_tokens)
+            self._labs = (part.folder, [self._lab(part.folder, task) for task in tasks])
+        return self._labs[1]
+
+    def _lab(self, folder: str, task: Task) -> Lab:
+        counting = Counting(model=self._embed_model, embed_batch_size=2048)
+        depth = min(self._experiment.depth, len(task.corpus.nodes))
+        return Lab(folder, task, counting, self._embed_model, self._llm, depth, self._options)
 
     def _work(self, system: System, lab: Lab, questions: int) -> Estimate:
         extractor = system.extractor(lab)
@@ -140,7 +167,13 @@ class Runner:
         if self._experiment.reader is not None:
             reader = None if self._llm is None else Reader(self._llm, style=self._experiment.reader)
             read = None if retriever is None else First(retriever, self._experiment.passages)
-            answers = evaluate_answers(read, queries, reader, num_workers=self._options.workers)
+            answers = evaluate_answers(
+                read,
+                queries,
+                reader,
+                token_budget=self._experiment.context_tokens,
+                num_workers=self._options.workers,
+            )
             scores = {name: list(answers.scores[name]) for name in self.columns}
         else:
             scores = self._ranked(retriever, lab, queries)
@@ -180,14 +213,13 @@ class Runner:
         parts = [_VERSION, asdict(part), self._embed_model.model_name, llm, self.columns, self._experiment.depth]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _kept(self, part: Part, queries: Sequence[LabelledQuery]) -> Iterator[tuple[str, Measured]]:
+    def _kept(self, part: Part, ids: Sequence[str]) -> Iterator[tuple[str, Measured]]:
         if not self._path.exists():
             return
-        ids = [query.id for query in queries]
         with self._path.open(encoding="utf-8") as file:
             for row in map(json.loads, file):
                 measured = Measured(**row["measured"])
-                if row["fingerprint"] == self._fingerprint(part) and list(measured.ids) == ids:
+                if row["fingerprint"] == self._fingerprint(part) and list(measured.ids) == list(ids):
                     yield row["system"], measured
 
     def _keep(self, part: Part, system: System, measured: Measured) -> None:

@@ -52,3 +52,23 @@ def stories(folder: Path, aspects: Iterable[int], recorded: int = 0) -> Path:
     write(folder / "corpus.jsonl.gz", corpus)
     write(folder / "queries.jsonl.gz", queries)
     return folder
+
+
+def articles(folder: Path) -> Path:
+    """Eight articles of their own, each with two questions of which one is hard; a keeper comes from another port in each."""
+    documents = [
+        {
+            "id": f"d{i}",
+            "pages": [f"The keeper of the lamp came from {port}. He trimmed the wick.", "The sea was calm."],
+        }
+        for i, port in enumerate(PORTS)
+    ]
+    queries = [
+        {"id": f"d{i}{kind}", "question": "Where did the keeper come from?", "doc": f"d{i}", "kind": kind}
+        | {"options": [PORTS[(i + 1) % 8], port, PORTS[(i + 2) % 8]], "answer": port}
+        for i, port in enumerate(PORTS)
+        for kind in ("easy", "HARD")
+    ]
+    write(folder / "documents.jsonl.gz", documents)
+    write(folder / "queries.jsonl.gz", queries)
+    return folder

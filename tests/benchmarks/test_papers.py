@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from benchmarks.papers import __main__ as papers
-from tests.benchmarks.made import KEEPERS, PORTS, stories, two_hops
+from tests.benchmarks.made import KEEPERS, PORTS, articles, stories, two_hops
 from tests.llm_server import Asked, LLMServer
 
 from llama_index.ragkit.testing import HashEmbedding
@@ -154,3 +154,28 @@ def test_printed_figures_fill_the_columns() -> None:
     for name, experiment in experiments.items():
         width = len(experiment.parts) * (len(experiment.measures) or len(experiment.columns))
         assert all(len(row) == width for row in experiment.printed.values()), name
+
+
+def test_each_question_is_asked_of_its_own_document_with_a_reader_of_options(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    articles(tmp_path / "data" / "quality")
+    bound = run("gemrag", "--table", "I")
+    assert rows(bound, "GEM-RAG, paper()")[0][1:] == ["100.0 [100.0, 100.0]"] * 2
+
+    def choose(asked: Asked) -> str:
+        """The option that stands in the passages; a question for a chunk, and summaries, for all else."""
+        last = asked.body["messages"][-1]["content"]
+        options = re.findall(r"^([A-D])\. (.+)$", last, flags=re.MULTILINE)
+        if last.endswith("Answer:") and options:
+            held = [letter for letter, text in options if f"came from {text}." in last]
+            return held[0] if held else "A"
+        return json.dumps({"questions": ["Where did the keeper come from?"]}) if "question" in last else "A keeper."
+
+    with LLMServer(choose) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        text = run("gemrag", "--table", "I", "--llm", "scripted", "--limit", "2")
+    assert "Questions: all: 2, HARD: 2." in text
+    for name in ("dense", "GEM-RAG, paper()", "GEM-RAG, default"):
+        assert rows(text, name)[0][1:] == ["100.0 [100.0, 100.0]"] * 2
+    assert int(rows(text, "GEM-RAG, paper()")[-1][4]) > 0  # calls of the build
