@@ -55,7 +55,7 @@ def stories(folder: Path, aspects: Iterable[int], recorded: int = 0) -> Path:
 
 
 def articles(folder: Path) -> Path:
-    """Eight articles of their own, each with two questions of which one is hard; a keeper comes from another port in each."""
+    """Eight articles, each with two questions of which one is hard; the keeper comes from another port in each."""
     documents = [
         {
             "id": f"d{i}",
