@@ -92,7 +92,7 @@ def load(
     asked of a corpus that knows only the other questions. `queries` names a file to ask instead; where its ids are
     of that form, it picks among the recorded questions.
 
-    A folder with `documents.jsonl.gz` holds whole documents of many pages, of which a passage is one.
+    A folder with `documents.jsonl[.gz]` holds whole documents of many pages, of which a passage is one.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def load(
     repeated : a line that stands before every passage, such as the header of a page
     chunk_tokens : of chunks of whole documents, without overlap; None for the stock splitter as it comes
     """
-    if (folder / "documents.jsonl.gz").exists():
-        rows = list(_lines(queries or _found(folder, "queries")))
-        return list(_filings(list(_lines(folder / "documents.jsonl.gz")), rows, within, chunk_tokens))
+    if whole := _found(folder, "documents", needed=False):
+        asked = list(_lines(queries or _found(folder, "queries")))
+        return list(_filings(list(_lines(whole)), asked, within, chunk_tokens))
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
         return [_task(_split(corpus) if documents else corpus, list(_lines(queries or folder / "questions.jsonl")))]
@@ -208,8 +208,9 @@ def _filings(
 
 
 def _pages(documents: Sequence[Mapping[str, Any]], chunk_tokens: int | None) -> Corpus:
-    size: dict[str, int] = {} if chunk_tokens is None else {"chunk_size": chunk_tokens, "chunk_overlap": 0}
-    splitter = SentenceSplitter(id_func=_chunk_id, **size)
+    splitter = SentenceSplitter(id_func=_chunk_id)
+    if chunk_tokens is not None:
+        splitter = SentenceSplitter(chunk_size=chunk_tokens, chunk_overlap=0, id_func=_chunk_id)
     nodes: list[BaseNode] = []
     pages_of: dict[str, Sequence[str]] = {}
     records: dict[str, Mapping[str, Any]] = {}
