@@ -64,6 +64,7 @@ class Task:
     groups_of : question id -> its kinds, for tables by kind; empty where there are no kinds
     multi_aspect : whether the questions ask for several documents each, so that success ratios are of interest
     dropped : ids of questions that have no gold left once missing topics are dropped
+    subqueries_of : question -> the queries that an LLM derived from it, where they are recorded
     """
 
     corpus: Corpus
@@ -71,6 +72,7 @@ class Task:
     groups_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     multi_aspect: bool = False
     dropped: tuple[str, ...] = ()
+    subqueries_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def load(
@@ -81,6 +83,7 @@ def load(
     documents: bool = False,
     within: bool = False,
     repeated: str = "",
+    chunk_tokens: int | None = None,
 ) -> list[Task]:
     """The tasks of a folder: one, or one for every side of recorded questions, or one for each document.
 
@@ -89,7 +92,7 @@ def load(
     asked of a corpus that knows only the other questions. `queries` names a file to ask instead; where its ids are
     of that form, it picks among the recorded questions.
 
-    A folder with `documents.jsonl.gz` holds whole documents of many pages, of which a passage is one.
+    A folder with `documents.jsonl[.gz]` holds whole documents of many pages, of which a passage is one.
 
     Parameters
     ----------
@@ -98,10 +101,11 @@ def load(
         of files would be; whole documents of many pages always are
     within : whether each question is asked of its document alone; for documents of many pages
     repeated : a line that stands before every passage, such as the header of a page
+    chunk_tokens : of chunks of whole documents, without overlap; None for the stock splitter as it comes
     """
-    if (folder / "documents.jsonl.gz").exists():
-        rows = list(_lines(queries or _found(folder, "queries")))
-        return list(_filings(list(_lines(folder / "documents.jsonl.gz")), rows, within))
+    if whole := _found(folder, "documents", needed=False):
+        asked = list(_lines(queries or _found(folder, "queries")))
+        return list(_filings(list(_lines(whole)), asked, within, chunk_tokens))
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
         return [_task(_split(corpus) if documents else corpus, list(_lines(queries or folder / "questions.jsonl")))]
@@ -187,22 +191,26 @@ def _chunk_id(place: int, document: BaseNode) -> str:
     return f"{document.node_id}/{place}"
 
 
-def _filings(documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], within: bool) -> Iterator[Task]:
+def _filings(
+    documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], within: bool, chunk_tokens: int | None
+) -> Iterator[Task]:
     """Whole documents, their pages joined, cut by the stock splitter; a passage is a page.
 
     One task for all documents, or one for each that a question is about.
     """
     if not within:
-        yield _task(_pages(documents), rows)
+        yield _task(_pages(documents, chunk_tokens), rows)
         return
     for document in documents:
         asked = [row for row in rows if row["doc"] == document["id"]]
         if asked:
-            yield _task(_pages([document]), asked)
+            yield _task(_pages([document], chunk_tokens), asked)
 
 
-def _pages(documents: Sequence[Mapping[str, Any]]) -> Corpus:
+def _pages(documents: Sequence[Mapping[str, Any]], chunk_tokens: int | None) -> Corpus:
     splitter = SentenceSplitter(id_func=_chunk_id)
+    if chunk_tokens is not None:
+        splitter = SentenceSplitter(chunk_size=chunk_tokens, chunk_overlap=0, id_func=_chunk_id)
     nodes: list[BaseNode] = []
     pages_of: dict[str, Sequence[str]] = {}
     records: dict[str, Mapping[str, Any]] = {}
@@ -248,7 +256,7 @@ def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
     for row in rows:
         query_id = str(row["id"])
         gold = _gold(row)
-        answer = row.get("answer", ())
+        answer = row.get("answers", row.get("answer", ()))
         answers = (answer,) if isinstance(answer, str) else tuple(answer)
         known = corpus.label_of.values() if "gold_topics" in row else corpus.records
         unknown = sorted(set(gold or ()) - set(known))
@@ -257,13 +265,14 @@ def _task(corpus: Corpus, rows: Sequence[Mapping[str, Any]]) -> Task:
         if gold == ():
             dropped.append(query_id)
             continue
-        queries.append(LabelledQuery(query_id, row["question"], gold or (), answers))
+        queries.append(LabelledQuery(query_id, row["question"], gold or (), answers, tuple(row.get("options", ()))))
         if "kind" in row:
             groups_of[query_id] = [str(row["kind"])]
         elif "aspects" in row:
             pooled = ["n >= 5"] if row["aspects"] >= 5 else []
             groups_of[query_id] = [f"n = {row['aspects']}", *pooled]
-    return Task(corpus, tuple(queries), groups_of, any("aspects" in row for row in rows), tuple(dropped))
+    recorded = {row["question"]: row["recorded_subqueries"] for row in rows if row.get("recorded_subqueries")}
+    return Task(corpus, tuple(queries), groups_of, any("aspects" in row for row in rows), tuple(dropped), recorded)
 
 
 def _gold(row: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -130,7 +130,7 @@ def report(
     scored = evaluate(tasks, rankings)
     parts.append(_tables(options, scored))
     for group, ids in groups.items():
-        parts.append(f"\n## {group}\n" + _tables(options, {n: _only(e, ids) for n, e in scored.items()}))
+        parts.append(f"\n## {group}\n" + _tables(options, {n: e.only(ids) for n, e in scored.items()}))
     return parts
 
 
@@ -170,12 +170,6 @@ def _as_gold(corpus: Corpus, ranked: Mapping[str, Ranking]) -> Mapping[str, Rank
     if not corpus.label_of:
         return ranked
     return {query_id: [str(x) for x in as_labels(ranking, corpus.label_of)] for query_id, ranking in ranked.items()}
-
-
-def _only(evaluation: Evaluation, ids: set[str]) -> Evaluation:
-    keep = [i for i, query_id in enumerate(evaluation.ids) if query_id in ids]
-    scores = {name: tuple(column[i] for i in keep) for name, column in evaluation.scores.items()}
-    return Evaluation(evaluation.name, tuple(evaluation.ids[i] for i in keep), scores)
 
 
 def _write(path: Path, tasks: Sequence[Task], rankings: Rankings) -> None:

@@ -81,7 +81,7 @@ class BM25:
 class HybridZ:
     """The sum of the standardised cosine and the standardised BM25 score, weighted alike for every question.
 
-    BM25 is that of these packages, with stems of the language of the question.
+    BM25 is that of these packages, with stems of the language of the question. `node_ids` gives all nodes, best first.
     """
 
     def __init__(self, corpus: Corpus, embed_model: BaseEmbedding) -> None:
@@ -93,15 +93,15 @@ class HybridZ:
         self._words = AlignedWords(
             LexicalIndex().changed((), terms), lambda ids: np.array([row_of[i] for i in ids], np.intp), len(row_of)
         )
-        self._node_ids = lru_cache(maxsize=1)(self._compute)
+        self.node_ids = lru_cache(maxsize=1)(self._compute)
 
     def __call__(self, question: str) -> Ranking:
-        return self._corpus.passages(self._node_ids(question)[: node_depth(self._corpus)])[:DEPTH]
+        return self._corpus.passages(self.node_ids(question)[: node_depth(self._corpus)])[:DEPTH]
 
     def nearest_first(self, question: str, node_ids: Sequence[str]) -> list[str]:
         """Nodes ordered by their own nearness to the question."""
         wanted = set(node_ids)
-        return [node_id for node_id in self._node_ids(question) if node_id in wanted]
+        return [node_id for node_id in self.node_ids(question) if node_id in wanted]
 
     def _compute(self, question: str) -> list[str]:
         cosines = self._rows @ np.asarray(self._embed_model.get_query_embedding(question))

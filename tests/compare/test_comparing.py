@@ -300,3 +300,56 @@ def test_the_page_fits_the_window_and_asks_for_nothing(tmp_path: Path, width: in
         assert browser.problems == []
         assert browser.run("document.documentElement.scrollWidth") <= width
         assert browser.run("document.querySelectorAll('details[open] section').length") == 6
+
+
+WITH_ANSWERS = [
+    Question("What did the lamp of Tern Rock burn?", ("lamp",), ("whale oil",)),
+    Question("Who rings the bells?", answers=("the ringer", "a deaf ringer")),
+    Question("What was built again?"),
+]
+
+
+def test_contexts_of_equal_tokens_are_compared_where_answers_are_known(tmp_path: Path) -> None:
+    found = compared(questions=WITH_ANSWERS, context_tokens=60, out=tmp_path)
+    assert [run.error for run in found.runs] == [""] * len(found.runs)
+    assert set(found.answers) == {"dense", "BM25", "hybrid", *(method.name for method in METHODS)}
+    for answers in found.answers.values():
+        assert answers.ids == ("0", "1")
+        assert all(0 < tokens <= 60 for tokens in answers.scores["tokens"])
+        assert "EM" not in answers.scores
+    assert found.answers["BM25"].scores["contained"] == (1.0, 1.0)
+    head, rows = found.rows()
+    assert head[3:4] == ["context holds the answer"]
+    assert all(len(row) == len(head) for row in rows)
+    assert compared(questions=WITH_ANSWERS, context_tokens=60, out=tmp_path).runs == found.runs
+    small = compared(questions=WITH_ANSWERS, context_tokens=8, methods=["mrag"], out=tmp_path)
+    assert small.answers["BM25"].scores["contained"] == (0.0, 0.0)
+
+
+def test_without_documents_contexts_decide_and_with_an_llm_its_answers(tmp_path: Path) -> None:
+    asked = [Question(f"What did lamp {i} burn?", answers=("whale oil",)) for i in range(20)]
+    assert "contained" in compared(questions=asked, methods=["mrag"]).recommendation.reason
+    llm = ScriptedLLM(lambda prompt: "Whale oil")
+    estimates: dict[str, Any] = {}
+    given = {"questions": asked, "methods": ["mrag"], "llm": llm, "out": tmp_path, "before": estimates.update}
+    read = compared(**given)
+    assert estimates["answers of all systems"].calls == 4 * 20
+    assert len(llm.prompts) <= 4 * 20  # equal contexts are read once
+    assert read.answers["MRAG"].interval("F1").mean == 1.0
+    assert "F1 over 20 questions" in read.recommendation.reason
+    assert "Whale oil" in read.html()
+    assert "Correct: whale oil" in read.html()
+    asked_before = len(llm.prompts)
+    compared(**given)
+    assert len(llm.prompts) == asked_before
+
+
+def test_an_llm_reads_questions_without_answers_only_when_told() -> None:
+    llm = ScriptedLLM(lambda prompt: "Perhaps oil")
+    given = {"questions": ["What burned?"], "methods": ["mrag"], "llm": llm}
+    assert compared(**given).answers == {}
+    assert llm.prompts == []
+    read = compared(**given, read=True)
+    assert {answers.answers["0"] for answers in read.answers.values()} == {"Perhaps oil"}
+    assert read.recommendation.reason.startswith("The questions do not say")
+    assert "Perhaps oil" in read.html()

@@ -21,6 +21,17 @@ def test_lines_and_objects_are_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ['"answers": ["whale oil", "oil"]', '"answers": ["whale oil", "oil"], "answer": "oil"']
+)
+def test_an_object_has_correct_answers_too(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "questions"
+    path.write_text(f'{{"question": "What?", {line}}}\n{{"question": "Who?", "answer": "Ada"}}\n')
+    assert read_questions(path) == [Question("What?", (), ("whale oil", "oil")), Question("Who?", (), ("Ada",))]
+    document = Document(text="", id_="a")
+    assert with_documents([Question("?", ("a",), ("oil",))], [document]) == [Question("?", ("a",), ("oil",))]
+
+
+@pytest.mark.parametrize(
     ("text", "message"), [("", "holds no questions"), ("Who?\n{broken", "line 2 is no question"), ("{}", "line 1")]
 )
 def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, text: str, message: str) -> None:

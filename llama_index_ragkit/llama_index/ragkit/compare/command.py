@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "questions, and recommends one.",
     )
     parser.add_argument("--docs", type=Path, required=True, help="a folder of texts")
-    parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question and documents")
+    parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question, documents, answers")
     parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
     parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
     parser.add_argument(
@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
     parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
+    parser.add_argument("--context-tokens", type=int, default=1000, help="tokens of the context of an answer [1000]")
+    parser.add_argument("--read", action="store_true", help="with --llm, answer questions without answers too")
     parser.add_argument("--count", type=int, default=40, help="questions that are made where none are given [40]")
     parser.add_argument(
         "--prices",
@@ -82,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             embed_model=options.embed_model,
             llm=None if options.llm is None else openai_like(options.llm, "--llm", 32_000),
             top_k=options.top_k,
+            context_tokens=options.context_tokens,
+            read=options.read,
             count=options.count,
             show_progress=sys.stderr.isatty(),
             before=before,

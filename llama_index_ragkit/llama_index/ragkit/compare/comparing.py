@@ -27,6 +27,7 @@ from llama_index.core.schema import (
 from llama_index.core.settings import Settings
 from tqdm.auto import tqdm
 
+from llama_index.ragkit.compare.answering import Answering
 from llama_index.ragkit.compare.baselines import BASELINES
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
@@ -49,7 +50,8 @@ __all__ = ["compare"]
 logger = logging.getLogger(__name__)
 
 _KEPT = 1000  # characters of a passage that a run keeps, which its page shows
-_VERSION = "4"  # of what a stored run depends on
+_SHORT = 10  # tokens of a short passage
+_VERSION = "5"  # of what a stored run depends on
 _PROBED = 10  # chunks, by which the time of a build is estimated
 _PROBED_QUESTIONS = 2
 
@@ -64,6 +66,8 @@ def compare(
     llm: LLM | None = None,
     transformations: list[TransformComponent] | None = None,
     top_k: int = 5,
+    context_tokens: int = 1000,
+    read: bool = False,
     count: int = 40,
     seed: int = 0,
     show_progress: bool = False,
@@ -75,6 +79,10 @@ def compare(
 
     Methods are built with their defaults: with the LLM if one is passed, and by rules otherwise. A method that fails is
     reported and left out.
+
+    Where the questions have correct answers, each system also fills a context of `context_tokens` tokens, with what it
+    gives a query engine by default: whether the context holds an answer, and, with an LLM, exact match and F1 of what
+    the LLM answers from it.
 
     Parameters
     ----------
@@ -88,6 +96,8 @@ def compare(
     embed_model : default that of `Settings`
     transformations : how documents are cut into chunks; default that of `Settings`
     top_k : passages of an answer, at least 1
+    context_tokens : of the context for an answer, the same for all systems, at least 1
+    read : whether the LLM answers questions without correct answers too, to be read side by side
     count : how many questions are made, at least 1
     seed : of the made questions
     before : called with the estimated work of each system before anything is built, and with a function that tells
@@ -102,6 +112,7 @@ def compare(
         If there is nothing to search or to ask, a parameter is invalid, or a method is not installed.
     """
     check_count("top_k", top_k, 1)
+    check_count("context_tokens", context_tokens, 1)
     check_count("count", count, 1)
     chosen = installed(methods)
     model = Settings.embed_model if embed_model is None else resolve_embed_model(embed_model)
@@ -117,17 +128,18 @@ def compare(
     # Words alone need no vectors.
     estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in BASELINES.items()}
     estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})
+    answering = Answering.of(asked, context_tokens, llm, cache, read)
     texts_asked = [question.text for question in asked]
-    session = _Session(nodes, texts_asked, model, head_model, llm, cache, top_k, show_progress, built)
+    session = _Session(nodes, texts_asked, model, head_model, llm, cache, top_k, show_progress, answering, built)
     if before is not None:
-        before(estimates, partial(session.probe, chosen))
+        before({**estimates, **answering.estimate(len(estimates))}, partial(session.probe, chosen))
     kept = _Kept(folder, session.fingerprint)
     runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in BASELINES]
     runs += [kept.get(m.name) or kept.put(session.run(m, estimates[m.name])) for m in chosen]
     titles = {document.id_: _title(document) for document in documents}
     file_of = pages_of_files(documents)
     titles.update({file: Path(file).name for file in file_of.values()})
-    comparison = Comparison(asked, source, runs, top_k, titles, file_of)
+    comparison = Comparison(asked, source, runs, top_k, titles, file_of, context_tokens)
     if folder is not None:
         comparison.write(folder / "index.html")
     return comparison
@@ -193,8 +205,10 @@ class _Session:
         cache: ExtractionCache | None,
         top_k: int,
         show_progress: bool,
+        answering: Answering,
         built: Callable[[str, Any, BaseRetriever], None] | None,
     ) -> None:
+        self._answering = answering
         self._nodes = nodes
         self._questions = questions
         self._plain_model = model
@@ -213,6 +227,7 @@ class _Session:
         texts = [[node.ref_doc_id, embed_text(node)] for node in self._nodes]
         heads = "" if self._given_heads is None else self._given_heads.model_name
         parts = [_VERSION, texts, list(self._questions), self._plain_model.model_name, heads, llm, self._top_k]
+        parts += [self._answering.tokens, [[query.id, *query.answers] for query in self._answering.queries]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def plain(self, baseline: str, work: Estimate) -> Run:
@@ -222,7 +237,9 @@ class _Session:
         search = HybridRetriever(
             self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=BASELINES[baseline]
         )
-        return self._asked(Run(baseline, True, estimate=work), search, began)
+        run = self._asked(Run(baseline, True, estimate=work), search, began)
+        search.similarity_top_k = self._depth
+        return self._answered(run, search)
 
     def run(self, method: Method, work: Estimate) -> Run:
         """A method on all questions."""
@@ -232,10 +249,12 @@ class _Session:
         try:
             index = self._index(method, self._nodes, self._llm, self._cache, self._show_progress)
             retriever = index.as_retriever(similarity_top_k=self._top_k, **method.retriever)
-            asked = self._asked(run, retriever, began, index)
+            run = self._asked(run, retriever, began, index)
             if self._built is not None:
                 self._built(method.name, index, retriever)
-            return asked
+            tokens = self._answering.tokens
+            deep = index.as_retriever(similarity_top_k=self._depth, token_budget=tokens, **method.retriever)
+            return self._answered(run, deep)
         except Exception as error:
             reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
             logger.warning("%s is left out: %s", method.name, reason)
@@ -287,6 +306,19 @@ class _Session:
         hits = [[self._hit(result, index) for result in results] for results in found]
         logger.info("%s: built in %.1f s, %.0f ms a question.", run.name, built - began, each)
         return replace(run, hits=hits, seconds=built - began, milliseconds=each)
+
+    def _answered(self, run: Run, retriever: BaseRetriever) -> Run:
+        if not self._answering.queries:
+            return run
+        began = time.perf_counter()
+        answers = self._answering.answers(run.name, retriever, self._show_progress)
+        each = (time.perf_counter() - began) / len(self._answering.queries)
+        return replace(run, answers=answers, answer_seconds=each)
+
+    @property
+    def _depth(self) -> int:
+        """So many passages that even short ones fill a context."""
+        return min(len(self._nodes), max(self._top_k, self._answering.tokens // _SHORT))
 
     @cached_property
     def _model(self) -> BaseEmbedding:

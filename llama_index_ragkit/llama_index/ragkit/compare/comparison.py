@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from llama_index.ragkit.atomic import write_atomically
-from llama_index.ragkit.compare.page import Cell, comparison_page
+from llama_index.ragkit.compare.page import Cell, QuestionOnPage, comparison_page
 from llama_index.ragkit.compare.questions import Question
 from llama_index.ragkit.compare.recommendation import Recommendation, agreement, recommend, without_labels
 from llama_index.ragkit.compare.system import Hit, Run
@@ -19,6 +19,7 @@ __all__ = ["Comparison"]
 
 _FRAME_HEIGHT = 640
 _COMMON = "hybrid"  # the baseline that the results of others are compared with
+_HEADS = {"contained": "context holds the answer"}
 _MOST_SHOWN = 100  # questions on a page: those of a benchmark would fill tens of megabytes
 
 
@@ -34,6 +35,7 @@ class Comparison:
     top_k : passages of each answer
     titles : id of a document -> its name
     file_of : id of a document -> the file that it is a page of, for files of several documents
+    context_tokens : of the contexts for answers
     """
 
     questions: Sequence[Question]
@@ -42,6 +44,7 @@ class Comparison:
     top_k: int
     titles: dict[str, str]
     file_of: dict[str, str] = field(default_factory=dict)
+    context_tokens: int = 1000
 
     @property
     def metric(self) -> str:
@@ -73,6 +76,17 @@ class Comparison:
             return document
         return self.file_of.get(document, document)
 
+    @cached_property
+    def answers(self) -> dict[str, Evaluation]:
+        """What contexts of equal size hold, and the answers of the LLM, by the name of the system; empty without any.
+
+        The metrics are those of :func:`~llama_index.ragkit.evaluation.evaluate_answers`, the id of a question its
+        place. Questions that any system failed to answer are left out, so that all have the same.
+        """
+        given = {run.name: run.answers for run in self._answered if run.answers is not None}
+        common = set.intersection(*(set(answers.ids) for answers in given.values())) if given else set()
+        return {name: answers.only(common) for name, answers in given.items()} if common else {}
+
     @property
     def _answered(self) -> list[Run]:
         return [run for run in self.runs if not run.error]
@@ -87,25 +101,49 @@ class Comparison:
     def recommendation(self) -> Recommendation:
         """Which system to use, and why."""
         baselines = [run.name for run in self._answered if run.is_baseline]
-        if not self.evaluations:
+        scored, metric = self._decisive()
+        if not scored:
             own = {name: share for name, share in self.agreements.items() if name not in baselines}
             return without_labels(own, _COMMON)
-        methods = [e for name, e in self.evaluations.items() if name not in baselines]
-        return recommend(methods, [self.evaluations[name] for name in baselines], self.metric)
+        methods = [e for name, e in scored.items() if name not in baselines]
+        return recommend(methods, [scored[name] for name in baselines], metric)
+
+    def _decisive(self) -> tuple[dict[str, Evaluation], str]:
+        """What says most of what is known: answers, else documents, else contexts that hold an answer."""
+        of_answers = self._measures_of_answers
+        if "F1" in of_answers:
+            return self.answers, "F1"
+        if self.evaluations:
+            return self.evaluations, self.metric
+        return (self.answers, "contained") if of_answers else ({}, "")
+
+    @property
+    def _measures_of_answers(self) -> list[str]:
+        known = next(iter(self.answers.values())).scores if self.answers else {}
+        return [metric for metric in ("contained", "EM", "F1") if metric in known]
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows of the table: quality where there are labels, agreement and cost."""
         measures = [self.metric, "MRR"] if self.evaluations else []
-        head = ["system", *measures, "shared with hybrid", "ms a question", "build s", "embedded texts", "LLM calls"]
+        of_answers = self._measures_of_answers
+        named = [_HEADS.get(metric, metric) for metric in of_answers]
+        taken = ["context tokens", "s an answer"] if self.answers else []
+        cost_head = ["ms a question", "build s", "embedded texts", "LLM calls"]
+        head = ["system", *measures, *named, "shared with hybrid", *taken, *cost_head]
         rows = []
         for run in self.runs:
             if run.error:
                 rows.append([run.name, *["-"] * (len(head) - 2), f"failed: {run.error}"])
                 continue
             quality = [str(self.evaluations[run.name].interval(metric)) for metric in measures]
+            quality += [str(self.answers[run.name].interval(metric)) for metric in of_answers]
             shared = f"{self.agreements[run.name]:.2f}" if run.name in self.agreements else ""
             about = "" if run.estimate.embedding_is_exact else "about "
-            cost = [f"{run.milliseconds:.0f}", f"{run.seconds:.1f}", f"{about}{run.estimate.embedded_texts:,}"]
+            cost = []
+            if self.answers:
+                tokens = self.answers[run.name].interval("tokens", n_resamples=1).mean
+                cost = [f"{tokens:,.0f}", f"{run.answer_seconds:.2f}"]
+            cost += [f"{run.milliseconds:.0f}", f"{run.seconds:.1f}", f"{about}{run.estimate.embedded_texts:,}"]
             rows.append([run.name, *quality, shared, *cost, f"{run.estimate.calls:,}"])
         return head, rows
 
@@ -118,7 +156,7 @@ class Comparison:
     def html(self) -> str:
         """The page: the table, the recommendation, and the answers side by side. Self-contained, without scripts."""
         head, rows = self.rows()
-        answers = []
+        shown = []
         for i in self._shown():
             question = self.questions[i]
             columns = {
@@ -133,10 +171,13 @@ class Comparison:
                 for run in self._answered
             }
             wanted = [self.titles.get(document, document) for document in question.documents]
-            answers.append((question.text, wanted, columns))
+            said = {
+                name: answers.answers[str(i)] for name, answers in self.answers.items() if str(i) in answers.answers
+            }
+            shown.append(QuestionOnPage(question.text, wanted, question.answers, columns, said))
         counted = f"{len(self.questions):,} questions: {self.source}"
         best = self.recommendation
-        return comparison_page(counted, best.name, best.reason, head, rows, self._heading, answers)
+        return comparison_page(counted, best.name, best.reason, head, rows, self._heading, shown)
 
     def _shown(self) -> list[int]:
         """The questions of the page: all, or of many those on which the systems differ most."""

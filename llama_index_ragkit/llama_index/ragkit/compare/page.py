@@ -9,7 +9,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Cell", "comparison_page"]
+__all__ = ["Cell", "QuestionOnPage", "comparison_page"]
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --good: #2e7d3233; }
@@ -42,6 +42,24 @@ class Cell(NamedTuple):
     is_right: bool
 
 
+class QuestionOnPage(NamedTuple):
+    """A question of the page.
+
+    Attributes
+    ----------
+    question : its text
+    wanted, answers : the names of the documents that answer it, and the correct answers, if they are known
+    found : what each system found
+    said : what the LLM answered from the context of each system, if it was asked
+    """
+
+    question: str
+    wanted: Sequence[str]
+    answers: Sequence[str]
+    found: Mapping[str, Sequence[Cell]]
+    said: Mapping[str, str]
+
+
 def comparison_page(
     source: str,
     chosen: str,
@@ -49,7 +67,7 @@ def comparison_page(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     heading: str,
-    answers: Sequence[tuple[str, Sequence[str], Mapping[str, Sequence[Cell]]]],
+    shown: Sequence[QuestionOnPage],
 ) -> str:
     """The HTML file.
 
@@ -59,13 +77,13 @@ def comparison_page(
     chosen, advice : the system that is recommended, and why
     head, rows : of the table
     heading : above the answers
-    answers : for each question its text, the documents that answer it, and what each system found
+    shown : the questions, with what was found
     """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     columns = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in head)
     body = "".join(_row(row, row[0] == chosen) for row in rows)
-    asked = "\n".join(_answers(i, *answer) for i, answer in enumerate(answers))
+    asked = "\n".join(_answers(i, each) for i, each in enumerate(shown))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -84,7 +102,8 @@ def comparison_page(
 <div class="wide"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>
 <p class="note">dense, BM25 and hybrid (both together) are plain search over the same chunks. Brackets are 95 %
 bootstrap intervals. "Shared with hybrid" is the share of the passages of both that both found. A question's time is
-without the time to embed it. Embedded texts and LLM calls are those of a build.</p>
+without the time to embed it. "Context holds the answer", EM and F1 are of contexts of the same number of tokens for all
+systems; the answers are those of the LLM. Embedded texts and LLM calls are those of a build.</p>
 <h2>{_text(heading)}</h2>
 {asked}
 </main>
@@ -99,19 +118,22 @@ def _row(cells: Sequence[str], is_chosen: bool) -> str:
     return f'<tr{mark}><th scope="row">{_text(cells[0])}</th>{rest}</tr>'
 
 
-def _answers(number: int, question: str, wanted: Sequence[str], found: Mapping[str, Sequence[Cell]]) -> str:
-    columns = "".join(_column(name, cells) for name, cells in found.items())
-    known = f'<p class="note">Answered by: {_text(", ".join(wanted))}</p>' if wanted else ""
+def _answers(number: int, shown: QuestionOnPage) -> str:
+    columns = "".join(_column(name, cells, shown.said.get(name)) for name, cells in shown.found.items())
+    known = f'<p class="note">Answered by: {_text(", ".join(shown.wanted))}</p>' if shown.wanted else ""
+    if shown.answers:
+        known += f'<p class="note">Correct: {_text(" / ".join(shown.answers))}</p>'
     state = " open" if number == 0 else ""
-    right = sum(any(cell.is_right for cell in cells) for cells in found.values())
-    share = f' <span class="note">found by {right} of {len(found)}</span>' if wanted else ""
-    head = f"<summary>{_text(question)}{share}</summary>{known}"
+    right = sum(any(cell.is_right for cell in cells) for cells in shown.found.values())
+    share = f' <span class="note">found by {right} of {len(shown.found)}</span>' if shown.wanted else ""
+    head = f"<summary>{_text(shown.question)}{share}</summary>{known}"
     return f'<details{state}>{head}<div class="answers">{columns}</div></details>'
 
 
-def _column(name: str, cells: Sequence[Cell]) -> str:
+def _column(name: str, cells: Sequence[Cell], said: str | None) -> str:
     listed = f"<ol>{''.join(map(_cell, cells))}</ol>" if cells else "<p>nothing</p>"
-    return f"<section><h3>{_text(name)}</h3>{listed}</section>"
+    answer = "" if said is None else f'<p class="advice">{_text(said)}</p>'
+    return f"<section><h3>{_text(name)}</h3>{answer}{listed}</section>"
 
 
 def _cell(cell: Cell) -> str:

@@ -8,7 +8,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +38,25 @@ PROMPT = PromptTemplate(
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and the documents that answer it, if they are known.
+    """A question, and the documents that answer it and the correct answers, if they are known.
 
     Attributes
     ----------
     documents : ids of documents; names of files, with or without ending, are understood too. A file whose reader gives
         a document a page counts once, and any page of it answers; `name#3` is its third page alone
+    answers : correct answers, any of which will do
     """
 
     text: str
     documents: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
 
 def read_questions(path: str | Path) -> list[Question]:
     """Questions of a file: one a line, or one JSON object a line.
 
-    An object has `question`, and may have `documents` (or `gold`): the documents that answer it.
+    An object has `question`, and may have `documents` (or `gold`), the documents that answer it, and `answers` (or
+    `answer`), the correct answers.
 
     Raises
     ------
@@ -75,12 +78,16 @@ def _read(line: str, place: str) -> Question:
     try:
         given = json.loads(line)
         documents = given.get("documents", given.get("gold", ()))
-        documents = [documents] if isinstance(documents, str) else documents
-        return Question(str(given["question"]), tuple(str(document) for document in documents))
+        answers = given.get("answers", given.get("answer", ()))
+        return Question(str(given["question"]), _texts(documents), _texts(answers))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f'{place} is no question: {line[:80]!r}. Write {{"question": "...", "documents": ["..."]}}, or plain text.'
         ) from error
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(str(each) for each in given)
 
 
 def with_documents(questions: Iterable[Question], documents: Sequence[Document]) -> list[Question]:
@@ -105,7 +112,7 @@ def with_documents(questions: Iterable[Question], documents: Sequence[Document])
         unknown = [name for name in question.documents if name not in ids]
         if unknown:
             raise ConfigurationError(f"The question {question.text!r} names {unknown[0]!r}, which is no document.")
-        found.append(Question(question.text, tuple(dict.fromkeys(i for n in question.documents for i in ids[n]))))
+        found.append(replace(question, documents=tuple(dict.fromkeys(i for n in question.documents for i in ids[n]))))
     return found
 
 

@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from llama_index.ragkit.atomic import write_atomically
+from llama_index.ragkit.evaluation import Evaluation
 from llama_index.ragkit.extraction.context import Estimate
 
 __all__ = ["Hit", "Run", "load_run", "save_run"]
@@ -45,6 +47,9 @@ class Run:
     milliseconds : that a question took, on average, once it was embedded
     estimate : the LLM and embedding work of the build, as estimated before it
     error : why the system could not be built or asked; then it has no hits
+    answers : what contexts of equal size hold, and what the LLM answers from them, by the place of the question; None
+        where neither was asked for
+    answer_seconds : that an answer took, on average, with the search before it
     """
 
     name: str
@@ -54,6 +59,8 @@ class Run:
     milliseconds: float = 0.0
     estimate: Estimate = field(default_factory=Estimate)
     error: str = ""
+    answers: Evaluation | None = None
+    answer_seconds: float = 0.0
 
 
 def save_run(run: Run, path: Path, fingerprint: str) -> None:
@@ -72,4 +79,10 @@ def load_run(path: Path, fingerprint: str) -> Run | None:
         return None
     run = stored["run"]
     hits = [[Hit(**{**hit, "documents": tuple(hit["documents"])}) for hit in hits] for hits in run["hits"]]
-    return Run(**{**run, "hits": hits, "estimate": Estimate(**run["estimate"])})
+    answers = None if run["answers"] is None else _evaluation(run["answers"])
+    return Run(**{**run, "hits": hits, "estimate": Estimate(**run["estimate"]), "answers": answers})
+
+
+def _evaluation(stored: Mapping[str, Any]) -> Evaluation:
+    scores = {metric: tuple(column) for metric, column in stored["scores"].items()}
+    return Evaluation(**{**stored, "ids": tuple(stored["ids"]), "scores": scores})

@@ -20,7 +20,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.composition import nfkc
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["answer_f1", "answer_tokens", "exact_match"]
+__all__ = ["answer_f1", "answer_list", "answer_tokens", "exact_match"]
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^{UNSPACED}\s]+")
@@ -54,13 +54,13 @@ def _tokens(text: str) -> list[str]:
 def exact_match(prediction: str, answers: str | Iterable[str]) -> float:
     """1.0 if the prediction has the same tokens in the same order as one of the correct answers, else 0.0."""
     predicted = answer_tokens(prediction)
-    return float(any(predicted == answer_tokens(answer) for answer in _answers(answers)))
+    return float(any(predicted == answer_tokens(answer) for answer in answer_list(answers)))
 
 
 def answer_f1(prediction: str, answers: str | Iterable[str]) -> float:
     """Harmonic mean of precision and recall over the tokens (with repetition), the best over the correct answers."""
     predicted = answer_tokens(prediction)
-    return max(_f1(predicted, answer_tokens(answer)) for answer in _answers(answers))
+    return max(_f1(predicted, answer_tokens(answer)) for answer in answer_list(answers))
 
 
 def _f1(predicted: list[str], right: list[str]) -> float:
@@ -70,7 +70,8 @@ def _f1(predicted: list[str], right: list[str]) -> float:
     return 2 * common / (len(predicted) + len(right))
 
 
-def _answers(answers: str | Iterable[str]) -> list[str]:
+def answer_list(answers: str | Iterable[str]) -> list[str]:
+    """The correct answers, of which one may be given as a text; none at all is an error."""
     listed = [answers] if isinstance(answers, str) else list(answers)
     if not listed:
         raise ConfigurationError("There is no correct answer to compare with: answers is empty.")

@@ -1,7 +1,7 @@
 """Labelled questions, and the scores of a system on them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.evaluation.bootstrap import Interval, bootstrap_interval, paired_bootstrap
@@ -11,12 +11,18 @@ __all__ = ["Evaluation", "LabelledQuery", "comparison_table", "difference_table"
 
 @dataclass(frozen=True)
 class LabelledQuery:
-    """A question with the ids that answer it (for retrievers) or the correct answers (for query engines)."""
+    """A question with the ids that answer it (for retrievers) or the correct answers (for query engines and readers).
+
+    Attributes
+    ----------
+    options : of a multiple-choice question; `answers` holds the right one
+    """
 
     id: str
     question: str
     gold: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,14 @@ class Evaluation:
     ids : ids of the scored questions
     scores : for every metric, one score per question, in the order of `ids`
     failures : id -> error of the questions that the system failed on; they have no score
+    answers : id -> the answer that was scored, where answers were
     """
 
     name: str
     ids: tuple[str, ...]
     scores: Mapping[str, tuple[float, ...]]
     failures: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
 
     def interval(self, metric: str, *, level: float = 0.95, n_resamples: int = 10_000, seed: int = 0) -> Interval:
         """Mean of a metric with its bootstrap interval."""
@@ -60,6 +68,12 @@ class Evaluation:
         pairs = [(mine, theirs[query_id]) for query_id, mine in zip(self.ids, self._column(metric), strict=True)]
         first, second = zip(*pairs, strict=True)
         return paired_bootstrap(first, second, level=level, n_resamples=n_resamples, seed=seed)
+
+    def only(self, ids: Collection[str]) -> "Evaluation":
+        """The same with some of the questions alone; ids that it has not are ignored."""
+        kept = [place for place, query_id in enumerate(self.ids) if query_id in ids]
+        scores = {name: tuple(column[place] for place in kept) for name, column in self.scores.items()}
+        return replace(self, ids=tuple(self.ids[place] for place in kept), scores=scores)
 
     def table(self, *, level: float = 0.95, n_resamples: int = 10_000, seed: int = 0) -> str:
         """The means with their intervals as a markdown table of one row."""

@@ -1,23 +1,22 @@
 """Running a retriever or a query engine on labelled questions, and scoring the results."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import NodeWithScore
 
 from llama_index.ragkit.evaluation.answers import answer_f1, exact_match
+from llama_index.ragkit.evaluation.contexts import IdOf, ids_of
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
 from llama_index.ragkit.evaluation.scoring import Metric, check_queries, score_rankings
 from llama_index.ragkit.steps import Outcome, Steps, arun_steps, call, gather, run_steps
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice
 
-__all__ = ["aevaluate_query_engine", "aevaluate_retriever", "evaluate_query_engine", "evaluate_retriever"]
+__all__ = ["aevaluate_query_engine", "aevaluate_retriever", "evaluate_query_engine", "evaluate_retriever", "sort_out"]
 
 T = TypeVar("T")
-IdOf = Callable[[NodeWithScore], "str | Sequence[str] | None"]
 
 
 def evaluate_retriever(
@@ -113,12 +112,11 @@ def _retriever(
 
     def ranking(query: LabelledQuery) -> Steps[list[str]]:
         nodes = yield from call(retriever.retrieve, retriever.aretrieve, query.question)
-        ids = [node.node.node_id if id_of is None else id_of(node) for node in nodes]
-        return [item for entry in ids for item in ([entry] if isinstance(entry, str) else entry or ())]
+        return [item for node in nodes for item in ids_of(node, id_of)]
 
     jobs = [partial(ranking, query) for query in queries]
     outcomes = yield from gather(jobs, num_workers, "Retrieving", show_progress)
-    rankings, failures = _sort_out(queries, outcomes, on_error)
+    rankings, failures = sort_out(queries, outcomes, on_error)
     left = [query for query in queries if query.id in rankings]
     title = name or type(retriever).__name__
     scores = score_rankings(title, rankings, left, metrics).scores if left else {}
@@ -140,18 +138,19 @@ def _engine(
 
     jobs = [partial(answer, query) for query in queries]
     outcomes = yield from gather(jobs, num_workers, "Answering", show_progress)
-    replies, failures = _sort_out(queries, outcomes, on_error)
+    replies, failures = sort_out(queries, outcomes, on_error)
     left = [query for query in queries if query.id in replies]
     scores = {
         "EM": tuple(exact_match(replies[query.id], query.answers) for query in left),
         "F1": tuple(answer_f1(replies[query.id], query.answers) for query in left),
     }
-    return Evaluation(name or type(engine).__name__, tuple(query.id for query in left), scores, failures)
+    return Evaluation(name or type(engine).__name__, tuple(query.id for query in left), scores, failures, replies)
 
 
-def _sort_out(
+def sort_out(
     queries: Sequence[LabelledQuery], outcomes: Sequence[Outcome[T]], on_error: OnError
 ) -> tuple[dict[str, T], dict[str, str]]:
+    """The values by the id of their question, and the errors of the others; with "raise" the first error is raised."""
     values: dict[str, T] = {}
     failures: dict[str, str] = {}
     for query, outcome in zip(queries, outcomes, strict=True):

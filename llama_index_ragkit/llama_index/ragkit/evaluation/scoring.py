@@ -61,7 +61,7 @@ def score_rankings(
     return Evaluation(name, tuple(query.id for query in queries), scores)
 
 
-def check_queries(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers"]) -> None:
+def check_queries(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers", "options"]) -> None:
     """Reject questions that cannot be scored: none at all, two with the same id, or one without what is `needed`."""
     if not queries:
         raise ConfigurationError("There are no questions to evaluate.")

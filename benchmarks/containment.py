@@ -1,0 +1,181 @@
+"""`python -m benchmarks.containment --data FOLDER`: does the context hold the answer? Every method at equal tokens.
+
+Each system fills contexts of the same number of tokens, with what it gives a query engine by default: passages,
+segments, summaries or facts. The share of the questions whose context holds a correct answer is a bound on what a
+reader can copy from it, and needs no LLM. Questions that are answered by "yes" or "no" are left out.
+
+What was measured is kept in a file of JSON lines, so that a run that was cut off goes on; name another file, or delete
+this one, to measure anew. The table is written into `docs/answers.md` between two markers.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.retrievers.bm25 import BM25Retriever
+
+from benchmarks.data import Corpus, load
+from benchmarks.embedding import MODELS, cache_folder
+from benchmarks.systems import METHODS, HybridZ, adapter
+from llama_index.ragkit import HybridRetriever
+from llama_index.ragkit.evaluation import (
+    Evaluation,
+    LabelledQuery,
+    can_be_contained,
+    evaluate_answers,
+)
+
+__all__ = ["SETS", "main"]
+
+PAGE = Path(__file__).parents[1] / "docs" / "answers.md"
+BEGIN, END = "<!-- containment: begin -->", "<!-- containment: end -->"
+SETS = ("hotpotqa", "2wiki", "musique", "financebench", "fairytale", "friendsqa", "xquad/en")
+BUDGETS = (500, 1000, 2000, 4000)
+BASELINE = "hybrid-z"
+PLAIN = ("dense", "BM25", BASELINE)
+SHORT = 10  # tokens of a short passage, so that enough are asked for
+KEPT_METRICS = ("contained", "answer recall", "tokens")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A corpus and its questions."""
+
+    corpus: Corpus
+    queries: tuple[LabelledQuery, ...]
+    embed_model: BaseEmbedding
+
+
+class NearestFirst(BaseRetriever):
+    """The nodes of :class:`~benchmarks.systems.HybridZ`."""
+
+    def __init__(self, asked: Asked, depth: int) -> None:
+        self._rank = HybridZ(asked.corpus, asked.embed_model)
+        self._nodes = {node.node_id: node for node in asked.corpus.nodes}
+        self._depth = depth
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        ids = self._rank.node_ids(query_bundle.query_str)[: self._depth]
+        return [NodeWithScore(node=self._nodes[node_id], score=1 / rank) for rank, node_id in enumerate(ids, start=1)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is missing, and write the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.containment", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--systems", nargs="+", choices=(*PLAIN, *METHODS), default=[*PLAIN, *METHODS])
+    parser.add_argument("--limit", type=int, default=0, help="at most so many questions a corpus, evenly spaced")
+    parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
+    parser.add_argument("--kept", type=Path, default=cache_folder() / "containment.jsonl", help="what was measured")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page with the markers")
+    options = parser.parse_args(arguments)
+    asked: dict[str, Asked] = {}
+    for name in options.sets:
+        for system in options.systems:
+            kept = {(row["data"], row["system"]): row for row in _kept(options.kept)}
+            if name not in asked:
+                asked = {name: _asked(options.data / name, options.limit, MODELS[options.embedding]())}
+            ids = [query.id for query in asked[name].queries]
+            if (name, system) in kept and kept[name, system]["ids"] == ids:
+                continue
+            row = {"data": name, "system": system, "ids": ids, "scores": _measured(system, asked[name])}
+            options.kept.parent.mkdir(parents=True, exist_ok=True)
+            with options.kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            means = {tokens: sum(each["contained"]) / len(ids) for tokens, each in row["scores"].items()}
+            print(name, system, " ".join(f"{tokens}: {mean:.3f}" for tokens, mean in means.items()), flush=True)
+    before, _, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
+    table = markdown({(row["data"], row["system"]): row for row in _kept(options.kept)})
+    options.page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def _asked(folder: Path, limit: int, embed_model: BaseEmbedding) -> Asked:
+    (task,) = load(folder)
+    queries = tuple(query for query in task.queries if can_be_contained(query.answers))
+    step = -(-len(queries) // limit) if limit else 1
+    return Asked(task.corpus, queries[::step], embed_model)
+
+
+def _measured(system: str, asked: Asked) -> dict[str, dict[str, list[float]]]:
+    """Tokens of a context -> metric -> a score for every question."""
+    scores = {}
+    index = _index(system, asked)
+    for tokens in BUDGETS:
+        depth = min(len(asked.corpus.nodes), tokens // SHORT)
+        retriever = _plain(system, asked, depth) if index is None else _of(index, tokens, depth)
+        found = evaluate_answers(retriever, asked.queries, token_budget=tokens)
+        scores[str(tokens)] = {metric: list(found.scores[metric]) for metric in KEPT_METRICS}
+    return scores
+
+
+def _index(system: str, asked: Asked) -> Any:
+    if system in PLAIN:
+        return None
+    method: Any = adapter(system)
+    parser = argparse.ArgumentParser()
+    method.add_arguments(parser)
+    return method.make_index(asked.corpus, asked.embed_model, parser.parse_args([]))
+
+
+def _of(index: Any, tokens: int, depth: int) -> BaseRetriever:
+    retriever: BaseRetriever = index.as_retriever(token_budget=tokens, similarity_top_k=depth)
+    return retriever
+
+
+def _plain(system: str, asked: Asked, depth: int) -> BaseRetriever:
+    if system == "dense":
+        nodes = asked.corpus.fresh_nodes()
+        return HybridRetriever(nodes, asked.embed_model, similarity_top_k=depth, lexical_weight=0.0)
+    if system == "BM25":
+        return BM25Retriever.from_defaults(nodes=list(asked.corpus.nodes), similarity_top_k=depth, verbose=False)
+    return NearestFirst(asked, depth)
+
+
+def markdown(kept: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    """A table a corpus, a row a system: the share of the contexts that hold an answer.
+
+    Bold where the paired interval of the difference to hybrid-z excludes zero; "-" where no passage fits the context.
+    """
+    parts = []
+    for name in (name for name in SETS if (name, BASELINE) in kept):
+        base = _evaluation(kept[name, BASELINE])
+        found = [kept[name, system] for system in (*PLAIN, *METHODS) if (name, system) in kept]
+        lines = [["system", *(f"{tokens:,} tokens" for tokens in BUDGETS)], ["---"] * (1 + len(BUDGETS))]
+        same = [row for row in found if row["ids"] == kept[name, BASELINE]["ids"]]
+        lines += [[row["system"], *(_cell(row, str(tokens), base) for tokens in BUDGETS)] for row in same]
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        parts.append(f"\n### {name}, {len(base.ids):,} questions\n\n{table}")
+    return "\n".join(parts)
+
+
+def _cell(row: Mapping[str, Any], tokens: str, base: Evaluation) -> str:
+    if not any(row["scores"][tokens]["tokens"]):
+        return "-"
+    own = _evaluation(row)
+    shown = str(own.interval(tokens))
+    return f"**{shown}**" if own.difference(base, tokens).excludes_zero else shown
+
+
+def _evaluation(row: Mapping[str, Any]) -> Evaluation:
+    scores = {tokens: tuple(each["contained"]) for tokens, each in row["scores"].items()}
+    return Evaluation(row["system"], tuple(row["ids"]), scores)
+
+
+def _kept(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            yield from (json.loads(line) for line in file)
+
+
+if __name__ == "__main__":
+    main()

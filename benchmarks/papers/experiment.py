@@ -1,0 +1,171 @@
+"""What a table or figure of a paper is: its data, its measures, the figures as printed, and our systems."""
+
+import argparse
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from benchmarks.cost import Counting
+from benchmarks.data import Corpus, Task
+from benchmarks.papers.kept_llm import KeptLLM
+from benchmarks.systems import Ranking
+from llama_index.ragkit import HybridRetriever, NodeExtractor
+from llama_index.ragkit.evaluation.reader import Style
+
+__all__ = ["PLAIN", "Experiment", "First", "Lab", "Measure", "Part", "System", "plain"]
+
+Measure = Callable[[Corpus, Ranking, Collection[str]], float]
+PLAIN = {"dense": 0.0, "BM25": 1.0, "hybrid": 0.5}
+
+
+@dataclass
+class Lab:
+    """A corpus with the models: what a system is built with.
+
+    Attributes
+    ----------
+    folder : the data folder, by name
+    task : the corpus and all its questions
+    embed_model : counts the texts that it embeds
+    plain_model : the same without counting
+    llm : None where none was named
+    depth : how many passages are asked for
+    """
+
+    folder: str
+    task: Task
+    embed_model: Counting
+    plain_model: BaseEmbedding
+    llm: KeptLLM | None
+    depth: int
+    options: argparse.Namespace
+    _built: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def corpus(self) -> Corpus:
+        """What is searched."""
+        return self.task.corpus
+
+    def once(self, name: str, build: Callable[[], Any]) -> Any:
+        """What several systems share, such as an index; the first of them has its cost."""
+        if name not in self._built:
+            self._built[name] = build()
+        return self._built[name]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns of a table: the questions of a data folder, or those of one kind, such as "n = 5".
+
+    Attributes
+    ----------
+    within : whether each question is asked of its document alone
+    chunk_tokens : of whole documents; None for those of the stock splitter
+    """
+
+    heading: str
+    folder: str
+    group: str = ""
+    within: bool = False
+    chunk_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of ours.
+
+    Attributes
+    ----------
+    build : gives the retriever; None for no passages at all
+    extractor : the extractor of its index, for estimates
+    calls : of the LLM for a question at most, the reader apart
+    needs_llm : whether it is left out without one
+    """
+
+    name: str
+    build: Callable[[Lab], BaseRetriever | None]
+    extractor: Callable[[Lab], NodeExtractor | None] = lambda lab: None
+    calls: int = 0
+    needs_llm: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure.
+
+    Attributes
+    ----------
+    measures : of rankings, by the head of their column; empty where `reader` is set
+    columns : of answers, where `reader` is set
+    printed : row of the paper -> its figures in percent, part by part and column by column; None for a gap
+    depth : passages of a ranking
+    passages, context_tokens : how many of them the reader reads at most, and their tokens; None for no limit
+    reader : how an LLM answers; without an LLM contexts are scored alone, by whether they hold the answer
+    baseline : the system that the differences are to
+    relative_to : the system that improvements in percent are relative to, as figures have it
+    note : what to know when reading it
+    """
+
+    title: str
+    parts: Sequence[Part]
+    systems: Sequence[System]
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    printed: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    depth: int = 100
+    passages: int = 5
+    context_tokens: int | None = None
+    reader: Style | None = None
+    baseline: str = "hybrid"
+    relative_to: str = ""
+    note: str = ""
+
+    def of(self, parts: Sequence[Part]) -> "Experiment":
+        """The same with some of its parts."""
+        width = len(self.measures) or len(self.columns)
+        places = [i for i, part in enumerate(self.parts) if part in parts]
+        printed = {
+            name: [figure for i in places for figure in row[i * width : (i + 1) * width]]
+            for name, row in self.printed.items()
+        }
+        return replace(self, parts=tuple(self.parts[i] for i in places), printed=printed)
+
+
+def plain(name: str) -> System:
+    """Plain search over the same passages: dense, BM25, hybrid."""
+
+    def build(lab: Lab) -> BaseRetriever:
+        def nodes() -> HybridRetriever:
+            return HybridRetriever(lab.corpus.fresh_nodes(), lab.embed_model)
+
+        shared: HybridRetriever = lab.once("plain", nodes)
+        return WithWeight(shared, PLAIN[name], lab.depth)
+
+    return System(name, build)
+
+
+class First(BaseRetriever):
+    """The first results of a retriever."""
+
+    def __init__(self, retriever: BaseRetriever, count: int) -> None:
+        self._retriever, self._count = retriever, count
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._retriever.retrieve(query_bundle)[: self._count]
+
+
+class WithWeight(BaseRetriever):
+    """A hybrid retriever at a weight of the words and a depth of its own, over nodes that several share."""
+
+    def __init__(self, shared: HybridRetriever, lexical_weight: float, depth: int) -> None:
+        self._shared, self._weight, self._depth = shared, lexical_weight, depth
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self._shared.lexical_weight, self._shared.similarity_top_k = self._weight, self._depth
+        return self._shared.retrieve(query_bundle)

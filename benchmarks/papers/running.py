@@ -1,0 +1,229 @@
+"""Runs the systems of an experiment on its data, and keeps what each has measured."""
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from benchmarks.cost import Counting
+from benchmarks.data import Task, load
+from benchmarks.papers.experiment import Experiment, First, Lab, Part, System
+from benchmarks.papers.kept_llm import KeptLLM
+from llama_index.ragkit import count_tokens
+from llama_index.ragkit.evaluation import Evaluation, LabelledQuery, Reader, as_labels, evaluate_answers
+from llama_index.ragkit.extraction.context import Estimate
+
+__all__ = ["Measured", "Runner"]
+
+_VERSION = 1  # of what is kept
+_PROMPT, _REPLY = 400, 60  # tokens of a prompt beside its passages, and of a reply: for estimates
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A system on a part of an experiment.
+
+    Attributes
+    ----------
+    scores : column -> a score in [0, 1] for every question
+    build_s, question_ms : seconds of the build, and milliseconds of a question on average, the reader included
+    build, questions : what the LLM was asked: calls, tokens read and written
+    embedded : different texts that were embedded
+    """
+
+    ids: Sequence[str]
+    scores: Mapping[str, Sequence[float]]
+    build_s: float
+    question_ms: float
+    build: Mapping[str, int]
+    questions: Mapping[str, int]
+    embedded: int
+
+    def evaluation(self, name: str) -> Evaluation:
+        """The scores, for intervals and differences."""
+        return Evaluation(name, tuple(self.ids), {column: tuple(each) for column, each in self.scores.items()})
+
+
+_Asked = tuple[Lab, list[LabelledQuery]]
+
+
+def _joined(parts: Sequence[Measured]) -> Measured:
+    """What was measured on several corpora, as one."""
+    count = sum(len(part.ids) for part in parts)
+    return Measured(
+        [query_id for part in parts for query_id in part.ids],
+        {name: [score for part in parts for score in part.scores[name]] for name in parts[0].scores},
+        round(sum(part.build_s for part in parts), 2),
+        round(sum(part.question_ms * len(part.ids) for part in parts) / count, 1),
+        dict(sum((Counter(part.build) for part in parts), Counter())),
+        dict(sum((Counter(part.questions) for part in parts), Counter())),
+        sum(part.embedded for part in parts),
+    )
+
+
+class Runner:
+    """Measures an experiment; what was measured before, with the same models and questions, is read from a file."""
+
+    def __init__(
+        self, experiment: Experiment, embed_model: BaseEmbedding, llm: KeptLLM | None, options: argparse.Namespace
+    ) -> None:
+        self._experiment = experiment
+        self._embed_model = embed_model
+        self._llm = llm
+        self._options = options
+        self._path: Path = options.out / f"{options.name}.jsonl"
+        self._labs: tuple[str, list[Lab]] = ("", [])
+
+    @property
+    def systems(self) -> list[System]:
+        """Those that can be run: without an LLM, those that need none."""
+        return [system for system in self._experiment.systems if self._llm is not None or not system.needs_llm]
+
+    @property
+    def columns(self) -> list[str]:
+        """The heads of the columns of a part."""
+        if self._experiment.reader is None:
+            return list(self._experiment.measures)
+        return list(self._experiment.columns) if self._llm is not None else ["contained"]
+
+    def estimate(self) -> dict[str, Estimate]:
+        """The work of each system that is not measured yet, at most, over all parts."""
+        work: dict[str, Estimate] = {}
+        for _, system, asked, kept in self._cells():
+            if kept is None:
+                parts = [self._work(system, lab, len(queries)) for lab, queries in asked]
+                work[system.name] = sum(parts, work.get(system.name, Estimate()))
+        return work
+
+    def run(self) -> dict[tuple[str, str], Measured]:
+        """Part and system -> what was measured."""
+        found = {}
+        for part, system, asked, kept in self._cells():
+            measured = kept or _joined([self._measured(system, lab, queries) for lab, queries in asked])
+            if kept is None:
+                self._keep(part, system, measured)
+                means = {name: round(sum(each) / len(each), 3) for name, each in measured.scores.items()}
+                print(f"{part.heading}, {system.name}: {means}", flush=True)
+            found[part.heading, system.name] = measured
+        return found
+
+    def _cells(self) -> Iterator[tuple[Part, System, list[_Asked], Measured | None]]:
+        for part in self._experiment.parts:
+            asked = self._asked(part)
+            kept = dict(self._kept(part, [query.id for _, queries in asked for query in queries]))
+            for system in self.systems:
+                yield part, system, asked, kept.get(system.name)
+
+    def _asked(self, part: Part) -> list[_Asked]:
+        """The questions of a part, by the corpus that they are asked of."""
+        left = self._options.limit or sys.maxsize
+        asked: list[_Asked] = []
+        for lab in self._corpora(part):
+            groups = lab.task.groups_of
+            queries = [q for q in lab.task.queries if not part.group or part.group in groups.get(q.id, ())][:left]
+            left -= len(queries)
+            asked += [(lab, queries)] if queries else []
+        if not asked:
+            raise SystemExit(f"{part.folder} has no questions {part.group!r}.")
+        return asked
+
+    def _corpora(self, part: Part) -> list[Lab]:
+        """The corpus of a folder, or with `within` one a document; of one folder at a time, since they are large."""
+        if self._labs[0] != part.folder:
+            tasks = load(self._options.data / part.folder, within=part.within, chunk_tokens=part.chunk_tokens)
+            self._labs = (part.folder, [self._lab(part.folder, task) for task in tasks])
+        return self._labs[1]
+
+    def _lab(self, folder: str, task: Task) -> Lab:
+        counting = Counting(model=self._embed_model, embed_batch_size=2048)
+        depth = min(self._experiment.depth, len(task.corpus.nodes))
+        return Lab(folder, task, counting, self._embed_model, self._llm, depth, self._options)
+
+    def _work(self, system: System, lab: Lab, questions: int) -> Estimate:
+        extractor = system.extractor(lab)
+        nodes = list(lab.corpus.nodes)
+        work = Estimate(embedded_texts=len(nodes) + questions, embedding_is_exact=extractor is None)
+        if self._llm is None:
+            return work
+        if extractor is not None:
+            work += extractor.estimate(nodes, self._llm)
+        calls = questions * (system.calls + (self._experiment.reader is not None))
+        passage = sum(count_tokens(node.get_content()) for node in nodes[:200]) // min(200, len(nodes))
+        read = _PROMPT + passage * min(lab.depth, 10)  # a chain of thought reads as many
+        return work + Estimate(calls=calls, prompt_tokens=calls * read, completion_tokens=calls * _REPLY)
+
+    def _measured(self, system: System, lab: Lab, queries: Sequence[LabelledQuery]) -> Measured:
+        before, texts, began = self._spent(), lab.embed_model.texts, time.perf_counter()
+        retriever = system.build(lab)
+        built, after_build = time.perf_counter(), self._spent()
+        if self._experiment.reader is not None:
+            reader = None if self._llm is None else Reader(self._llm, style=self._experiment.reader)
+            read = None if retriever is None else First(retriever, self._experiment.passages)
+            answers = evaluate_answers(
+                read,
+                queries,
+                reader,
+                token_budget=self._experiment.context_tokens,
+                num_workers=self._options.workers,
+            )
+            scores = {name: list(answers.scores[name]) for name in self.columns}
+        else:
+            scores = self._ranked(retriever, lab, queries)
+        asked, after = time.perf_counter(), self._spent()
+        return Measured(
+            [query.id for query in queries],
+            scores,
+            round(built - began, 2),
+            round(1000 * (asked - built) / len(queries), 1),
+            dict(after_build - before),
+            dict(after - after_build),
+            lab.embed_model.texts - texts,
+        )
+
+    def _ranked(self, retriever: Any, lab: Lab, queries: Sequence[LabelledQuery]) -> dict[str, list[float]]:
+        scores: dict[str, list[float]] = {name: [] for name in self._experiment.measures}
+        for query in queries:
+            found = [node_id for each in retriever.retrieve(query.question) for node_id in self._ids(each.node, lab)]
+            ranking = lab.corpus.passages(found)
+            if lab.corpus.label_of:
+                ranking = [str(label) for label in as_labels(ranking, lab.corpus.label_of)]
+            for name, measure in self._experiment.measures.items():
+                scores[name].append(measure(lab.corpus, ranking, query.gold))
+        return scores
+
+    @staticmethod
+    def _ids(node: Any, lab: Lab) -> list[str]:
+        return [node.node_id] if node.node_id in lab.corpus.passage_of else []
+
+    def _spent(self) -> Counter[str]:
+        return Counter() if self._llm is None else Counter(self._llm.spent)
+
+    # -- what is kept -----------------------------------------------------------------------------------
+
+    def _fingerprint(self, part: Part) -> str:
+        llm = "" if self._llm is None else self._llm.model.metadata.model_name
+        parts = [_VERSION, asdict(part), self._embed_model.model_name, llm, self.columns, self._experiment.depth]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _kept(self, part: Part, ids: Sequence[str]) -> Iterator[tuple[str, Measured]]:
+        if not self._path.exists():
+            return
+        with self._path.open(encoding="utf-8") as file:
+            for row in map(json.loads, file):
+                measured = Measured(**row["measured"])
+                if row["fingerprint"] == self._fingerprint(part) and list(measured.ids) == list(ids):
+                    yield row["system"], measured
+
+    def _keep(self, part: Part, system: System, measured: Measured) -> None:
+        row = {"fingerprint": self._fingerprint(part), "part": part.heading, "system": system.name}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "measured": asdict(measured)}) + "\n")

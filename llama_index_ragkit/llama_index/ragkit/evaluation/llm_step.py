@@ -1,0 +1,56 @@
+"""`LLMStep`: what evaluation asks a language model for has a model, prompts and a cache."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.settings import Settings
+
+from llama_index.ragkit.extraction.context import ExtractionContext
+from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.prompts import PromptHolder
+from llama_index.ragkit.llm.retry import RetryPolicy
+
+__all__ = ["LLMStep"]
+
+
+class LLMStep(PromptHolder):
+    """The base of readers and judges.
+
+    Parameters
+    ----------
+    llm : any LlamaIndex LLM; default `Settings.llm`
+    prompts : replacements of some of `default_prompts`
+    cache : keeps replies, so that an experiment that is run again pays for nothing twice: a cache, or the path of one;
+        None for none
+    retry : how calls are retried [3 attempts]
+
+    Raises
+    ------
+    ConfigurationError
+        If a prompt is unknown or has none of its variables.
+    """
+
+    def __init__(
+        self,
+        llm: LLM | None = None,
+        *,
+        prompts: Mapping[str, BasePromptTemplate] | None = None,
+        cache: ExtractionCache | str | Path | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.prompts = dict(prompts or {})
+        self.check_prompts(self.prompts)
+        self._llm = llm
+        self._cache = ExtractionCache(cache) if isinstance(cache, str | Path) else cache
+        self._retry = retry or RetryPolicy()
+
+    @property
+    def llm(self) -> LLM:
+        """The model: the one passed, or else `Settings.llm`."""
+        return self._llm or Settings.llm
+
+    def context(self) -> ExtractionContext:
+        """What one answer is asked with."""
+        return ExtractionContext(self.llm, self._cache, "evaluation", self._retry, prompts=self._get_prompts())

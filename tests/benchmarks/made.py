@@ -1,0 +1,74 @@
+"""Small made corpora in the form of the data folders."""
+
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+KEEPERS = ("Ada Hale", "Ben Orr", "Cora Finch", "Dan Lowe", "Eve Marsh", "Finn Gray", "Gwen Pike", "Hal Stone")
+PORTS = ("Port Ellis", "Lowmouth", "Saint Brand", "Harrow Bay", "Tarn", "Quill Point", "Old Weir", "Dunmere")
+
+
+def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def two_hops(folder: Path, triples: bool = True) -> Path:
+    """Eight lamps with their keepers, who come from ports; a question needs both passages. With recorded triples."""
+    corpus, queries = [], []
+    for i, (keeper, port) in enumerate(zip(KEEPERS, PORTS, strict=True)):
+        said = [(f"Lamp {i}", "was kept by", keeper), (keeper, "was born in", port)]
+        for j, (head, relation, tail) in enumerate(said):
+            row: dict[str, Any] = {"id": f"p{i}{j}", "title": head, "text": f"{head} {relation} {tail}."}
+            if triples:
+                row |= {"entities": [head, tail], "triples": [[head, relation, tail]]}
+            corpus.append(row)
+        question = f"Where was the keeper of Lamp {i} born?"
+        queries.append({"id": f"q{i}", "question": question, "answer": port, "gold": [f"p{i}0", f"p{i}1"]})
+    write(folder / "corpus.jsonl.gz", corpus)
+    write(folder / "queries.jsonl.gz", queries)
+    return folder
+
+
+def stories(folder: Path, aspects: Iterable[int], recorded: int = 0) -> Path:
+    """Articles of five categories, and stories; the recorded queries are about four articles, from `recorded` on."""
+    places = [f"{keeper} of {port}" for keeper in KEEPERS for port in PORTS]
+    corpus = [
+        {"id": f"a{i}", "title": place, "text": f"{place} made lamps.", "category": f"c{i % 5}"}
+        for i, place in enumerate(places)
+    ]
+    asked = [f"{i}. {place}" for i, place in enumerate(places[recorded : recorded + 4], start=1)]
+    queries = []
+    for n in aspects:
+        told = [places[i] for i in range(n)]
+        question = f"A story of {n}. " + " ".join(f"There was {place}." for place in told)
+        queries.append(
+            {"id": f"n{n}", "question": question, "aspects": n, "gold": [f"a{i}" for i in range(n)]}
+            | {"recorded_subqueries": asked}
+        )
+    write(folder / "corpus.jsonl.gz", corpus)
+    write(folder / "queries.jsonl.gz", queries)
+    return folder
+
+
+def articles(folder: Path) -> Path:
+    """Eight articles, each with two questions of which one is hard; the keeper comes from another port in each."""
+    documents = [
+        {
+            "id": f"d{i}",
+            "pages": [f"The keeper of the lamp came from {port}. He trimmed the wick.", "The sea was calm."],
+        }
+        for i, port in enumerate(PORTS)
+    ]
+    queries = [
+        {"id": f"d{i}{kind}", "question": "Where did the keeper come from?", "doc": f"d{i}", "kind": kind}
+        | {"options": [PORTS[(i + 1) % 8], port, PORTS[(i + 2) % 8]], "answer": port}
+        for i, port in enumerate(PORTS)
+        for kind in ("easy", "HARD")
+    ]
+    write(folder / "documents.jsonl.gz", documents)
+    write(folder / "queries.jsonl.gz", queries)
+    return folder
