@@ -252,8 +252,8 @@ class _Session:
             run = self._asked(run, retriever, began, index)
             if self._built is not None:
                 self._built(method.name, index, retriever)
-            tokens = self._answering.tokens
-            deep = index.as_retriever(similarity_top_k=self._depth, token_budget=tokens, **method.retriever)
+            # As the method answers by default, be it by segments or outlines.
+            deep = index.as_retriever(similarity_top_k=self._depth, token_budget=self._answering.tokens)
             return self._answered(run, deep)
         except Exception as error:
             reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
