@@ -33,10 +33,13 @@ TOKENS = 256  # as the sentence embedding that is the baseline
 
 
 class CachedHeads(CachedEmbedding, HeadEmbedding):
-    """Head vectors that are kept on disk. Questions and texts are alike to MiniLM."""
+    """Head vectors, and MiniLM's own before them, that are kept on disk. Questions and texts are alike to MiniLM."""
 
     def heads_of(self, dim: int) -> int:
         return HEADS
+
+    def own_of(self, dim: int) -> int:
+        return dim // 2
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._embed("text", [query])[0]
@@ -56,7 +59,7 @@ def minilm_heads(pooling: str = "auto", cache: Path | None = None) -> CachedHead
 
     folder = cache_folder() if cache is None else cache
     return CachedHeads(
-        load=load, model_name=f"all-MiniLM-L6-v2 heads {pooling}", path=str(folder / "embeddings.sqlite")
+        load=load, model_name=f"all-MiniLM-L6-v2 with heads {pooling}", path=str(folder / "embeddings.sqlite")
     )
 
 
