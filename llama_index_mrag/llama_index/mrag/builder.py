@@ -82,7 +82,11 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         chunks = self.storage.space().whole()
         if chunks is None:
             return MRAGState()
-        return (yield from offload(MRAGState.of, chunks, self._heads.number(chunks.dim), self._heads.stores, own=self._heads.own))
+        return (
+            yield from offload(
+                MRAGState.of, chunks, self._heads.number(chunks.dim), self._heads.stores, own=self._heads.own
+            )
+        )
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
         """Bring the sums up to date, and the head stores."""
@@ -91,7 +95,9 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
             return state
         heads = self.storage.struct.counters["heads"] = self._heads.determine(dimension)
         if chunks is None:
-            sums = yield from offload(_changed, (yield from self._stored_sums(heads, dimension)), change, heads, self._heads.own)
+            sums = yield from offload(
+                _changed, (yield from self._stored_sums(heads, dimension)), change, heads, self._heads.own
+            )
             yield from self.storage.records.put(_SUMS, [(_SUMS, sums.to_record())])
         yield from self._heads.write(change)
         if chunks is None:
