@@ -192,7 +192,7 @@ def test_models_and_options_that_cannot_work_are_refused(tmp_path):
         embedding(folder, layers=[3]).get_text_embedding("x")
     with pytest.raises(ConfigurationError, match="projection="):
         embedding(folder, projection="nothing").get_text_embedding("x")
-    with pytest.raises(ConfigurationError, match="32 [+] 4 x 8"):
+    with pytest.raises(ConfigurationError, match=r"32 \+ 4 x 8"):
         embedding(folder).split([0.0] * 30)
     with pytest.raises(ValueError, match="pooling"):
         embedding(folder, pooling="max")

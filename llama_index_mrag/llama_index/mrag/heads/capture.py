@@ -8,7 +8,8 @@ concatenation of the outputs of the query heads, one slice per head:
 Those slices, at one token or averaged over the tokens, are the vectors of Multi-Head RAG (Besta et al. 2024, arXiv
 2406.05085, section 2.2). A forward *pre*-hook on the projection captures them; masks, positions, attention kernels and
 grouped keys are left to the model. The pass is stopped at the last of the chosen projections, since nothing after it is
-needed for the heads; for the model's own embedding it is completed. With grouped-query attention there is one slice per query head, although groups of them share keys and values.
+needed for the heads; for the model's own embedding it is completed. With grouped-query attention there is one slice per
+query head, although groups of them share keys and values.
 
 The length of a slice is the projection's input divided by the number of heads: in Qwen3 and Gemma it is not
 the hidden size divided by the number of heads.

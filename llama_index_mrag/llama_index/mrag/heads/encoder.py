@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer, __version__
-from transformers.utils import cached_file
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.utils.hub import cached_file
 
 from llama_index.mrag.heads.capture import HeadCapture, Pooling
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError

@@ -1,24 +1,24 @@
 """How far the cosines and the words of a question can be trusted, seen from both lists of scores.
 
-What the words and the cosines of a question are worth differs from corpus to corpus and from question to question: words
-find the story and the clause, cosines the function. Both lists show it without labels, by three signs of query
+What the words and the cosines of a question are worth differs from corpus to corpus and from question to question:
+words find the story and the clause, cosines the function. Both lists show it without labels, by three signs of query
 performance prediction, over the chunks that are among the hundred best by BM25:
 
     e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z,  in [-3, 3]
 
-- share, of the weight of the question's words in the best chunk: its BM25 score divided by that of a chunk of mean length
-  that has each word of the question once;
-- cv, the standard deviation of their BM25 scores divided by the mean: the normalised query commitment of the lexical list
-  (NQC; Shtok et al. 2012, "Predicting Query Performance by Query-Drift Estimation", ACM TOIS 30(2)). The scores of
+- share, of the weight of the question's words in the best chunk: its BM25 score divided by that of a chunk of mean
+  length that has each word of the question once;
+- cv, the standard deviation of their BM25 scores divided by the mean: the normalised query commitment of the lexical
+  list (NQC; Shtok et al. 2012, "Predicting Query Performance by Query-Drift Estimation", ACM TOIS 30(2)). The scores of
   words that all chunks have alike, such as the name of a site, lie close together;
-- z, how many standard deviations the best cosine of all lies above the mean of theirs: what stands out in the dense list
-  beside chunks that have the words (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction in Web
-  Search Environments", SIGIR).
+- z, how many standard deviations the best cosine of all lies above the mean of theirs: what stands out in the dense
+  list beside chunks that have the words (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction
+  in Web Search Environments", SIGIR).
 
 e is added to the logarithm of the odds of the lexical weight, a convex combination (Bruch et al. 2023, "An Analysis of
-Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight each question chooses, as an LLM does in dynamic alpha
-tuning (Hsu and Tzeng 2025, arXiv 2503.23013). It does not depend on the habits of an embedding model, since z is in
-standard deviations, nor on the size of the corpus. It is 0 where fewer than 20 chunks have a word of the question.
+Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight each question chooses, as an LLM does in dynamic
+alpha tuning (Hsu and Tzeng 2025, arXiv 2503.23013). It does not depend on the habits of an embedding model, since z is
+in standard deviations, nor on the size of the corpus. It is 0 where fewer than 20 chunks have a word of the question.
 
 An embedding model that does not know the language of a text gives cosines that say little, and their size does not show
 it. But chunks that have most words of the question are then no nearer to it than chunks that have one of them. So the
