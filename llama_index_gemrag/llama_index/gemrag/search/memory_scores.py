@@ -47,6 +47,7 @@ class MemoryScores:
     rule : the weights of the dense score
     chunks, themes : shapes (n,) and (m,)
     lexical : shape (n,), BM25 scores
+    lexical_weight : their weight s for this prompt, in [0, 1]
     """
 
     state: GEMRAGState
@@ -55,6 +56,7 @@ class MemoryScores:
     chunks: Doubles
     themes: Doubles
     lexical: Doubles
+    lexical_weight: float
 
     @classmethod
     def of(
@@ -90,7 +92,7 @@ class MemoryScores:
             themes = np.minimum(themes, dense[best].max()) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
-        return cls(state, vector, rule, chunks, themes - margin, lexical)
+        return cls(state, vector, rule, chunks, themes - margin, lexical, share)
 
     @property
     def all_nodes(self) -> Doubles:
