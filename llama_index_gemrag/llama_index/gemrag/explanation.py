@@ -22,6 +22,7 @@ class GEMRAGExplanation:
     score : the retriever's score
     nearness : dense and lexical score in standard deviations, less the margin of a theme
     lexical : BM25 score of the prompt and the node with its questions; 0 for a theme, or with `lexical_weight=0`
+    lexical_weight : weight of the BM25 score in nearness that this prompt chose, in [0, 1]
     is_theme : whether it is a theme, a summary of chunks
     text_similarity : cosine of the prompt and the node's text
     question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None
@@ -39,6 +40,7 @@ class GEMRAGExplanation:
     score: float
     nearness: float
     lexical: float
+    lexical_weight: float
     is_theme: bool
     text_similarity: float
     question: str | None
@@ -81,6 +83,7 @@ def explain(
                 score=result.get_score(),
                 nearness=scores.score(node_id),
                 lexical=scores.lexical_of(node_id),
+                lexical_weight=scores.lexical_weight,
                 is_theme=is_theme,
                 text_similarity=match.text,
                 question=None if match.question_id is None else layer.question_text(match.question_id),

@@ -27,8 +27,8 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.context_window import PromptTexts, within
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextList, read_reply
-from llama_index.ragkit.llm.window import PromptTexts, within
 from llama_index.ragkit.steps import Outcome
 
 __all__ = ["drift_chunks"]

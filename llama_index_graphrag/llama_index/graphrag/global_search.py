@@ -29,8 +29,8 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
-from llama_index.ragkit.llm.window import TAG_TOKENS, PromptTexts
 from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised

@@ -32,8 +32,8 @@ from llama_index.ragkit import (
     whole_sentences,
 )
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
-from llama_index.ragkit.llm.window import PromptTexts, prompt_room, within
 from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.validation import check_count
 

@@ -26,8 +26,8 @@ from llama_index.ragkit import (
     offload,
 )
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
-from llama_index.ragkit.llm.window import PromptTexts, prompt_room, within
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["ReportWriter", "read_report"]

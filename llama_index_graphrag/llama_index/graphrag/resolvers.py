@@ -19,7 +19,7 @@ from llama_index.ragkit import (
     find_llm,
     immediate,
 )
-from llama_index.ragkit.llm.window import PromptTexts
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]

@@ -26,7 +26,7 @@ from llama_index.ragkit import (
     run_steps,
 )
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.llm.window import PromptTexts
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["IRCoTRetriever"]

@@ -26,8 +26,8 @@ from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
 from llama_index.ragkit import Steps, count_tokens, fence, immediate, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import read_reply
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.held import Held, TextWords
 
 __all__ = ["Linker"]

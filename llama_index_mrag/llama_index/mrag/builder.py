@@ -82,7 +82,11 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         chunks = self.storage.space().whole()
         if chunks is None:
             return MRAGState()
-        return (yield from offload(MRAGState.of, chunks, self._heads.number(chunks.dim), self._heads.stores))
+        return (
+            yield from offload(
+                MRAGState.of, chunks, self._heads.number(chunks.dim), self._heads.stores, own=self._heads.own
+            )
+        )
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
         """Bring the sums up to date, and the head stores."""
@@ -91,13 +95,15 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
             return state
         heads = self.storage.struct.counters["heads"] = self._heads.determine(dimension)
         if chunks is None:
-            sums = yield from offload(_changed, (yield from self._stored_sums(heads, dimension)), change, heads)
+            sums = yield from offload(
+                _changed, (yield from self._stored_sums(heads, dimension)), change, heads, self._heads.own
+            )
             yield from self.storage.records.put(_SUMS, [(_SUMS, sums.to_record())])
         yield from self._heads.write(change)
         if chunks is None:
             return state
         touched = [*change.removed, *(node.node_id for node in change.added)]
-        return (yield from offload(state.changed, chunks, touched, heads))
+        return (yield from offload(state.changed, chunks, touched, heads, self._heads.own))
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -116,14 +122,15 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
 
     def _stored_sums(self, heads: int, dimension: int) -> Steps[HeadSums]:
         record = yield from self.storage.records.get(_SUMS, _SUMS)
-        return HeadSums.empty(heads, dimension // max(1, heads)) if record is None else HeadSums.from_record(record)
+        size = (dimension - self._heads.own) // max(1, heads)
+        return HeadSums.empty(heads, size) if record is None else HeadSums.from_record(record)
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[MRAGState]:
         """The nodes near to a question, with the sums over all, or over those that the selection names."""
         dimension = near.rows.dim or 0
         heads = self._heads.number(dimension)
         sums = (yield from self._stored_sums(heads, dimension)) if selection.only is None else None
-        return (yield from offload(MRAGState.of, near.rows, heads, None, sums))
+        return (yield from offload(MRAGState.of, near.rows, heads, None, sums, self._heads.own))
 
     def find_further(
         self, vectors: NDArray[np.float32], wanted: int, selection: Selection
@@ -131,14 +138,14 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         """The nodes that the head stores find for the aspects of a question."""
         if self._heads.stores is None:
             return None
-        keys = yield from self._heads.stores.row_ids(vectors, wanted)
+        keys = yield from self._heads.stores.row_ids(vectors, wanted, self._heads.own)
         return (yield from self.chunks.space.records_keyed(keys, selection))
 
 
-def _changed(sums: HeadSums, change: Change, heads: int) -> HeadSums:
+def _changed(sums: HeadSums, change: Change, heads: int, own: int) -> HeadSums:
     gone = [node_id for node_id in change.removed if node_id in change.before]
     if gone:
-        sums = sums.remove(split_heads(change.before.vectors_of(gone), heads))
+        sums = sums.remove(split_heads(change.before.vectors_of(gone), heads, own))
     # What is repeated was counted by the write that stored it.
     new = [place for place, node in enumerate(change.added) if node.node_id not in change.repeated]
-    return sums.add(split_heads(change.vectors[new], heads)) if new else sums
+    return sums.add(split_heads(change.vectors[new], heads, own)) if new else sums

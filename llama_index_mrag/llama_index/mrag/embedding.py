@@ -1,6 +1,7 @@
 """Embedding models with heads: their flat vectors work in every LlamaIndex index and can be split into heads.
 
-A *flat* vector is the concatenation of the heads' vectors. `HeadEmbedding.split` splits it again.
+A *flat* vector is the concatenation of the heads' vectors, after the model's own embedding where the model gives both.
+`HeadEmbedding.split` returns the heads.
 """
 
 import asyncio
@@ -42,6 +43,10 @@ class HeadEmbedding(BaseEmbedding):
             If that length is not a whole number of heads.
         """
 
+    def own_of(self, dim: int) -> int:
+        """How many of the `dim` numbers of a flat vector stand before the heads: the model's own embedding."""
+        return 0
+
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What must stay the same for vectors to be comparable, in addition to the model's name."""
@@ -50,7 +55,7 @@ class HeadEmbedding(BaseEmbedding):
     def split(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Flat vectors as heads: shape (dim,) to (heads, head_dim), (n, dim) to (n, heads, head_dim)."""
         flat = np.asarray(vectors, dtype=np.float32)
-        return split_heads(flat, self.heads_of(flat.shape[-1]))
+        return split_heads(flat, self.heads_of(flat.shape[-1]), self.own_of(flat.shape[-1]))
 
     def get_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:
         """Flat vectors of several questions."""

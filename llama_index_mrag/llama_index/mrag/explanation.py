@@ -18,6 +18,7 @@ class MRAGExplanation:
     nearness : dense and lexical nearness to the whole question in standard deviations; None if votes alone count
     cosine, lexical : of the question and the node: the cosine, and the BM25 score (0 with `lexical_weight=0`); None if
         votes alone count
+    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None if votes alone count
     vote_weight : weight of votes beside nearness, in [0, 1]; 0 for a question of a single aspect
     aspects : agreement of the voters of each aspect on the node, in [0, 1], highest first
     votes : every vote for the node, largest first
@@ -30,6 +31,7 @@ class MRAGExplanation:
     nearness: float | None
     cosine: float | None
     lexical: float | None
+    lexical_weight: float | None
     vote_weight: float
     aspects: dict[str, float]
     votes: list[VoteFor]
@@ -47,6 +49,7 @@ def explain(result: VoteResult, node_id: str, text: str, score: float, fallback:
         nearness=None if near is None else float(near.scores[row]),
         cosine=None if near is None else float(near.cosines[row]),
         lexical=None if near is None else float(near.lexical[row]),
+        lexical_weight=None if near is None else near.lexical_weight,
         vote_weight=result.vote_weight,
         aspects=dict(sorted(agreement.items(), key=lambda pair: -pair[1])),
         votes=votes,

@@ -34,8 +34,8 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["Generated", "MultiAspectGenerator"]

@@ -82,9 +82,9 @@ class HeadStores:
 
         Parameters
         ----------
-        queries : shape (aspects, heads * head_dim)
+        queries : shape (aspects, own + heads * head_dim)
         """
-        parts = split_heads(queries, state.heads)
+        parts = split_heads(queries, state.heads, state.own)
         found = min(count, len(state.chunks))
         hits = HeadHits.unfilled(len(queries), state.heads, found)
         nodes = self._nodes(state.chunks)
@@ -96,19 +96,20 @@ class HeadStores:
                 if len(rows) < found:
                     return None
                 names = [state.chunks.ids[row] for row in rows]
-                exact = cosines(state.chunks.vectors_of(names)[:, head * size : (head + 1) * size], part)
+                start = state.own + head * size
+                exact = cosines(state.chunks.vectors_of(names)[:, start : start + size], part)
                 best = sorted(range(len(rows)), key=lambda i: (-exact[i], state.key(int(rows[i]))))[:found]
                 hits.rows[aspect, head], hits.cosines[aspect, head] = rows[best], exact[best]
         return hits
 
-    def row_ids(self, queries: Floats, count: int) -> Steps[list[str]]:
+    def row_ids(self, queries: Floats, count: int, own: int) -> Steps[list[str]]:
         """The ids of the rows that all stores find for all queries, each once.
 
         Parameters
         ----------
-        queries : shape (aspects, heads * head_dim)
+        queries : shape (aspects, own + heads * head_dim)
         """
-        parts = split_heads(queries, len(self._stores))
+        parts = split_heads(queries, len(self._stores), own)
         searches = [partial(store.search, parts[:, head], count) for head, store in enumerate(self._stores)]
         return list(dict.fromkeys(chain.from_iterable((yield from search_at_once(searches)))))
 

@@ -12,6 +12,7 @@ from llama_index.mrag.config import MRAGConfig
 from llama_index.mrag.embedding import HeadEmbedding, with_heads
 from llama_index.mrag.heads.importance import importance
 from llama_index.mrag.keywords import MRAGKeywords, MRAGRetrieverKeywords
+from llama_index.mrag.multi_head_embedding import MultiHeadEmbedding
 from llama_index.mrag.page import nodes_to_show, page_of
 from llama_index.mrag.retriever import MRAGRetriever
 from llama_index.mrag.state import MRAGState
@@ -122,7 +123,10 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
         return {"dtype": "float32"}
 
     def _adapt_embed_model(self, model: BaseEmbedding) -> HeadEmbedding:
-        return with_heads(model, self.num_heads)
+        described = self.storage.struct.parameters_of("mrag", {"heads": int, "model": dict})
+        if described["heads"] and "own" not in described and isinstance(model, MultiHeadEmbedding):
+            model = model.heads_alone()  # as in indexes of version 0.1
+        return with_heads(model, described["heads"])
 
     def _new_struct(self) -> MRAGStruct:
         dtype = self.config.dtype

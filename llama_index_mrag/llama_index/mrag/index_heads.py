@@ -53,6 +53,11 @@ class IndexHeads:
         """What the struct says of the heads."""
         return self._storage.struct.parameters_of("mrag", {"heads": int, "model": dict, "stores": bool})
 
+    @property
+    def own(self) -> int:
+        """Numbers of a vector before its heads: the model's own embedding. An older index has none."""
+        return int(self.described.get("own", 0))
+
     def number(self, dimension: int | None) -> int:
         """The number of heads; 0 without vectors.
 
@@ -68,7 +73,7 @@ class IndexHeads:
         described = self.described
         if not described["heads"] and dimension:
             model = with_heads(self._resources.embed_model)
-            described["heads"] = model.heads_of(dimension)
+            described["heads"], described["own"] = model.heads_of(dimension), model.own_of(dimension)
             described["model"] = model.fingerprint
         return int(described["heads"])
 
@@ -110,4 +115,4 @@ class IndexHeads:
         yield from self.stores.remove(change.removed)
         if added:
             yield from self.stores.discard(added)
-            yield from self.stores.put(added, split_heads(change.vectors, heads))
+            yield from self.stores.put(added, split_heads(change.vectors, heads, self.own))

@@ -1,4 +1,4 @@
-"""`MultiHeadEmbedding`: an embedding model that returns one vector per attention head of a text model."""
+"""`MultiHeadEmbedding`: a text model's own embedding and one vector per attention head, from one forward pass."""
 
 import asyncio
 import os
@@ -17,10 +17,14 @@ __all__ = ["MultiHeadEmbedding"]
 
 
 class MultiHeadEmbedding(HeadEmbedding):
-    """The attention heads of a Hugging Face text model as one embedding, with one vector per head.
+    """A Hugging Face text model's own embedding and its attention heads, with one vector per head.
 
-    The flat vector has `len(layers) * heads * head_dim` numbers: raw activations, as in the paper, whose norms enter
-    the importance of a head. Cosines of flat vectors weight the heads by their norms; `split` returns the heads.
+    A flat vector is the model's own embedding, of length 1, and behind it `len(layers) * heads * head_dim` numbers:
+    raw activations, as in the paper, whose norms enter the importance of a head, divided by 1,024. So cosines of flat
+    vectors are those of the model's own embedding, to about four decimals, and `split` returns the heads, whose cosines
+    do not depend on a factor. The own embedding is the last hidden state, pooled as the model's folder says
+    (`1_Pooling/config.json` of Sentence Transformers), or else as the heads are; further layers that such a folder may
+    name are left out.
 
     Any encoder or decoder of transformers whose attention ends in an output projection is supported. It is loaded at
     first use. Requires `pip install "llama-index-mrag[hf]"`.
@@ -38,6 +42,8 @@ class MultiHeadEmbedding(HeadEmbedding):
     batch_size : texts per forward pass
     device : such as "cuda:0"; default the first available of "cuda", "mps" and "cpu"
     dtype : such as "bfloat16"; default that of the weights on a GPU, float32 on a CPU
+    own_embedding : whether flat vectors begin with the model's own embedding; without it they are the heads alone, as
+        in indexes of version 0.1
     projection : the suffix of the module name of the attention's output projection, for unknown models
     model_kwargs, tokenizer_kwargs : passed to `from_pretrained`, such as `attn_implementation`
     embed_batch_size : texts that are sorted by length together, to reduce padding
@@ -59,6 +65,7 @@ class MultiHeadEmbedding(HeadEmbedding):
     batch_size: int = Field(default=32, gt=0, description="Texts per forward pass.")
     device: str | None = Field(default=None, description="Torch device.")
     dtype: str | None = Field(default=None, description="Torch dtype of the weights.")
+    own_embedding: bool = Field(default=True, description="Whether the model's own embedding precedes the heads.")
     projection: str | None = Field(default=None, description="End of the name of the output projections.")
     model_kwargs: dict[str, Any] = Field(default_factory=dict, description="For the model's from_pretrained.")
     tokenizer_kwargs: dict[str, Any] = Field(default_factory=dict, description="For the tokenizer's from_pretrained.")
@@ -100,10 +107,19 @@ class MultiHeadEmbedding(HeadEmbedding):
             batch_size=self.batch_size,
             device=self.device,
             dtype=self.dtype,
+            own_embedding=self.own_embedding,
             projection=self.projection,
             model_kwargs=self.model_kwargs,
             tokenizer_kwargs=self.tokenizer_kwargs,
         )
+
+    def heads_alone(self) -> "MultiHeadEmbedding":
+        """The same model without its own embedding before the heads."""
+        if not self.own_embedding:
+            return self
+        model = self.model_copy(update={"own_embedding": False})
+        model._encoder, model._lock = None, threading.Lock()
+        return model
 
     @property
     def num_heads(self) -> int:
@@ -117,17 +133,24 @@ class MultiHeadEmbedding(HeadEmbedding):
 
     def heads_of(self, dim: int) -> int:
         """Those of the model; another length than its vectors have is refused."""
-        if dim != self.num_heads * self.head_dim:
+        own, heads = self.encoder.own_dim, self.num_heads
+        if dim != own + heads * self.head_dim:
+            before = f"{own} + " if own else ""
             raise ConfigurationError(
-                f"Vectors of {self.model_name!r} have {self.num_heads} x {self.head_dim} numbers, not {dim}."
+                f"Vectors of {self.model_name!r} have {before}{heads} x {self.head_dim} numbers, not {dim}."
             )
-        return self.num_heads
+        return heads
+
+    def own_of(self, dim: int) -> int:
+        """Numbers of the model's own embedding; 0 without `own_embedding`."""
+        return int(self.encoder.own_dim)
 
     @property
     def fingerprint(self) -> dict[str, Any]:
         """Layers, pooling and instructions, which may differ between models of one name."""
         names = ("layers", "pooling", "query_instruction", "text_instruction", "append_eos")
-        return {name: getattr(self, name) for name in names}
+        own = {"own_embedding": True} if self.own_embedding else {}  # without: as of an index of version 0.1
+        return {**{name: getattr(self, name) for name in names}, **own}
 
     def get_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:
         """Flat vectors of several questions, in as few forward passes as the batch size allows."""

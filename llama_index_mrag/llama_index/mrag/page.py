@@ -172,5 +172,5 @@ def _heads(state: MRAGState) -> list[Node]:
 
 def _facts(state: MRAGState, nodes: int | None) -> Facts:
     known = {} if nodes is None else {"nodes": nodes}
-    dim = (state.chunks.dim or 0) // max(1, state.heads)
+    dim = ((state.chunks.dim or 0) - state.own) // max(1, state.heads)
     return Facts("The index", {**known, "heads": state.heads, "numbers per head": dim})

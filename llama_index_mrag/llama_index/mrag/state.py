@@ -40,6 +40,7 @@ class MRAGState:
     sums : the sums over all nodes that importance is computed from
     inverse : shape (heads, n), 1 / length of each head of each vector, 0 for a head of zeros
     external : the external search over all nodes, if any
+    own : numbers of a flat vector before its heads, the model's own embedding
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -47,6 +48,7 @@ class MRAGState:
     sums: HeadSums = field(default_factory=lambda: HeadSums.empty(0, 0))
     inverse: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
     external: ExternalHeadSearch | None = None
+    own: int = 0
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class MRAGState:
         heads: int,
         external: ExternalHeadSearch | None = None,
         sums: HeadSums | None = None,
+        own: int = 0,
     ) -> "MRAGState":
         """Compute the state from the vectors, head by head: time O(n d), memory of one head.
 
@@ -66,25 +69,25 @@ class MRAGState:
             return cls(chunks, external=external)
         inverse = np.empty((heads, len(chunks)), np.float32)
         of_heads: list[HeadSums] = []
-        for head, columns in enumerate(_columns(chunks, heads)):
+        for head, columns in enumerate(_columns(chunks, heads, own)):
             part = chunks.columns(*columns)
             inverse[head] = inverse_norms(squared_norms(part))
             of_heads += [_sums_of(part)] if sums is None else []
-        return cls(chunks, heads, sums or HeadSums.joined(of_heads), inverse, external)
+        return cls(chunks, heads, sums or HeadSums.joined(of_heads), inverse, external, own)
 
-    def changed(self, chunks: Snapshot, touched: Iterable[str], heads: int) -> "MRAGState":
+    def changed(self, chunks: Snapshot, touched: Iterable[str], heads: int, own: int = 0) -> "MRAGState":
         """The state for new vectors, which may differ from the current ones only in rows with the `touched` ids."""
         if not self.heads or not len(chunks):
-            return MRAGState.of(chunks, heads, self.external)
+            return MRAGState.of(chunks, heads, self.external, own=own)
         ids = list(dict.fromkeys(touched))
-        old = split_heads(self.chunks.vectors_of([i for i in ids if i in self.chunks]), heads)
+        old = split_heads(self.chunks.vectors_of([i for i in ids if i in self.chunks]), heads, own)
         present = [i for i in ids if i in chunks]
-        new = split_heads(chunks.vectors_of(present), heads)
+        new = split_heads(chunks.vectors_of(present), heads, own)
         inverse = self.inverse[:, self.chunks.rows_of(chunks.ids)]
         if present:
             lengths = inverse_norms(squared_norms(new.reshape(-1, new.shape[-1]))).reshape(new.shape[:2])
             inverse[:, chunks.rows_of(present)] = lengths.T
-        return MRAGState(chunks, heads, self.sums.remove(old).add(new), inverse, self.external)
+        return MRAGState(chunks, heads, self.sums.remove(old).add(new), inverse, self.external, own)
 
     @cached_property
     def importance(self) -> NDArray[np.float64]:
@@ -97,7 +100,7 @@ class MRAGState:
 
     def _counted(self, allowed: Mask) -> "MRAGState":
         rows = np.flatnonzero(allowed)
-        parts = (self.chunks.columns(*columns)[rows] for columns in _columns(self.chunks, self.heads))
+        parts = (self.chunks.columns(*columns)[rows] for columns in _columns(self.chunks, self.heads, self.own))
         return replace(self, sums=HeadSums.joined([_sums_of(part) for part in parts]))
 
     @cached_property
@@ -106,7 +109,7 @@ class MRAGState:
 
     def only(self, allowed: Mask | None) -> "MRAGState":
         """The state of an index of the nodes that pass a filter."""
-        return self if allowed is None else MRAGState.of(self.chunks.only(allowed), self.heads)
+        return self if allowed is None else MRAGState.of(self.chunks.only(allowed), self.heads, own=self.own)
 
     def key(self, row: int) -> tuple[str, str]:
         """The canonical order among equal scores."""
@@ -114,19 +117,19 @@ class MRAGState:
         return record.key, record.id
 
     def search_heads(self, queries: Floats, count: int, rows: Rows | None = None) -> HeadHits:
-        """The `count` nearest nodes in every head's space for every query, shape (aspects, heads * head_dim)."""
-        return search_heads(self.chunks, self.inverse, queries, count, rows, self.key)
+        """The `count` nearest nodes in every head's space for every query, shape (aspects, own + heads * head_dim)."""
+        return search_heads(self.chunks, self.inverse, queries, count, rows, self.key, self.own)
 
     def cosines(self, row: int, query: Floats) -> NDArray[np.float64]:
         """Cosine of each head of a node with that of a query, shape (heads,)."""
         vector = self.chunks.vectors_of([self.chunks.ids[row]])[0]
-        return pair_cosines(split_heads(vector, self.heads), split_heads(query, self.heads))
+        return pair_cosines(split_heads(vector, self.heads, self.own), split_heads(query, self.heads, self.own))
 
 
-def _columns(chunks: Snapshot, heads: int) -> Iterator[tuple[int, int]]:
+def _columns(chunks: Snapshot, heads: int, own: int) -> Iterator[tuple[int, int]]:
     """Where each head begins and ends in a flat vector."""
-    size = (chunks.dim or 0) // heads
-    return ((head * size, (head + 1) * size) for head in range(heads))
+    size = ((chunks.dim or 0) - own) // heads
+    return ((own + head * size, own + (head + 1) * size) for head in range(heads))
 
 
 def _sums_of(part: Floats) -> HeadSums:

@@ -21,7 +21,7 @@ from llama_index.pgrag.prompts import QUESTIONS_PROMPT, QUIZ_PROMPT
 from llama_index.ragkit import RetryPolicy, Steps, arun_steps, complete, find_values, run_steps, to_plain
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import answer_f1
-from llama_index.ragkit.llm.window import PromptTexts
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.text.scripts import HAN
 from llama_index.ragkit.validation import check_count
 

@@ -40,6 +40,7 @@ from llama_index.ragkit.index.summaries import SummaryMethods, SummaryWriter
 from llama_index.ragkit.llm.announcements import plain_answer, plain_lines, whole_sentences, without_announcement
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import Rejected, complete, find_llm, known_llm
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.embeddings import as_matrix, check_model, embed_texts, query_matrix
 from llama_index.ragkit.llm.json.output import find_values, parse_model, parse_pairs, to_plain
 from llama_index.ragkit.llm.prices import Prices
@@ -47,7 +48,6 @@ from llama_index.ragkit.llm.prompts import PromptHolder, fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import Steps, arun_steps, call, gather, immediate, offload, run_steps
 from llama_index.ragkit.storage.derived_nodes import (
     NodeFetch,

@@ -22,6 +22,7 @@ class RaptorExplanation:
     score : the retriever's score
     nearness : the score in standard deviations, see :mod:`llama_index.raptor.search.node_scores`
     cosine, lexical : of question and node: the cosine, and the BM25 score (0 for a summary, or with `lexical_weight=0`)
+    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]
     level : 0 for a chunk, above for a summary
     paths : every path from a root to the node, as (node id, cosine to the question) pairs; the cosine of a summary that
         is not written yet is None
@@ -36,6 +37,7 @@ class RaptorExplanation:
     nearness: float
     cosine: float
     lexical: float
+    lexical_weight: float
     level: int
     paths: list[list[tuple[str, float | None]]]
     sources: list[str]
@@ -67,6 +69,7 @@ def explain(
                 nearness=dict(scores.ranked([node_id]))[node_id],
                 cosine=scores.cosine(node_id) or 0.0,
                 lexical=scores.lexical(node_id),
+                lexical_weight=scores.nearness.lexical_weight,
                 level=state.tree.level(node_id),
                 paths=[[(n, scores.cosine(n)) for n in path] for path in _paths(state, node_id, hidden)],
                 sources=sorted(state.tree.leaves(node_id)),

@@ -21,8 +21,8 @@ from llama_index.ragkit import (
     offload,
     plain_text,
 )
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.held import Held, TextWords, held
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.validation import count, number

@@ -8,12 +8,12 @@
 with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
 a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
 its text, and those of its questions that it lacks (after Nogueira et al., Document Expansion by Query Prediction, 2019,
-arXiv 1904.08375, where all words of the questions are appended). Their weight s is w, and more where the dense scores
-of the prompt cannot be trusted (:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching all cosines of
-an embedding model changes no ranking. Themes have no BM25 score: an index of words holds the chunks, whose words a
-theme repeats. In a language that the embedding model does not know, themes, texts of another kind, are nearer to every
-prompt than any chunk, and the chunk that has its words is as near as any other. So a theme is no nearer than that
-chunk, and what its members lack of the words is subtracted. With w = 0 the dense score alone decides.
+arXiv 1904.08375, where all words of the questions are appended). Their weight s is w for a usual prompt, more where its
+words and less where its dense scores tell more (:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching
+all cosines of an embedding model changes no ranking. Themes have no BM25 score: an index of words holds the chunks,
+whose words a theme repeats. In a language that the embedding model does not know, themes, texts of another kind, are
+nearer to every prompt than any chunk, and the chunk that has its words is as near as any other. So a theme is no nearer
+than that chunk, and what its members lack of the words is subtracted. With w = 0 the dense score alone decides.
 """
 
 from dataclasses import dataclass
@@ -47,6 +47,7 @@ class MemoryScores:
     rule : the weights of the dense score
     chunks, themes : shapes (n,) and (m,)
     lexical : shape (n,), BM25 scores
+    lexical_weight : their weight s for this prompt, in [0, 1]
     """
 
     state: GEMRAGState
@@ -55,6 +56,7 @@ class MemoryScores:
     chunks: Doubles
     themes: Doubles
     lexical: Doubles
+    lexical_weight: float
 
     @classmethod
     def of(
@@ -90,7 +92,7 @@ class MemoryScores:
             themes = np.minimum(themes, dense[best].max()) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
-        return cls(state, vector, rule, chunks, themes - margin, lexical)
+        return cls(state, vector, rule, chunks, themes - margin, lexical, share)
 
     @property
     def all_nodes(self) -> Doubles:

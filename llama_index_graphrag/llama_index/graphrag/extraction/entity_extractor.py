@@ -24,8 +24,8 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.validation import count as checked_count
 from llama_index.ragkit.validation import number
 

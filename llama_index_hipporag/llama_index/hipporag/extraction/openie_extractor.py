@@ -22,8 +22,8 @@ from llama_index.ragkit import (
     plain_text,
     title_of,
 )
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, TripleList, read_reply
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.text.held import Held, TextWords, held, is_name
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.validation import number

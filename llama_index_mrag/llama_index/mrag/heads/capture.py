@@ -8,7 +8,8 @@ concatenation of the outputs of the query heads, one slice per head:
 Those slices, at one token or averaged over the tokens, are the vectors of Multi-Head RAG (Besta et al. 2024, arXiv
 2406.05085, section 2.2). A forward *pre*-hook on the projection captures them; masks, positions, attention kernels and
 grouped keys are left to the model. The pass is stopped at the last of the chosen projections, since nothing after it is
-needed. With grouped-query attention there is one slice per query head, although groups of them share keys and values.
+needed for the heads; for the model's own embedding it is completed. With grouped-query attention there is one slice per
+query head, although groups of them share keys and values.
 
 The length of a slice is the projection's input divided by the number of heads: in Qwen3 and Gemma it is not
 the hidden size divided by the number of heads.
@@ -101,28 +102,38 @@ class HeadCapture:
             if captured is None:
                 return
             captured[place] = inputs[0]
-            if len(captured) == self._places:
+            if len(captured) == self._places and not self._captured.whole:
                 raise _AllCapturedError
 
         return capture
 
-    def heads(self, batch: dict[str, torch.Tensor], pooling: Pooling) -> torch.Tensor:
-        """Head vectors of a padded batch, shape (batch, layers * heads, head_dim), float32.
+    def heads(
+        self, batch: dict[str, torch.Tensor], pooling: Pooling, own_pooling: Pooling | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Head vectors of a padded batch, and the model's own embeddings, from one pass.
 
         Parameters
         ----------
         batch : `input_ids` and `attention_mask`, each (batch, tokens), and other inputs of the model
+        own_pooling : how the last hidden states become the model's own embedding; None to leave it out
+
+        Returns
+        -------
+        heads : shape (batch, layers * heads, head_dim), float32
+        own : shape (batch, hidden size), float32, of any length; None without `own_pooling`
         """
         captured: dict[int, torch.Tensor] = {}
-        self._captured.batch = captured
+        self._captured.batch, self._captured.whole = captured, own_pooling is not None
+        output: Any = None
         try:
             with torch.inference_mode(), suppress(_AllCapturedError):
-                self._model(**batch)
+                output = self._model(**batch)
         finally:
             self._captured.batch = None
         mask = batch["attention_mask"].bool()
         pooled = [pool(_padded(captured[place], mask), mask, pooling) for place in range(self._places)]
-        return torch.stack(pooled, dim=1).reshape(len(mask), -1, self.head_dim)
+        own = None if own_pooling is None else pool(_padded(output.last_hidden_state, mask), mask, own_pooling)
+        return torch.stack(pooled, dim=1).reshape(len(mask), -1, self.head_dim), own
 
 
 def pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """Encoding of texts to head vectors: tokenization, batches of similar length, and capture of the heads."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -8,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer, __version__
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.utils.hub import cached_file
 
 from llama_index.mrag.heads.capture import HeadCapture, Pooling
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
@@ -15,6 +17,7 @@ from llama_index.ragkit.validation import check_choice
 
 __all__ = ["HeadEncoder", "is_decoder"]
 
+_SMALL = 2.0**-10  # of the heads beside the own embedding of length 1: normal numbers of float16, no part of a cosine
 _SANE_LENGTH = 1_000_000  # tokenizers without a limit claim 10^30 tokens
 
 
@@ -35,6 +38,7 @@ class HeadEncoder:
     Attributes
     ----------
     num_heads, head_dim : heads of all layers together, numbers per head
+    own_dim : numbers of the model's own embedding, which stands before the heads; 0 without it
     pooling : the tokens at which heads are read
     max_length : largest number of tokens used of a text, None without a limit
     """
@@ -50,6 +54,7 @@ class HeadEncoder:
         batch_size: int = 32,
         device: str | None = None,
         dtype: str | None = None,
+        own_embedding: bool = True,
         projection: str | None = None,
         model_kwargs: dict[str, Any] | None = None,
         tokenizer_kwargs: dict[str, Any] | None = None,
@@ -63,9 +68,11 @@ class HeadEncoder:
         self.capture = HeadCapture(self.model, layers, projection)
         self.num_heads, self.head_dim = self.capture.num_heads * len(layers), self.capture.head_dim
         self.pooling: Pooling = _pooling(pooling, self.model.config)
+        self.own_pooling = (_own_pooling(name) or self.pooling) if own_embedding else None
         self.batch_size = batch_size
         self.end = self._end_token(append_eos)
         self.max_length = max_length or _longest(self.tokenizer, self.model.config)
+        self.own_dim = self._flat(self.tokens([""])).shape[1] - self.num_heads * self.head_dim
 
     @property
     def device(self) -> torch.device:
@@ -140,19 +147,26 @@ class HeadEncoder:
         return {**batch, "use_cache": False} if is_decoder(self.model.config) else batch  # type: ignore[dict-item]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Flat vectors of texts, shape (n, num_heads * head_dim).
+        """Flat vectors of texts, shape (n, own_dim + num_heads * head_dim).
 
         Texts of similar length share a batch, to reduce padding; the result has the order of the texts.
         """
         rows = self.tokens(texts)
-        out = np.empty((len(rows), self.num_heads * self.head_dim), dtype=np.float32)
+        out = np.empty((len(rows), self.own_dim + self.num_heads * self.head_dim), dtype=np.float32)
         # Longest texts first, so that a lack of memory fails immediately.
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
         for start in range(0, len(order), self.batch_size):
             chosen = order[start : start + self.batch_size]
-            heads = self.capture.heads(self.batch([rows[i] for i in chosen]), self.pooling)
-            out[chosen] = heads.flatten(1).cpu().numpy()
+            out[chosen] = self._flat([rows[i] for i in chosen]).cpu().numpy()
         return out
+
+    def _flat(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        """The flat vectors of one batch of token ids."""
+        heads, own = self.capture.heads(self.batch(rows), self.pooling, self.own_pooling)
+        flat = heads.flatten(1)
+        if own is None:
+            return flat
+        return torch.cat([torch.nn.functional.normalize(own).to(flat.device), flat * _SMALL], dim=1)
 
 
 def _pooling(given: str, config: Any) -> Pooling:
@@ -160,6 +174,22 @@ def _pooling(given: str, config: Any) -> Pooling:
         return "last" if is_decoder(config) else "mean"
     check_choice("pooling", given, ("auto", *get_args(Pooling)))
     return given  # type: ignore[return-value]
+
+
+def _own_pooling(name: str) -> Pooling | None:
+    """The pooling of a Sentence Transformers model; None for other models, and for poolings that heads do not have."""
+    path = cached_file(
+        name,
+        "1_Pooling/config.json",
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    if path is None:
+        return None
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    flags: dict[str, Pooling] = {"cls_token": "cls", "mean_tokens": "mean", "lasttoken": "last"}
+    return next((pooling for flag, pooling in flags.items() if config.get(f"pooling_mode_{flag}")), None)
 
 
 def _best_device() -> str:

@@ -55,25 +55,27 @@ def search_heads(
     count: int,
     rows: Rows | None,
     order: Callable[[int], Any],
+    own: int = 0,
 ) -> HeadHits:
     """The `count` nearest rows in each head's space.
 
     Parameters
     ----------
     inverse : shape (heads, n), 1 / norm of each head of each vector, 0 for a zero head
-    queries : shape (aspects, heads * head_dim)
+    queries : shape (aspects, own + heads * head_dim)
     count : at least 1; fewer are found if fewer rows are searched
     rows : the rows to search, or None for all
     order : breaks ties between rows with equal cosines
+    own : numbers of a vector before its heads
     """
     heads = len(inverse)
-    parts = split_heads(queries, heads)
+    parts = split_heads(queries, heads, own)
     size = parts.shape[2]
     found = min(count, len(vectors) if rows is None else len(rows))
     hits = HeadHits.unfilled(len(queries), heads, found)
 
     def search(head: int) -> None:
-        space = vectors.columns(head * size, (head + 1) * size)
+        space = vectors.columns(own + head * size, own + (head + 1) * size)
         head_queries = np.ascontiguousarray(parts[:, head])
         for aspect, (nearest, cosines) in enumerate(top_k(space, inverse[head], head_queries, count, rows, order)):
             hits.rows[aspect, head], hits.cosines[aspect, head] = nearest, cosines

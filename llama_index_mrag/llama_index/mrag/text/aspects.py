@@ -3,7 +3,8 @@
 The single vector of a long question averages all of its subjects. Its sentences and clauses have few subjects each, so
 each finds the documents on these. Both are used: a sentence may still have several subjects, and a short clause may
 mean little out of context. A sentence that is only an enumeration ("cats and dogs and ships") has the aspects that it
-enumerates.
+enumerates. What a question names before a semicolon or colon ("Consider the policy of X; do they ...?") is where its
+answer is to be looked for, and no aspect: everything there is as near to it.
 
 Not in the paper, which embeds the question as a whole.
 """
@@ -116,8 +117,27 @@ def undivided(aspects: Sequence[str]) -> list[str]:
 
 def _parts(sentence: str) -> list[str]:
     """The clauses or enumerated items of a sentence that has several, else none."""
-    clauses = cut_items(sentence) or cut_clauses(sentence)
+    clauses = cut_items(sentence) or _asked(cut_clauses(sentence))
     return [clause for clause in clauses if _WORD.search(clause)] if len(clauses) > 1 else []
+
+
+def _asked(clauses: Sequence[str]) -> Sequence[str]:
+    """The clauses of a question without the first ones that only say what it is about.
+
+    These end with a semicolon or colon and begin with a word of content, as a command or a name does; what follows
+    begins with a function word, as what is asked does.
+
+    >>> _asked(["Consider the policy of the harbour;", "do they keep a log?"])
+    ['do they keep a log?']
+    """
+    small = function_words(written_language(" ".join(clauses)))
+    scope = next((i for i, clause in enumerate(clauses) if clause[-1:] in ";:" and clauses[i + 1 :]), None)
+    if scope is None or not clauses[-1].endswith("?"):
+        return clauses
+    first, asked = (_WORD.search(clauses[i].casefold()) for i in (0, scope + 1))
+    if first is None or asked is None or first.group() in small or asked.group() not in small:
+        return clauses
+    return clauses[scope + 1 :]
 
 
 def _joined(sentences: Sequence[str], most: int) -> list[str]:

@@ -31,7 +31,7 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ExtractionError, LanguageModelError
-from llama_index.ragkit.llm.window import PromptTexts, prompt_room
+from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["MindMapExtractor"]

@@ -19,9 +19,9 @@ from llama_index.core.schema import Document
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.extraction.context import ExtractionContext
 from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.headings import split_heading
 from llama_index.ragkit.text.sentences import sentence_spans

@@ -17,9 +17,9 @@ from llama_index.ragkit.errors import ConfigurationError, ExtractionError, Langu
 from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
 from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
+from llama_index.ragkit.llm.context_window import declared_window, fitted
 from llama_index.ragkit.llm.prices import PER_TOKENS, Prices, check_prices
 from llama_index.ragkit.llm.prompts import first_wording
-from llama_index.ragkit.llm.window import declared_window, fitted
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record

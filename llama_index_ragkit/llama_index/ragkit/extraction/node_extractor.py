@@ -30,9 +30,9 @@ from llama_index.ragkit.extraction.piecewise import merged_records, node_pieces
 from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, known_llm, model_identity
+from llama_index.ragkit.llm.context_window import LEAST_ROOM, prompt_room, window_of
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.usage import status
-from llama_index.ragkit.llm.window import LEAST_ROOM, prompt_room, window_of
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather, offload
 from llama_index.ragkit.storage.nodes import plain_text

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from llama_index.ragkit.extraction.context import ExtractionContext, Record
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.llm.cache import cache_key
+from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
-from llama_index.ragkit.llm.window import PromptTexts
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.text.tokens import count_tokens
 

@@ -15,8 +15,8 @@ from llama_index.ragkit.extraction.context import Estimate, ExtractionContext
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
+from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder
-from llama_index.ragkit.llm.window import TAG_TOKENS, PromptTexts, prompt_room, within
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens

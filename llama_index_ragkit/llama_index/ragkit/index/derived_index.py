@@ -13,6 +13,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
+from llama_index.core.embeddings.utils import resolve_embed_model
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import arun_transformations, run_transformations
 from llama_index.core.llms import LLM
@@ -53,6 +54,7 @@ from llama_index.ragkit.index.serving import check_serving, new_storage, open_st
 from llama_index.ragkit.index.state import Config, State
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.llm.prices import Prices
+from llama_index.ragkit.llm.text_windows import most_tokens
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -790,7 +792,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         sample : largest number of chunks that are built over; more take longer
         prices : what a million tokens cost, such as `{"prompt": 0.15, "completion": 0.6, "embedding": 0.02}`, for
             `cost` of the estimate; None for no cost
-        parameters : of the method, as passed to the index; those that decide what is embedded count
+        parameters : of the method, as passed to the index; those that decide what is embedded count. With
+            `embed_model=`, chunks that are longer than it reads count as their windows; it is not called
 
         Returns
         -------
@@ -838,12 +841,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         parameters: Mapping[str, Any],
     ) -> Estimate:
         """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        parameters = dict(parameters)
+        model = parameters.pop("embed_model", None)
+        limit = None if model is None else most_tokens(resolve_embed_model(model))
         check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_BOTH - _OF_STORAGE)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
         derives = len(cls.space_names) > 1
         run = DryRun(cls, reads, cls.rule_extractor, writes, parameters) if derives else None
-        return embedding_work(nodes, run, check_count("sample", sample, 1))
+        return embedding_work(nodes, run, check_count("sample", sample, 1), limit)
 
 
 def check_method(owner: str, method: str, index: Any) -> None:

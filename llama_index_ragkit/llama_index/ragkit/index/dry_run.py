@@ -22,6 +22,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.embeddings import PROBE_TEXT
+from llama_index.ragkit.llm.text_windows import cut_windows
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import embed_text
 from llama_index.ragkit.text.tokens import count_tokens
@@ -68,7 +69,7 @@ class DryRun:
         return parts
 
 
-def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int) -> Estimate:
+def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, limit: int | None = None) -> Estimate:
     """The texts and tokens that a build over nodes embeds.
 
     Chunks are counted exactly. What is derived from them is counted over at most `sample` nodes, and multiplied by
@@ -77,8 +78,10 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int) -
     Parameters
     ----------
     run : None for a method that embeds nothing but chunks
+    limit : tokens of a text that the model reads, see :func:`~llama_index.ragkit.llm.text_windows.most_tokens`: longer
+        chunks count as their windows
     """
-    own = [text for node in nodes if (text := embed_text(node))]
+    own = [window for node in nodes if (text := embed_text(node)) for window in cut_windows(text, limit)]
     if not own:
         return Estimate()
     tokens = sum(map(count_tokens, own))
@@ -87,10 +90,10 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int) -
     if run is None or components is None:
         return replace(of_chunks, embedding_is_exact=run is None)
     sampled = sample_of(nodes, sample)
-    model = HashedWords(model_name="no model (estimate)")
+    model = HashedWords(model_name="no model (estimate)", max_length=limit)
     copies = [node.model_copy(update={"embedding": None}) for node in sampled]
     run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
-    of_sample = [text for node in sampled if (text := embed_text(node))]
+    of_sample = [window for node in sampled if (text := embed_text(node)) for window in cut_windows(text, limit)]
     share = len(own) / max(1, len(of_sample))
     texts = model.texts - len(of_sample) - _PROBE
     derived = model.tokens - sum(map(count_tokens, of_sample)) - count_tokens(PROBE_TEXT)
@@ -117,6 +120,7 @@ def sample_of(nodes: Sequence[BaseNode], size: int) -> list[BaseNode]:
 class HashedWords(BaseEmbedding):
     """An embedding model without weights, which counts texts and tokens, and gives vectors of hashed words."""
 
+    max_length: int | None = None
     _texts: int = PrivateAttr(default=0)
     _tokens: int = PrivateAttr(default=0)
 

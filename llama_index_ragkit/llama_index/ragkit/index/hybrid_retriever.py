@@ -43,7 +43,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     The score of a node is ``(1 + n / (1 + |n|)) / 2``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both
     are standardised over the hundred best of the question, so that the scale of the embedding model's cosines does not
-    matter. w is `lexical_weight`, and more for a question whose cosines cannot be trusted
+    matter. w is `lexical_weight` for a usual question, more where its words and less where its cosines tell more
     (:mod:`llama_index.ragkit.vectors.cosine_trust`). Scores are to be compared within one answer only. Words are
     stemmed in the language of the question; scripts without spaces are searched by characters. Where no node has a word
     of the question, cosines decide.

@@ -26,9 +26,9 @@ from llama_index.ragkit.index.query import Query, SearchOutcome, as_bundle, repo
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
 from llama_index.ragkit.index.state import State
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
+from llama_index.ragkit.llm.context_window import prompt_room
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.llm.window import prompt_room
 from llama_index.ragkit.steps import Steps, arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, fetch_derived
 from llama_index.ragkit.storage.records import Record
@@ -211,7 +211,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         )
 
     def _room(self, prompt: str, reply_tokens: int, **variables: Any) -> int:
-        """Tokens of text that a prompt of this name has room for; see :mod:`llama_index.ragkit.llm.window`."""
+        """Tokens of text that a prompt of this name has room for; see :mod:`llama_index.ragkit.llm.context_window`."""
         return prompt_room(self.llm, self.prompt(prompt), reply_tokens, **variables)
 
     def _take_best(

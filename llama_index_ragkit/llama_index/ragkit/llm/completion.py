@@ -27,6 +27,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from llama_index.ragkit.core_internals import may_send_json_schema, set_llm, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
+from llama_index.ragkit.llm.context_window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
 from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
@@ -42,7 +43,6 @@ from llama_index.ragkit.llm.retry import (
     is_unreachable,
 )
 from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, note_repeated, note_reply
-from llama_index.ragkit.llm.window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
 from llama_index.ragkit.text.languages import in_another_language
@@ -123,9 +123,10 @@ def complete(
     llm : any LlamaIndex LLM, called by its chat or completion method as in `llm.predict`. An asynchronous driver
         awaits the asynchronous methods, except those that a `CustomLLM` inherits: they would block the event loop, so
         its synchronous methods run in a thread
-    prompt : formatted with `prompt_args`; never changed. Where it does not fit into the context window of the model
-        beside its reply, what is given as :class:`~llama_index.ragkit.llm.window.PromptTexts` is cut. If the server
-        says that it is still too long, it is cut to what the server takes, or else by a quarter, and so are later ones
+    prompt : formatted with `prompt_args`; never changed. If it does not fit into the context window of the model
+        beside its reply, texts given as :class:`~llama_index.ragkit.llm.context_window.PromptTexts` are cut. If the
+        server says that it is still too long, it is cut to what the server takes, or else by a quarter, and so are
+        later ones
     parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
         repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
     mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for

@@ -1,7 +1,9 @@
 """Embedding calls as steps, and the check that a model matches the one that an index was built with."""
 
 import base64
+import logging
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
-from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.llm.text_windows import cut_windows, most_tokens, pooled
+from llama_index.ragkit.steps import Steps, call, offload
 
 __all__ = [
     "PROBE_TEXT",
@@ -26,6 +29,8 @@ __all__ = [
     "strings_to_embed",
 ]
 
+logger = logging.getLogger(__name__)
+
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
 _BLOCK = 8192  # texts per call: models return lists of Python numbers, which take eight times the memory of an array
 _SHOWN_BATCHES = 8
@@ -37,6 +42,9 @@ def embed_texts(
 ) -> Steps[NDArray[np.float32]]:
     """Vectors of texts, shape (len(texts), dimension), float32.
 
+    A text that is longer than the model reads has the mean of the vectors of its windows
+    (:mod:`llama_index.ragkit.llm.text_windows`); a warning tells how many there are.
+
     Parameters
     ----------
     show_progress : whether to show a progress bar
@@ -47,6 +55,26 @@ def embed_texts(
     EmbeddingError
         If the model returns another number of vectors, vectors of different lengths, or NaN or infinity.
     """
+    limit = most_tokens(model)
+    if limit is None:
+        return (yield from _embedded(model, texts, show_progress, name))
+    windows = yield from offload(lambda: [cut_windows(text, limit) for text in texts])
+    counts = [len(each) for each in windows]
+    if max(counts, default=1) == 1:
+        return (yield from _embedded(model, texts, show_progress, name))
+    beyond = sum(len(text) * (1 - 1 / count) for text, count in zip(texts, counts, strict=True))
+    logger.warning(
+        "%d of %d %s are longer than the %d tokens that %s reads, by about %.0f %% of all text: each of them is "
+        "embedded as the mean of its windows, %d in all. Chunks that the model reads whole are found better.",
+        sum(count > 1 for count in counts), len(texts), name, limit, model.model_name,
+        100 * beyond / sum(map(len, texts)), sum(count for count in counts if count > 1),
+    )  # fmt: skip
+    vectors = yield from _embedded(model, list(chain.from_iterable(windows)), show_progress, name)
+    return (yield from offload(pooled, vectors, counts))
+
+
+def _embedded(model: BaseEmbedding, texts: Sequence[str], show_progress: bool, name: str) -> Steps[NDArray[np.float32]]:
+    """Vectors of texts as the model gives them."""
     if not texts:
         return np.zeros((0, 0), dtype=np.float32)
     # A bar moves once a block, so the blocks of a visible one are smaller; they hold the same batches.

@@ -11,7 +11,7 @@ from llama_index.ragkit.vectors.cosine_trust import lexical_share
 __all__ = ["LEXICAL_WEIGHT", "NEAREST", "Nearness", "hybrid_nearness", "standardised", "with_words"]
 
 LEXICAL_WEIGHT = 0.5
-"""The default weight of the lexical part, of all methods, for questions whose cosines can be trusted."""
+"""The default weight of the lexical part, of all methods, for a usual question."""
 
 NEAREST = 100
 """The best scores of each part, by whose mean and deviation it is standardised."""
@@ -62,7 +62,7 @@ def hybrid_nearness(
 ) -> NDArray[np.float64]:
     """``(1 - s) z(cosine) + s z(BM25)``, each standardised over its hundred best of this question.
 
-    s is `lexical_weight`, and more where the cosines of the question cannot be trusted
+    s is `lexical_weight` for a usual question, more where its words and less where its cosines tell more
     (:mod:`llama_index.ragkit.vectors.cosine_trust`).
     Shifting or stretching all cosines changes no ranking, so that it does not depend on the habits of an embedding
     model. Without a word of the question in any chunk, the cosines alone decide.

@@ -22,8 +22,8 @@ from llama_index.ragkit import (
     plain_text,
 )
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, fitted, prompt_room, window_of
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
-from llama_index.ragkit.llm.window import TAG_TOKENS, PromptTexts, fitted, prompt_room, window_of
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.salient_terms import CorpusTerms
