@@ -38,8 +38,9 @@ class GraphRAGConfig:
     ----------
     reports : "lazy" writes a report when a question first reads it, "deferred" when `write_reports` is called, "eager"
         at each write [lazy; published eager]
-    report_tokens : of a report, at least 1; a community with no more tokens of statements is reported by these
-        verbatim [800; published 2,000 words, and no community verbatim]
+    report_tokens : of a report, at least 1 [800; published 2,000 words]
+    verbatim : whether a community with no more tokens of statements than a report has is reported by these, without a
+        call [True; published False]
     context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
         community [None]
@@ -54,6 +55,7 @@ class GraphRAGConfig:
 
     reports: ReportTime = "lazy"
     report_tokens: int = 800
+    verbatim: bool = True
     context_tokens: int = 4000
     partition_by: str | None = None
     entity_vectors: bool = False
@@ -192,6 +194,7 @@ class SearchConfig(DriftConfig):
 PUBLISHED_INDEX: Mapping[str, Any] = {
     "reports": "eager",
     "report_tokens": 2700,
+    "verbatim": False,
     "context_tokens": 8000,
     "entity_vectors": True,
 }

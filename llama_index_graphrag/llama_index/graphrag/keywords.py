@@ -16,6 +16,7 @@ class GraphRAGKeywords(IndexKeywords, total=False):
     resolver: EntityResolver | None
     reports: ReportTime
     report_tokens: int
+    verbatim: bool
     context_tokens: int
     partition_by: str | None
     entity_vectors: bool
