@@ -14,7 +14,7 @@ from llama_index.sprag.config import PUBLISHED, ContextConfig, SegmentConfig, pu
         ("balanced", (15, 30, 0.5, 0.18, 5, 30, 10)),
         ("precision", (15, 30, 0.7, 0.2, 5, 30, 10)),
         ("find_all", (40, 200, 0.4, 0.18, 0, 200, 200)),
-        ("first_generation", (10, 20, 0.7, 0.2, 5, 20, 7)),
+        ("article", (10, 20, 0.7, 0.2, 5, 20, 7)),
     ],
 )
 def test_the_published_presets(preset, numbers):
@@ -37,6 +37,7 @@ def test_the_published_presets(preset, numbers):
 
 def test_the_first_generation_knew_neither_relevance_nor_lengths():
     config = published_config("first_generation")
+    assert config == published_config("article")
     assert (config.length_adjustment, config.calibration) == ("none", "rank")
 
 
@@ -45,7 +46,7 @@ def test_what_is_left_out_of_a_preset_is_that_of_the_preset():
     assert published_config("precision", max_length=3) == replace(PUBLISHED["precision"], max_length=3)
     with pytest.raises(ConfigurationError, match=r"'maxlength'.*overall_max_length"):
         published_config("precision", maxlength=3)
-    with pytest.raises(ConfigurationError, match="'balanced', 'precision', 'find_all', 'first_generation'"):
+    with pytest.raises(ConfigurationError, match="'balanced', 'precision', 'find_all', 'article'"):
         published_config("exact")
 
 

@@ -3,6 +3,7 @@
 from llama_index.sprag.config import SegmentConfig, published_config
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.extraction.first_generation import FirstGenerationContext
 from llama_index.sprag.extraction.rule_context import RuleContext
 from llama_index.sprag.index import SpRAGIndex
 from llama_index.sprag.postprocessor import RelevantSegmentPostprocessor
@@ -20,6 +21,7 @@ __all__ = [
     "BetaCalibration",
     "ChunkInSegment",
     "ConstantCalibration",
+    "FirstGenerationContext",
     "MinMaxCalibration",
     "NoCalibration",
     "RelevantSegmentPostprocessor",

@@ -24,6 +24,7 @@ __all__ = [
     "SegmentConfig",
     "Selection",
     "SpRAGConfig",
+    "Version",
     "published_config",
     "published_search",
 ]
@@ -34,12 +35,15 @@ Selection = Literal["greedy", "optimal"]
 HeaderWording = Literal["short", "published"]
 Sections = Literal["rules", "llm", "none"]
 Mode = Literal["segments", "chunks"]
+Version = Literal["code", "article"]
 Order = Literal["nearness", "value", "document"]
 LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 
 # Of the chunks that the budget holds. The published presets have 1. With .6 and the published penalty, about as many
 # chunks have a positive value as the budget holds.
 _DECAY_SHARE = 0.6
+
+_MOST_QUERIES = 5  # as published
 
 # What of the text beside a hit belongs to the answer does not grow with the length of the chunks.
 _NEIGHBOR_RELEVANCE = 0.2
@@ -54,7 +58,7 @@ class SegmentConfig:
     ----------
     overall_max_length : length of all segments of one query at most, in `length_unit`
     max_length : length of a segment at most; a single chunk may be longer [None: half of the overall length, as in the
-        published presets "balanced", "precision" and "first_generation"]
+        published presets "balanced", "precision" and "article"]
     overall_max_length_extension : what each further query adds to the overall length
     minimum_value : value that a segment must have [0: whatever is worth more than it costs]
     irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
@@ -141,7 +145,7 @@ class SegmentConfig:
         return _NEIGHBOR_RELEVANCE * min(1.0, _NEIGHBOR_LENGTH[self.length_unit] / reference_length)
 
 
-# dsRAG 0.2.0, with its later correction of lengths; "first_generation" is that of the article, without relevance.
+# dsRAG 0.2.0, with its later correction of lengths; "article" is the code of the time of the article.
 _BALANCED = SegmentConfig(
     overall_max_length=30,
     max_length=15,
@@ -173,7 +177,7 @@ PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
             decay_rate=200.0,
             top_k_for_document_selection=200,
         ),
-        "first_generation": replace(
+        "article": replace(
             _BALANCED,
             max_length=10,
             overall_max_length=20,
@@ -193,7 +197,8 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
 
     Parameters
     ----------
-    preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+    preset : "balanced" [the published default], "precision", "find_all", or "article", the code at the time of the
+        article on it, also called "first_generation"
     changes : parameters of :class:`SegmentConfig`
 
     Raises
@@ -205,7 +210,8 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
     unknown = sorted(changes.keys() - set(known))
     if unknown:
         raise ConfigurationError(f"There is no parameter {unknown[0]!r}; there are {', '.join(known)}.")
-    return replace(PUBLISHED[check_choice("preset", preset, tuple(PUBLISHED))], **changes)
+    name = "article" if preset == "first_generation" else check_choice("preset", preset, tuple(PUBLISHED))
+    return replace(PUBLISHED[name], **changes)
 
 
 @dataclass(frozen=True)
@@ -285,7 +291,7 @@ class SearchConfig(SegmentConfig):
     lexical_weight: float = LEXICAL_WEIGHT
     context_weight: float = 1.0
     auto_query: bool = False
-    max_queries: int = 5
+    max_queries: int = _MOST_QUERIES
     segment_headers: bool = False
 
     def __post_init__(self) -> None:
@@ -304,5 +310,8 @@ def published_search(preset: str = "balanced") -> dict[str, Any]:
     ----------
     preset : see :func:`published_config`
     """
+    segments = published_config(preset)
     search = {"candidates": 200, "lexical_weight": 0.0, "context_weight": 1.0, "segment_headers": True}
-    return {**vars(published_config(preset)), **search}
+    # Published: no limit but the chunks, of which a segment has one at least; those of five queries here.
+    most = segments.overall_max_length + (_MOST_QUERIES - 1) * segments.overall_max_length_extension
+    return {**vars(segments), **search, "similarity_top_k": most}

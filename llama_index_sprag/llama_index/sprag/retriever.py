@@ -152,7 +152,8 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
         Parameters
         ----------
-        preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+        preset : "balanced" [the published default], "precision", "find_all" or "article"; see
+            :func:`~llama_index.sprag.published_config`
         """
         return published_search(preset)
 
