@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer, check_normalizer
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
@@ -73,6 +74,7 @@ class SearchConfig:
 
     linking: Linking = "text"
     question_entities: QuestionEntities = "rules"
+    phrase_encoder: TokenEncoder | None = None
     links_per_entity: int = 1
     link_threshold: float = 0.0
     node_specificity: bool = True
@@ -108,6 +110,9 @@ class SearchConfig:
         }  # fmt: skip
         for name, kind in kinds.items():
             check_choice(name, getattr(self, name), get_args(kind))
+        if self.phrase_encoder is not None:
+            wanted = "an object with encode_query(text) and encode_texts(texts), or None"
+            check_component("phrase_encoder", self.phrase_encoder, ("encode_query", "encode_texts"), wanted)
         for name in ("links_per_entity", "facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)
         for name in ("length_normalization", "conjunction", "passage_seed_weight", "lexical_weight", "min_in_text"):

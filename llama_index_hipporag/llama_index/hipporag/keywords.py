@@ -1,6 +1,7 @@
 """The keywords of HippoRAG's index, retriever and postprocessor, for editors and type checkers."""
 
 from llama_index.hipporag.config import Edges, Ensemble, Linking, PassageSeeds, PhraseCount, QuestionEntities
+from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords
 
@@ -24,6 +25,7 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
 
     linking: Linking
     question_entities: QuestionEntities
+    phrase_encoder: TokenEncoder | None
     links_per_entity: int
     link_threshold: float
     node_specificity: bool

@@ -80,6 +80,9 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         them, which is a write to the index ["text"]
     question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
         function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
+    phrase_encoder : for linking by entities: a model of token vectors, such as ColBERT, by which the phrases whose
+        vectors are nearest to an entity are compared with it, in place of the cosine
+        (:mod:`llama_index.hipporag.text.late_interaction`) [None]
     links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1] [1, 0]
     node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
     facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]
