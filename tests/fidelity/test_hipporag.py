@@ -219,7 +219,7 @@ class Words:
         return self.encode_texts([text])[0]
 
     def encode_texts(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [np.array([self._of(word) for word in processed(text).split()], np.float32) for text in texts]
+        return [np.array([self._of(word) for word in processed(text).split() or [""]], np.float32) for text in texts]
 
     def _of(self, word: str) -> np.ndarray:
         vector = np.zeros(64)
