@@ -25,7 +25,7 @@ from llama_index.graphrag import PublishedOptions
 from llama_index.pgrag import Control
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import ScriptedLLM
-from llama_index.sprag import SegmentConfig
+from llama_index.sprag import PublishedSegments, SegmentConfig
 from llama_index.sprag.config import PUBLISHED
 
 SHARES: dict[str, dict[str, float]] = {
@@ -105,6 +105,8 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "published": (
         PublishedOptions(chunk_order="entities", fill=False),
         PublishedOptions(report_share=0.0, statement_share=1.0, relations_per_entity=1),
+        PublishedSegments(top_k_for_document_selection=1, length_adjustment="none", nearest_first=False),
+        PublishedSegments(length_adjustment="unbounded", reference_length=40.0),
     ),
     "question_entities": ("rules", "llm", entities),
     "token_budget": (60, 400),

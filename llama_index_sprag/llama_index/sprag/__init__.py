@@ -1,6 +1,6 @@
 """spRAG for LlamaIndex: context for every chunk, and relevant segments instead of chunks."""
 
-from llama_index.sprag.config import SegmentConfig, published_config
+from llama_index.sprag.config import PublishedSegments, SegmentConfig, published_config
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.extraction.auto_context import AutoContext
 from llama_index.sprag.extraction.first_generation import FirstGenerationContext
@@ -24,6 +24,7 @@ __all__ = [
     "FirstGenerationContext",
     "MinMaxCalibration",
     "NoCalibration",
+    "PublishedSegments",
     "RelevantSegmentPostprocessor",
     "RuleContext",
     "SegmentConfig",
