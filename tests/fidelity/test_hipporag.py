@@ -23,6 +23,7 @@ from llama_index.hipporag import (
     IRCoTRetriever,
     LateInteractionRetriever,
     OpenIEExtractor,
+    PublishedWalk,
 )
 from llama_index.hipporag.prompts import PUBLISHED_PROMPTS
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -205,7 +206,8 @@ def test_an_uncertain_link_averages_in_the_dense_scores(threshold: float):
     scores = counts() @ pagerank(seeds(rows))
     dense = np.array([embedded(question) @ embedded(text) for text in PASSAGES])
     wanted = (unit_range(scores) + unit_range(dense)) / 2 if weakest < threshold else scores
-    found = ranked(question, "v1_ensemble", recognition_threshold=threshold)
+    published = PublishedWalk(counted="mentions", recognition_threshold=threshold)
+    found = ranked(question, "v1_ensemble", published=published)
     assert sorted(found, key=lambda name: -found[name])[:4] == [f"p{i}" for i in np.argsort(-wanted, kind="stable")[:4]]
 
 

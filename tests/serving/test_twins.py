@@ -22,6 +22,7 @@ from tests.together.plugins import postprocessor
 from tests.together.temperaments import STEPS
 
 from llama_index.graphrag import PublishedOptions
+from llama_index.hipporag import PublishedWalk
 from llama_index.pgrag import Control
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import ScriptedLLM
@@ -105,6 +106,8 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "published": (
         PublishedOptions(chunk_order="entities", fill=False),
         PublishedOptions(report_share=0.0, statement_share=1.0, relations_per_entity=1),
+        PublishedWalk(counted="mentions", max_steps=1, node_specificity=False),
+        PublishedWalk(counted="facts", edges="published", length_normalization=0.5),
         PublishedSegments(top_k_for_document_selection=1, length_adjustment="none", nearest_first=False),
         PublishedSegments(length_adjustment="unbounded", reference_length=40.0),
     ),
@@ -123,11 +126,10 @@ _BESIDE: dict[str, dict[str, dict[str, Any]]] = {
         "link_threshold": {"entities_top_k": 3},
     },
     "hipporag": {
-        **dict.fromkeys(("question_entities", "phrase_encoder", "links_per_entity", "link_threshold"), _BY_ENTITIES),
+        **dict.fromkeys(("question_entities", "phrase_encoder", "link_threshold"), _BY_ENTITIES),
         **dict.fromkeys(("facts_top_k", "filter_facts"), _BY_FACTS),
-        "counted": {"passage_nodes": False, "passage_seeds": "none"},
+        "published": {"passage_nodes": False, "passage_seeds": "none"},
         "passage_nodes": {"passage_seeds": "none"},
-        "recognition_threshold": {"linking": "entities", "ensemble": "uncertainty"},
         "min_in_text": {"linking": "entities", "question_entities": "llm"},
     },
     "mrag": {"num_queries": {"aspects": "llm"}},

@@ -3,6 +3,7 @@
 See :class:`HippoRAGIndex`.
 """
 
+from llama_index.hipporag.config import PublishedWalk
 from llama_index.hipporag.explanation import HippoRAGExplanation
 from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.extraction.openie_extractor import OpenIEExtractor
@@ -28,6 +29,7 @@ __all__ = [
     "Link",
     "NounPhraseExtractor",
     "OpenIEExtractor",
+    "PublishedWalk",
     "RecordedExtractor",
     "SpacyExtractor",
     "TokenEncoder",

@@ -82,7 +82,7 @@ class Linker:
             return (yield from self._by_facts(graph, question, vector))
         if self.config.linking == "entities":
             return (yield from self._by_entities(graph, question))
-        links = yield from graph.links(question, self.normalizer, self.config.node_specificity)
+        links = yield from graph.links(question, self.normalizer, self.config.published.node_specificity)
         return _seeds_of(links, "no phrase of the question is in the graph")
 
     def _by_entities(self, graph: AskedGraph, question: str) -> Steps[QuerySeeds]:
@@ -90,7 +90,8 @@ class Linker:
         if not entities:
             return QuerySeeds(reason="the question names no entity")
         names = list(dict.fromkeys(filter(None, (normalise(entity, self.normalizer) for entity in entities))))
-        config, most = self.config, self.config.links_per_entity
+        config, published = self.config, self.config.published
+        most = published.links_per_entity
         vectors, encoder = (yield from self.embed(names)), config.phrase_encoder
         wanted = most if encoder is None else max(most, _COMPARED)
         phrases, shown = yield from graph.phrases_near(vectors, wanted)
@@ -101,7 +102,13 @@ class Linker:
             near = yield from offload(compare)
         places = yield from graph.places(list(dict.fromkeys(phrase for hits in near for phrase, _ in hits)))
         links = [
-            Link(name, phrase, places[phrase][0], cosine, specificity(places[phrase][1], config.node_specificity))
+            Link(
+                name,
+                phrase,
+                places[phrase][0],
+                cosine,
+                specificity(places[phrase][1], published.node_specificity),
+            )
             for name, hits in zip(names, near, strict=True)
             for phrase, cosine in hits
         ]
@@ -135,7 +142,7 @@ class Linker:
             if not facts:
                 return QuerySeeds(reason="none of the facts near to the question helps")
         places = yield from graph.places(list(dict.fromkeys(end for fact, _ in facts for end in (fact[0], fact[2]))))
-        links = seeds_of_facts(facts, places, config.facts_top_k, config.node_specificity)
+        links = seeds_of_facts(facts, places, config.facts_top_k, config.published.node_specificity)
         return replace(_seeds_of(links, "the facts near to the question have no phrases"), facts=facts)
 
     def _helpful(
