@@ -50,7 +50,7 @@ def build(
     depth = node_depth(corpus)
 
     def system(index: SpRAGIndex, **keywords: Any) -> System:
-        retriever = index.as_retriever(similarity_top_k=depth, **keywords)
+        retriever = index.as_retriever(**{**keywords, "similarity_top_k": depth})
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)

@@ -9,12 +9,13 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from llama_index.hipporag.text.late_interaction import TokenEncoder, TokenVectors
 from llama_index.ragkit import arun_steps, fresh, offload
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.validation import check_component, check_count
 
 __all__ = ["LateInteractionRetriever"]
 
 
-class LateInteractionRetriever(BaseRetriever):
+class LateInteractionRetriever(ShortRepr, BaseRetriever):
     """Ranks all of some nodes by late interaction, in memory (:mod:`llama_index.hipporag.text.late_interaction`).
 
     The texts, with what of the metadata embedding models see, are encoded by the first question.
