@@ -50,7 +50,7 @@ def build(
     depth = node_depth(corpus)
 
     def system(index: SpRAGIndex, **keywords: Any) -> System:
-        retriever = index.as_retriever(similarity_top_k=depth, **keywords)
+        retriever = index.as_retriever(**{**keywords, "similarity_top_k": depth})
 
         def rank(question: str) -> Ranking:
             found = retriever.retrieve(question)
@@ -63,6 +63,6 @@ def build(
     plain = make_index(corpus, embed_model, options, title=False, sections=False, first_lines=0)
     systems = {"sprag": system(index, mode=options.mode), "sprag-off": system(plain, mode="chunks")}
     if options.presets:
-        for preset in ("balanced", "precision", "find_all", "first_generation"):
+        for preset in ("balanced", "precision", "find_all", "article"):
             systems[preset] = system(index, **{**SpRAGRetriever.paper(preset), "segment_headers": False})
     return systems

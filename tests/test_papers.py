@@ -33,7 +33,9 @@ def public(name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The defaults of a class's own parameters, and what `paper()` gives."""
     if name in INDEXES:
         return vars(INDEXES[name].config_cls()), INDEXES[name].paper()
-    return vars(RETRIEVERS[name].options_cls()), RETRIEVERS[name].paper()
+    defaults = vars(RETRIEVERS[name].options_cls())
+    own = vars(defaults["published"]) if "published" in defaults else {}
+    return {**defaults, **{f"published.{key}": value for key, value in own.items()}}, RETRIEVERS[name].paper()
 
 
 def told(cell: str) -> Any:
@@ -47,6 +49,11 @@ def test_the_page_says_what_paper_gives_and_leaves_nothing_out(name: str):
     _, paper = public(name)
     said = {parameter: told(cell) for parameter, cell, _ in TABLES[name] if cell != NOTHING}
     given = {key: f"{type(value).__name__}()" if hasattr(value, "__dict__") else value for key, value in paper.items()}
+    if published := paper.get("published"):
+        del given["published"]
+        own = vars(type(published)())
+        within = {f"published.{key}": value for key, value in vars(published).items()}
+        given |= {key: value for key, value in within.items() if key in said or value != own[key.split(".")[1]]}
     assert said == given
 
 

@@ -11,7 +11,13 @@ from tests.graphrag.scripted import LIGHTS, answer, corpus, fenced, nodes
 from tests.graphrag.test_index import SMALL, offline, with_llm
 from tests.shifted import ShiftedEmbedding
 
-from llama_index.graphrag import GraphRAGIndex, GraphRAGPostprocessor, GraphRAGQueryEngine, ReportMapReduce
+from llama_index.graphrag import (
+    GraphRAGIndex,
+    GraphRAGPostprocessor,
+    GraphRAGQueryEngine,
+    PublishedOptions,
+    ReportMapReduce,
+)
 from llama_index.ragkit import HybridRetriever, RetryPolicy, count_tokens
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -197,11 +203,11 @@ def test_the_first_answers_are_made_of_parts_of_the_nearest_reports() -> None:
     communities = len(index.communities)
     assert communities > 1
     (whole,) = primers()
-    parts = primers(primer_calls=5)
+    parts = primers(published=PublishedOptions(primer_calls=5))
     assert len(parts) == min(5, communities)
     passages = [text for part in parts for text in fenced(part, "passage")]
     assert sorted(passages) == sorted(fenced(whole, "passage"))
-    assert len(primers(primer_calls=5, max_calls=3)) == 1
+    assert len(primers(published=PublishedOptions(primer_calls=5), max_calls=3)) == 1
     assert index.last_query is not None
     assert index.last_query.found.calls == 2
 
@@ -210,7 +216,9 @@ def test_a_first_answer_that_fails_fails_alone() -> None:
     index, llm = with_llm(corpus(), reports="deferred")
     good, failing = llm._script, ["?"]
     llm._script = lambda prompt: failing.pop() if PRIMER in prompt and failing else good(prompt)
-    why = index.as_retriever(mode="drift", rounds=0, primer_calls=5, retry=ONCE).explain(QUESTION)
+    why = index.as_retriever(mode="drift", rounds=0, published=PublishedOptions(primer_calls=5), retry=ONCE).explain(
+        QUESTION
+    )
     assert why[0].answers
     assert all("first answers were not given" in each.fallback for each in why)
 
@@ -330,7 +338,7 @@ def test_a_postprocessor_adds_what_is_said_elsewhere_of_the_same_entities() -> N
         {"context": "all"},
         {"spread": 1.0},
         {"link_threshold": 2},
-        {"report_share": 0.7, "statement_share": 0.7},
+        {"published": {"report_share": 0.1}},
         {"level": -1},
         {"rating_threshold": 6},
         {"relevance_budget": 0},
@@ -341,6 +349,14 @@ def test_a_postprocessor_adds_what_is_said_elsewhere_of_the_same_entities() -> N
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         offline(corpus(), **SMALL).as_retriever(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"report_share": 0.7, "statement_share": 0.7}, {"primer_calls": 0}, {"feedback": -1}]
+)
+def test_wrong_published_options_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        PublishedOptions(**wrong)
 
 
 def test_a_question_about_the_whole_makes_no_more_calls_and_reads_no_more_than_estimated() -> None:

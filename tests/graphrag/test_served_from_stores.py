@@ -24,6 +24,7 @@ from llama_index.graphrag import (
     GraphRAGPostprocessor,
     GraphRAGQueryEngine,
     LLMResolver,
+    PublishedOptions,
     RecordedExtractor,
 )
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement
@@ -206,7 +207,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> GraphTwins:
         {"mode": "global", "token_budget": 3000},
         {"mode": "global", "level": 1},
         {"context": "mixed", "token_budget": 900},
-        {"context": "mixed", "token_budget": 900, "chunk_order": "entities", "fill": False},
+        {"context": "mixed", "token_budget": 900, "published": PublishedOptions(chunk_order="entities", fill=False)},
     ],
 )
 def test_more_chunks_than_a_question_reads_are_answered_as_in_memory(

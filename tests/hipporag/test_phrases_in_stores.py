@@ -11,7 +11,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.hipporag.test_index import picture
 from tests.serving.twins import Twins, random_writes
 
-from llama_index.hipporag import HippoRAGIndex, RecordedExtractor
+from llama_index.hipporag import HippoRAGIndex, PublishedWalk, RecordedExtractor
 from llama_index.hipporag.graph.passage_edges import LISTED, LISTS, cosine_of, phrase_number
 from llama_index.ragkit import run_steps
 from llama_index.ragkit.errors import ConfigurationError
@@ -24,11 +24,11 @@ QUESTION = "Whom did Ada Byron meet?"
 EAGER = {"phrase_vectors": True, "fact_vectors": True}
 SEARCHES: list[dict[str, Any]] = [
     {"synonyms": True},
-    {"synonyms": True, "edges": "published"},
+    {"synonyms": True, "published": PublishedWalk(edges="published")},
     {
         "linking": "entities",
         "question_entities": {"Whom did Ada Byron meet?": ["Ada Byron", "Mary"]},
-        "links_per_entity": 2,
+        "published": PublishedWalk(links_per_entity=2),
     },
     {"linking": "facts", "facts_top_k": 3},
 ]

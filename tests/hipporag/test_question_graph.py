@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sqlalchemy import text
 
+from llama_index.hipporag import PublishedWalk
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.passage import Passage, read_record
 from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows, phrase_number
@@ -71,16 +72,26 @@ OPTIONS = [
     {},
     {"max_phrase_share": 0.6},
     {"max_phrase_share": 0.3, "subject_weight": 1.0},
-    {"edges": "published", "damping": 0.1},
+    {"published": PublishedWalk(edges="published"), "damping": 0.1},
     {"conjunction": 0.5},
-    {"max_steps": 1},
-    {"length_normalization": 0.5},
+    {"published": PublishedWalk(max_steps=1)},
+    {"published": PublishedWalk(length_normalization=0.5)},
     {"ensemble": "none", "passage_seeds": "none"},
     *(
-        {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none", "counted": counted}
+        {
+            "passage_nodes": False,
+            "passage_seeds": "none",
+            "ensemble": "none",
+            "published": PublishedWalk(counted=counted),
+        }
         for counted in ("contains", "mentions", "facts")
     ),
-    {"passage_nodes": False, "passage_seeds": "none", "length_normalization": 1.0, "max_phrase_share": 0.6},
+    {
+        "passage_nodes": False,
+        "passage_seeds": "none",
+        "published": PublishedWalk(length_normalization=1.0),
+        "max_phrase_share": 0.6,
+    },
 ]
 
 
@@ -124,7 +135,7 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
     resets += [(np.array([node], np.int64), np.ones(1)) for node in weights]
     assert set(question.read(resets, 10)) <= set(here)
     contents = in_memory({node_id: held[node_id] for node_id in here})
-    needed = not config.passage_nodes or config.length_normalization
+    needed = not config.passage_nodes or config.published.length_normalization
     part = question.part(here, found, contents if needed else None)
     row = {link.row: part.phrases.index(link.phrase) for link in found}
     local = QuerySeeds(found, {row[node]: weight for node, weight in weights.items()})
@@ -151,7 +162,9 @@ def test_the_walk_has_the_weights_of_the_graph_in_memory(graph, held, synonyms, 
     state = state.with_lists(
         csr_matrix((table[:, 2], (table[:, 0].astype(int), table[:, 1].astype(int))), (len(names),) * 2)
     )
-    config = SearchConfig(edges=edges, synonyms=synonyms, subject_weight=3.0, max_phrase_share=1.0)
+    config = SearchConfig(
+        published=PublishedWalk(edges=edges), synonyms=synonyms, subject_weight=3.0, max_phrase_share=1.0
+    )
     question = QuestionGraph(graph.reader, None, len(held), config)
     question.read([(np.array([*map(phrase_number, names)], np.int64), np.ones(len(names)))], 10)
     part = question.part(list(held), [], None)

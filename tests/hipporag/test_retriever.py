@@ -4,7 +4,6 @@ import asyncio
 import gc
 import inspect
 import weakref
-from dataclasses import asdict
 from typing import Any, get_args
 
 import numpy as np
@@ -21,6 +20,7 @@ from llama_index.hipporag import (
     HippoRAGRetrievalEvent,
     HippoRAGRetriever,
     NounPhraseExtractor,
+    PublishedWalk,
     RecordedExtractor,
 )
 from llama_index.hipporag import retriever as retriever_module
@@ -210,7 +210,9 @@ def test_a_link_threshold_keeps_far_phrases_out(index: HippoRAGIndex):
     assert [link.phrase for link in near.linked] == ["charles babbage"]
     far = index.as_retriever(link_threshold=0.99, **options).explain("q")[0]
     assert far.fallback == "no phrase is near to an entity of the question"
-    several = index.as_retriever(links_per_entity=3, link_threshold=-1.0, **options).explain("q")[0]
+    several = index.as_retriever(published=PublishedWalk(links_per_entity=3), link_threshold=-1.0, **options).explain(
+        "q"
+    )[0]
     assert len(several.linked) == 3
 
 
@@ -219,7 +221,9 @@ def test_specific_phrases_start_with_more():
     index = index_of({**texts, "x": ("Another text.", [["Rareword", "is", "something"]])}, synonym_threshold=0.99)
     by_use = {}
     for used in (True, False):
-        (best, *_) = index.as_retriever(node_specificity=used).explain("Is it in London or Rareword?")
+        (best, *_) = index.as_retriever(published=PublishedWalk(node_specificity=used)).explain(
+            "Is it in London or Rareword?"
+        )
         by_use[used] = {link.phrase: link.weight for link in best.linked}
     assert by_use[True] == {"london": 0.25, "rareword": 1.0}
     assert by_use[False] == {"london": 1.0, "rareword": 1.0}
@@ -230,7 +234,10 @@ def test_long_lists_do_not_come_first_for_their_length():
     index = index_of({"list": ("A list.", listed), "short": ("Short.", [["Ada Byron", "knew", "Babbage"]])})
     options = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"}
     assert ids(index.as_retriever(**options).retrieve("Ada Byron"))[0] == "list"
-    assert ids(index.as_retriever(length_normalization=1.0, **options).retrieve("Ada Byron"))[0] == "short"
+    assert (
+        ids(index.as_retriever(published=PublishedWalk(length_normalization=1.0), **options).retrieve("Ada Byron"))[0]
+        == "short"
+    )
 
 
 def test_the_ensemble_of_the_paper_asks_the_dense_scores_when_unsure(index: HippoRAGIndex):
@@ -305,7 +312,7 @@ def test_near_phrases_are_crossed_and_shown():
 
 def test_the_retriever_lists_every_option_with_its_default():
     named = inspect.signature(HippoRAGRetriever).parameters
-    assert {name: named[name].default for name in asdict(SearchConfig())} == asdict(SearchConfig())
+    assert {name: named[name].default for name in vars(SearchConfig())} == vars(SearchConfig())
 
 
 @pytest.mark.parametrize("ensemble", ["trust", "average"])
@@ -376,11 +383,9 @@ def test_the_ablations_of_the_walk_reach_the_linked_phrases_and_their_neighbours
     "wrong",
     [
         {"linking": "guess"},
-        {"links_per_entity": 0},
         {"link_threshold": 2},
         {"damping": 1.0},
-        {"max_steps": -1},
-        {"edges": "all"},
+        {"published": {"max_steps": 1}},
         {"ensemble": "sum"},
         {"walk_weight": 1.5},
         {"passage_seeds": "nearest", "passage_nodes": False},
@@ -392,6 +397,12 @@ def test_the_ablations_of_the_walk_reach_the_linked_phrases_and_their_neighbours
 def test_options_out_of_range_are_refused(index: HippoRAGIndex, wrong: dict[str, Any]):
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         index.as_retriever(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"links_per_entity": 0}, {"max_steps": -1}, {"edges": "all"}])
+def test_published_options_out_of_range_are_refused(wrong: dict[str, Any]):
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        PublishedWalk(**wrong)
 
 
 def test_a_page_shows_the_graph_around_a_question(index: HippoRAGIndex, tmp_path):

@@ -12,7 +12,6 @@ from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.cases import TEXTS, HashHeads, chunks
-from tests.mrag.published import importance_by_pairs, votes_by_hand
 from tests.page_data import page_data
 from tests.shifted import ShiftedHeads
 
@@ -37,22 +36,6 @@ def index_of(texts=TEXTS, **kwargs) -> MRAGIndex:
 
 def ids(found) -> list[str]:
     return [result.node_id for result in found]
-
-
-@pytest.mark.parametrize("vote", ["mrag", "decay", "distance"])
-def test_without_aspects_it_is_the_paper(vote):
-    model = RandomEmbedding()
-    index = index_of(embed_model=model)
-    vectors = np.array([model.vector(text) for text in TEXTS], dtype=np.float32).reshape(6, 4, 8)
-    scores = importance_by_pairs(vectors)
-    np.testing.assert_allclose(index.importance, scores, rtol=1e-9)
-    query = np.array(model.vector(STORY), dtype=np.float32).reshape(4, 8)
-    found = index.as_retriever(similarity_top_k=6, **MRAGRetriever.paper(vote)).retrieve(STORY)
-    wanted = votes_by_hand(vectors, query, scores, 32, vote)
-    total = {"mrag": scores.sum(), "decay": 4, "distance": sum(wanted.values())}[vote]
-    assert {f"n{row}": votes / total for row, votes in wanted.items()} == pytest.approx(
-        {result.node_id: result.score for result in found}, abs=1e-6
-    )
 
 
 def test_importance_follows_inserts_deletes_and_a_reload(tmp_path):

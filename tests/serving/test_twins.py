@@ -16,14 +16,17 @@ import pytest
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from tests.cases import CASES, Case
+from tests.fidelity.test_hipporag import Words
 from tests.serving.twins import Twins, random_writes
 from tests.together.plugins import postprocessor
 from tests.together.temperaments import STEPS
 
+from llama_index.graphrag import PublishedOptions
+from llama_index.hipporag import PublishedWalk
 from llama_index.pgrag import Control
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import ScriptedLLM
-from llama_index.sprag import SegmentConfig
+from llama_index.sprag import PublishedSegments, SegmentConfig
 from llama_index.sprag.config import PUBLISHED
 
 SHARES: dict[str, dict[str, float]] = {
@@ -99,6 +102,15 @@ def entities(question: str) -> list[str]:
 _VALUES: dict[str, tuple[Any, ...]] = {
     "calibration": ("rank", "constant", "beta", "sigmoid", "min-max", "none"),
     "control": ("signed", "paper", "code", Control(0.1, 0.2)),
+    "phrase_encoder": (Words(),),
+    "published": (
+        PublishedOptions(chunk_order="entities", fill=False),
+        PublishedOptions(report_share=0.0, statement_share=1.0, relations_per_entity=1),
+        PublishedWalk(counted="mentions", max_steps=1, node_specificity=False),
+        PublishedWalk(counted="facts", edges="published", length_normalization=0.5),
+        PublishedSegments(top_k_for_document_selection=1, length_adjustment="none", nearest_first=False),
+        PublishedSegments(length_adjustment="unbounded", reference_length=40.0),
+    ),
     "question_entities": ("rules", "llm", entities),
     "token_budget": (60, 400),
 }
@@ -108,18 +120,16 @@ _BY_ENTITIES, _BY_FACTS, _TRAVERSAL = {"linking": "entities"}, {"linking": "fact
 _BESIDE: dict[str, dict[str, dict[str, Any]]] = {
     "gemrag": {"edge_weight": {"mode": "best_first"}},
     "graphrag": {
-        **dict.fromkeys(("chunk_order", "fill", "report_share", "statement_share", "relations_per_entity"), _MIXED),
+        "published": _MIXED,
         **dict.fromkeys(("level", "rating_threshold", "relevance_budget", "max_reports"), _GLOBAL),
-        **dict.fromkeys(("max_calls", "rounds", "follow_ups", "primer_reports", "primer_calls"), _DRIFT),
-        "feedback": {**_GLOBAL, "relevance_budget": 5},
+        **dict.fromkeys(("max_calls", "rounds", "follow_ups"), _DRIFT),
         "link_threshold": {"entities_top_k": 3},
     },
     "hipporag": {
-        **dict.fromkeys(("question_entities", "links_per_entity", "link_threshold"), _BY_ENTITIES),
+        **dict.fromkeys(("question_entities", "phrase_encoder", "link_threshold"), _BY_ENTITIES),
         **dict.fromkeys(("facts_top_k", "filter_facts"), _BY_FACTS),
-        "counted": {"passage_nodes": False, "passage_seeds": "none"},
+        "published": {"passage_nodes": False, "passage_seeds": "none"},
         "passage_nodes": {"passage_seeds": "none"},
-        "recognition_threshold": {"linking": "entities", "ensemble": "uncertainty"},
         "min_in_text": {"linking": "entities", "question_entities": "llm"},
     },
     "mrag": {"num_queries": {"aspects": "llm"}},

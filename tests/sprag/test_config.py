@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.sprag.config import PUBLISHED, ContextConfig, SegmentConfig, published_config
+from llama_index.sprag.config import PUBLISHED, ContextConfig, PublishedSegments, SegmentConfig, published_config
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from llama_index.sprag.config import PUBLISHED, ContextConfig, SegmentConfig, pu
         ("balanced", (15, 30, 0.5, 0.18, 5, 30, 10)),
         ("precision", (15, 30, 0.7, 0.2, 5, 30, 10)),
         ("find_all", (40, 200, 0.4, 0.18, 0, 200, 200)),
-        ("first_generation", (10, 20, 0.7, 0.2, 5, 20, 7)),
+        ("article", (10, 20, 0.7, 0.2, 5, 20, 7)),
     ],
 )
 def test_the_published_presets(preset, numbers):
@@ -24,20 +24,21 @@ def test_the_published_presets(preset, numbers):
         config.overall_max_length,
         config.minimum_value,
         config.irrelevant_chunk_penalty,
-        config.overall_max_length_extension,
+        config.published.overall_max_length_extension,
         config.decay_rate,
-        config.top_k_for_document_selection,
+        config.published.top_k_for_document_selection,
     )
     assert config.length_unit == "chunks"
     assert not config.fill
     assert config.neighbor_relevance == 0
-    assert config.reference_length == 700
+    assert config.published.reference_length == 700
     assert config is not published_config("balanced") or preset == "balanced"
 
 
 def test_the_first_generation_knew_neither_relevance_nor_lengths():
     config = published_config("first_generation")
-    assert (config.length_adjustment, config.calibration) == ("none", "rank")
+    assert config == published_config("article")
+    assert (config.published.length_adjustment, config.calibration) == ("none", "rank")
 
 
 def test_what_is_left_out_of_a_preset_is_that_of_the_preset():
@@ -45,7 +46,7 @@ def test_what_is_left_out_of_a_preset_is_that_of_the_preset():
     assert published_config("precision", max_length=3) == replace(PUBLISHED["precision"], max_length=3)
     with pytest.raises(ConfigurationError, match=r"'maxlength'.*overall_max_length"):
         published_config("precision", maxlength=3)
-    with pytest.raises(ConfigurationError, match="'balanced', 'precision', 'find_all', 'first_generation'"):
+    with pytest.raises(ConfigurationError, match="'balanced', 'precision', 'find_all', 'article'"):
         published_config("exact")
 
 
@@ -74,16 +75,13 @@ def test_length_and_decay_follow_from_the_budget_unless_they_are_given():
         {"overall_max_length": 0},
         {"overall_max_length": 10.5},
         {"max_length": 0},
-        {"overall_max_length_extension": -1},
         {"minimum_value": -0.1},
         {"minimum_value": float("nan")},
         {"irrelevant_chunk_penalty": 1.5},
         {"neighbor_relevance": 1.1},
         {"decay_rate": 0},
-        {"top_k_for_document_selection": 0},
         {"length_unit": "words"},
-        {"length_adjustment": "log"},
-        {"reference_length": 0},
+        {"published": {"reference_length": 1}},
         {"calibration": "gamma"},
         {"calibration": 0.8},
         {"selection": "best"},
@@ -92,6 +90,20 @@ def test_length_and_decay_follow_from_the_budget_unless_they_are_given():
 def test_values_that_cannot_be_are_refused_by_name(wrong):
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         SegmentConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"overall_max_length_extension": -1},
+        {"top_k_for_document_selection": 0},
+        {"length_adjustment": "log"},
+        {"reference_length": 0},
+    ],
+)
+def test_published_values_that_cannot_be_are_refused_by_name(wrong):
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        PublishedSegments(**wrong)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(ContextConfig) if field.type in (int, "int")])

@@ -74,7 +74,7 @@ def test_the_postprocessor_keeps_the_first_chunk_first(index, options):
 def test_as_published_longer_segments_may_come_first():
     published = SpRAGRetriever.paper()
     assert published["order"] == "value"
-    assert published["nearest_first"] is False
+    assert published["published"].nearest_first is False
     index = SpRAGIndex.from_documents(
         [*report(), letter()], transformations=SPLIT, extractor=RuleContext(), embed_model=HashEmbedding()
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.sprag.slow_segments import slow_greedy
 
-from llama_index.sprag.config import SegmentConfig, published_config
+from llama_index.sprag.config import PublishedSegments, SegmentConfig, published_config
 from llama_index.sprag.segments.relevant_segments import extract_segments
 from llama_index.sprag.segments.values import ChunkRanking, select_documents
 
@@ -72,7 +72,11 @@ def test_long_chunks_beside_a_hit_are_not_worth_their_price(length, expected):
 
 def test_each_further_query_extends_the_budget():
     config = SegmentConfig(
-        overall_max_length=2, overall_max_length_extension=1, length_unit="chunks", decay_rate=30, neighbor_relevance=0
+        overall_max_length=2,
+        length_unit="chunks",
+        decay_rate=30,
+        neighbor_relevance=0,
+        published=PublishedSegments(overall_max_length_extension=1),
     )
     queries = [ranking(*[("a", 2 * i) for i in range(9)])] * 3
     chosen = extract_segments(queries, ["a"], [[1] * 30], config).segments
@@ -92,7 +96,7 @@ def test_the_whole_way_is_that_of_the_slow_reference():
             hits = [known[i] for i in picked]
             queries.append(ChunkRanking(*zip(*hits, strict=True), rng.random(len(hits))))
         config = published_config(minimum_value=0.2, max_length=4, overall_max_length=8)
-        documents = select_documents(queries, config.top_k_for_document_selection)
+        documents = select_documents(queries, config.published.top_k_for_document_selection)
         rows = [lengths["abc".index(name)] for name in documents]
         found = extract_segments(queries, documents, rows, config)
         values = []

@@ -140,7 +140,7 @@ def test_the_document_order_puts_segments_where_they_stand(index):
     assert places == sorted(places, key=lambda place: (titles.index(place[0]), place[1]))
 
 
-@pytest.mark.parametrize("preset", ["balanced", "precision", "find_all", "first_generation"])
+@pytest.mark.parametrize("preset", ["balanced", "precision", "find_all", "article"])
 def test_the_published_presets_run(index, preset):
     found = index.as_retriever(**SpRAGRetriever.paper(preset)).retrieve(QUESTION)
     assert found

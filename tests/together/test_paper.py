@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from tests.cases import CASES, QUESTION, Case, chunks
@@ -15,7 +15,8 @@ def versions(paper: Callable[..., dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The keywords of every version that `paper` names."""
     yield paper()
     for name in inspect.signature(paper).parameters:
-        for version in get_args(get_type_hints(paper)[name]):
+        hint = get_type_hints(paper)[name]
+        for version in get_args(hint) if get_origin(hint) is Literal else ():
             yield paper(**{name: version})
 
 

@@ -113,7 +113,7 @@ class MemorySearchConfig:
 
 
 PAPER_MEMORY: Mapping[str, Any] = MappingProxyType(
-    {"num_themes": 2, "rotate": False, "include_trivial": True, "min_component": 0.0}
+    {"num_themes": 2, "rotate": False, "include_trivial": True, "min_component": 0.0, "summary_tokens": 100}
 )
 """Parameters of the memory that `paper=True` sets, in addition to the operator itself."""
 

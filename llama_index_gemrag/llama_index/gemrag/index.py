@@ -102,8 +102,9 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     summaries : when themes are recomputed after a delete; those with a deleted member are always removed at once.
         "deferred": at the next insert or by :meth:`write_summaries`, so that a delete needs no LLM; "eager": as part of
         the delete ["deferred"]
-    paper : follow the paper literally: two components including the first eigenvector, no rotation, no component
-        threshold, S - I, sums over questions; retrievers then score by the blended vectors only [False]
+    paper : follow the paper literally: two components including the first eigenvector, by the magnitude of their
+        eigenvalues, no rotation, no component threshold, S - I, sums over questions, summaries of the length of a
+        chunk; retrievers then score by the blended vectors only [False]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises

@@ -102,10 +102,10 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     def paper() -> dict[str, Any]:
         """The paper's search as keywords: `index.as_retriever(**GEMRAGRetriever.paper())`.
 
-        Algorithm 1, for four nodes of a hundred tokens, the budget of its experiments; the "best-first search" of its
-        text is `mode="best_first"`.
+        Algorithm 1, whose budget is a number of nodes: the four of its experiments (section IV.E). The "best-first
+        search" of its text is `mode="best_first"`.
         """
-        return {"mode": "argmax", "similarity_top_k": 4, "token_budget": 400, **PAPER_RANKING}
+        return {"mode": "argmax", "similarity_top_k": 4, **PAPER_RANKING}
 
     def __init__(
         self, index: DerivedIndex[MemoryConfig, GEMRAGState], **kwargs: "Unpack[GEMRAGRetrieverKeywords]"

@@ -7,6 +7,7 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.clustering.recorded import RecordedClustering
+from llama_index.graphrag.config import PublishedOptions
 from llama_index.graphrag.explanation import GraphRAGExplanation
 from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
@@ -38,6 +39,7 @@ __all__ = [
     "LLMResolver",
     "LeidenClustering",
     "Link",
+    "PublishedOptions",
     "RecordedClustering",
     "RecordedExtractor",
     "ReportAnswer",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Context",
     "DriftConfig",
     "GraphRAGConfig",
+    "PublishedOptions",
     "ReportTime",
     "SearchConfig",
     "SearchMode",
@@ -38,8 +39,9 @@ class GraphRAGConfig:
     ----------
     reports : "lazy" writes a report when a question first reads it, "deferred" when `write_reports` is called, "eager"
         at each write [lazy; published eager]
-    report_tokens : of a report, at least 1; a community with no more tokens of statements is reported by these
-        verbatim [800; published 2,000 words, and no community verbatim]
+    report_tokens : of a report, at least 1 [800; published 2,000 words]
+    verbatim : whether a community with no more tokens of statements than a report has is reported by these, without a
+        call [True; published False]
     context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
         community [None]
@@ -54,6 +56,7 @@ class GraphRAGConfig:
 
     reports: ReportTime = "lazy"
     report_tokens: int = 800
+    verbatim: bool = True
     context_tokens: int = 4000
     partition_by: str | None = None
     entity_vectors: bool = False
@@ -73,6 +76,50 @@ class GraphRAGConfig:
 
 
 @dataclass(frozen=True)
+class PublishedOptions:
+    """What only the published search needs, as `published=` of a retriever.
+
+    Attributes
+    ----------
+    chunk_order : of a mixed context: "score" ranks chunks as without it, "entities" by the linked entities alone
+        [score; published entities]
+    fill : of a mixed context: whether what does not fit is passed over, and room that is left goes to the next part
+        [True; published False]
+    report_share, statement_share : of a mixed context for reports, and for entities and relations, at least 0 and
+        together at most 1; the rest is for chunks [0.15, 0.35; published the same]
+    relations_per_entity : relations to entities that are not linked, for each that is, at least 0 [10; published 10]
+    feedback : with `relevance_budget`, weight of the similarity to the best chunk found relevant, at least 0 [0, as
+        published: beside hybrid nearness it found no more]
+    primer_reports : that the first answers of a drift search are made of, at least 1 [20; published 20]
+    primer_calls : that these reports are divided among, at least 1, fewer where `max_calls` allows no more; each gives
+        an answer and follow-up questions of its own [1; published 5]
+    """
+
+    chunk_order: ChunkOrder = "score"
+    fill: bool = True
+    report_share: float = 0.15
+    statement_share: float = 0.35
+    relations_per_entity: int = 10
+    feedback: float = 0.0
+    primer_reports: int = 20
+    primer_calls: int = 1
+
+    def __post_init__(self) -> None:
+        check_choice("chunk_order", self.chunk_order, get_args(ChunkOrder))
+        check_number("report_share", self.report_share, 0, 1)
+        check_number("statement_share", self.statement_share, 0, 1)
+        check_count("relations_per_entity", self.relations_per_entity, 0)
+        check_number("feedback", self.feedback, 0)
+        check_count("primer_reports", self.primer_reports, 1)
+        check_count("primer_calls", self.primer_calls, 1)
+        if self.report_share + self.statement_share > 1:
+            raise ConfigurationError(
+                f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
+                f"{self.statement_share}."
+            )
+
+
+@dataclass(frozen=True)
 class DriftConfig:
     """A question that leads to further questions.
 
@@ -81,23 +128,19 @@ class DriftConfig:
     max_calls : of a model, the last of them for the answer, at least 2 [12; published up to 67]
     rounds : of follow-up questions, at least 0 [3; published 3]
     follow_ups : asked in a round, at least 1 [3; published 20]
-    primer_reports : that the first answers are made of, at least 1 [20; published 20]
-    primer_calls : that these reports are divided among, at least 1, fewer where `max_calls` allows no more; each gives
-        an answer and follow-up questions of its own [1; published 5]
+    published : see :class:`PublishedOptions`
     """
 
     max_calls: int = 12
     rounds: int = 3
     follow_ups: int = 3
-    primer_reports: int = 20
-    primer_calls: int = 1
+    published: PublishedOptions = PublishedOptions()
 
     def __post_init__(self) -> None:
         check_count("max_calls", self.max_calls, 2)
         check_count("rounds", self.rounds, 0)
         check_count("follow_ups", self.follow_ups, 1)
-        check_count("primer_reports", self.primer_reports, 1)
-        check_count("primer_calls", self.primer_calls, 1)
+        check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
 
 
 @dataclass(frozen=True)
@@ -120,21 +163,12 @@ class SearchConfig(DriftConfig):
     spread : share of a link's weight that goes on to the neighbours of the entity, in [0, 1) [0.3; published 0]
     structure_weight : of the logarithm of the share of linked statements beside nearness, where it is trusted fully, at
         least 0 [4; published: chunks are ranked by entities alone]
-    chunk_order : of a mixed context: "score" ranks chunks as without it, "entities" by the linked entities alone
-        [score; published entities]
-    fill : of a mixed context: whether what does not fit is passed over, and room that is left goes to the next part
-        [True; published False]
-    report_share, statement_share : of a mixed context for reports, and for entities and relations, at least 0 and
-        together at most 1; the rest is for chunks [0.15, 0.35; published the same]
-    relations_per_entity : relations to entities that are not linked, for each that is, at least 0 [10; published 10]
     level : of a global search: the deepest level of the hierarchy that is read, at least 0; None to read what
         `token_budget` allows [None; published 2]
     rating_threshold : of a global search: rating from which a report is opened when a model rates them, 0 to 5; None
         without ratings [None; published None, with dynamic selection 1]
     relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
         reports [None; published in microsoft/intelligence-toolkit 50]
-    feedback : weight of the similarity to the best chunk found relevant, at least 0 [0, as published: beside hybrid
-        nearness it found no more]
     num_workers : calls of a model at once, at least 1 [4]
     max_reports : reports that one question may have written, at least 0; None for no limit [20]
     """
@@ -148,15 +182,9 @@ class SearchConfig(DriftConfig):
     seed_weight: float = 1.0
     spread: float = 0.3
     structure_weight: float = 4.0
-    chunk_order: ChunkOrder = "score"
-    fill: bool = True
-    report_share: float = 0.15
-    statement_share: float = 0.35
-    relations_per_entity: int = 10
     level: int | None = None
     rating_threshold: float | None = None
     relevance_budget: int | None = None
-    feedback: float = 0.0
     max_reports: int | None = 20
     num_workers: int = 4
 
@@ -169,29 +197,20 @@ class SearchConfig(DriftConfig):
         check_number("link_threshold", self.link_threshold, 0, 1)
         check_count("seed_chunks", self.seed_chunks, 0)
         check_number("seed_weight", self.seed_weight, 0)
-        check_choice("chunk_order", self.chunk_order, get_args(ChunkOrder))
         check_number("spread", self.spread, 0, 1, below=True)
         check_number("structure_weight", self.structure_weight, 0)
-        check_number("report_share", self.report_share, 0, 1)
-        check_number("statement_share", self.statement_share, 0, 1)
-        check_count("relations_per_entity", self.relations_per_entity, 0)
         check_count("level", self.level, 0, none_ok=True)
         check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
-        check_number("feedback", self.feedback, 0)
         check_count("max_reports", self.max_reports, 0, none_ok=True)
         check_count("num_workers", self.num_workers, 1)
         if self.rating_threshold is not None:
             check_number("rating_threshold", self.rating_threshold, 0, 5)
-        if self.report_share + self.statement_share > 1:
-            raise ConfigurationError(
-                f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
-                f"{self.statement_share}."
-            )
 
 
 PUBLISHED_INDEX: Mapping[str, Any] = {
     "reports": "eager",
     "report_tokens": 2700,
+    "verbatim": False,
     "context_tokens": 8000,
     "entity_vectors": True,
 }
@@ -204,12 +223,10 @@ PUBLISHED_SEARCH: Mapping[str, Any] = {
     "link_threshold": 0.0,
     "seed_chunks": 0,
     "spread": 0.0,
-    "chunk_order": "entities",
-    "fill": False,
     "level": 2,
     "max_reports": None,
     "max_calls": 67,
     "follow_ups": 20,
-    "primer_calls": 5,
+    "published": PublishedOptions(chunk_order="entities", fill=False, primer_calls=5),
 }
 """The published values of a search."""

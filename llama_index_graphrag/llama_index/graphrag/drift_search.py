@@ -94,7 +94,7 @@ def drift_chunks(
         near = yield from similarities((yield from parts.near_to(query, vector)), 0.0, vector)
         nearness = yield from offload(nearest_communities, view, near)
         nearest = sorted(range(len(nearness)), key=lambda community: (-nearness[community], community))
-        read = yield from reports.read(nearest[: options.primer_reports])
+        read = yield from reports.read(nearest[: options.published.primer_reports])
         drift = Drift(options, calls=calls)
         batches = drift.primer_batches(list(read.values()))
         # Where the batches need more calls, follow-up questions keep half of those that are left.

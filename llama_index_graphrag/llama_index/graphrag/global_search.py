@@ -276,7 +276,7 @@ def relevant_chunks(
     chunks = query.state.chunks
     ordered = query.state.ordered(near.ids)
     nearness = near.scores[chunks.rows_of(ordered)]
-    search = RelevanceSearch(nearness, tests, options.feedback)
+    search = RelevanceSearch(nearness, tests, options.published.feedback)
     reason = ""
     while (place := search.next()) is not None:
         node = yield from fetch(ordered[place])

@@ -1,7 +1,7 @@
 """The keywords of Graph RAG's index, retriever and postprocessor, for editors and type checkers."""
 
 from llama_index.graphrag.clustering.base import Clustering
-from llama_index.graphrag.config import ChunkOrder, Context, ReportTime, SearchMode
+from llama_index.graphrag.config import Context, PublishedOptions, ReportTime, SearchMode
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords, Summarizer
 
@@ -16,6 +16,7 @@ class GraphRAGKeywords(IndexKeywords, total=False):
     resolver: EntityResolver | None
     reports: ReportTime
     report_tokens: int
+    verbatim: bool
     context_tokens: int
     partition_by: str | None
     entity_vectors: bool
@@ -33,21 +34,14 @@ class GraphRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     seed_weight: float
     spread: float
     structure_weight: float
-    chunk_order: ChunkOrder
-    fill: bool
-    report_share: float
-    statement_share: float
-    relations_per_entity: int
     level: int | None
     rating_threshold: float | None
     relevance_budget: int | None
-    feedback: float
     max_reports: int | None
     max_calls: int
     rounds: int
     follow_ups: int
-    primer_reports: int
-    primer_calls: int
+    published: PublishedOptions
     num_workers: int
 
 

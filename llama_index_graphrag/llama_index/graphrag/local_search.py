@@ -98,13 +98,13 @@ def mixed_context(
     reports = yield from _reports(state, parts, view, links)
     lines = yield from offload(_lines, view, links, rows, options)
     ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
-    if options.chunk_order == "entities":
+    if options.published.chunk_order == "entities":
         ranking = yield from offload(_by_entities, view, links)
     texts = []
     for node_id, _ in ranking:
         node = yield from fetch(node_id)
         texts.append("" if node is None else plain_text(node))
-    shares = options.report_share, options.statement_share
+    shares = options.published.report_share, options.published.statement_share
     kept_reports, kept_lines, kept_chunks = assembled(
         [
             Section([count_tokens(node.get_content()) for node in reports], shares[0]),
@@ -112,7 +112,7 @@ def mixed_context(
             Section([count_tokens(text) for text in texts], 1 - sum(shares)),
         ],
         budget,
-        pass_on=options.fill,
+        pass_on=options.published.fill,
     )
     derived = [reports[i] for i in kept_reports]
     if kept_lines:
@@ -157,7 +157,9 @@ def _lines(
 ) -> list[tuple[str, tuple[str, ...]]]:
     """Statements about linked entities and their relations: texts, and the nodes that state them."""
     names = view.entities.names
-    pairs = {(names[i], names[j]) for i, j in ranked_relations(view.entities, rows, options.relations_per_entity)}
+    pairs = {
+        (names[i], names[j]) for i, j in ranked_relations(view.entities, rows, options.published.relations_per_entity)
+    }
     linked = {link.entity for link in links}
     statements = {
         statement

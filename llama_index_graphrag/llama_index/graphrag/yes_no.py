@@ -17,7 +17,10 @@ class YesNo(Reply):
     """A reply as an object."""
 
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {
-        "answer": ("relevant", "relevance", "isrelevant", "helps", "helpful", "same", "issame", "sameentity", "result")
+        "answer": (
+            *("relevant", "relevance", "isrelevant", "helps", "helpful"),
+            *("same", "issame", "sameentity", "missed", "result"),
+        )
     }
 
     answer: bool

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer, check_normalizer
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Linking",
     "PassageSeeds",
     "PhraseCount",
+    "PublishedWalk",
     "QuestionEntities",
     "SearchConfig",
     "Version",
@@ -62,6 +64,46 @@ class GraphConfig:
 
 
 @dataclass(frozen=True)
+class PublishedWalk:
+    """What only the published searches and their ablations need, as `published=` of a retriever.
+
+    Attributes
+    ----------
+    links_per_entity : phrases that an entity of the question is linked to, at least 1 [1]
+    node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
+    max_steps : how many edges the walk follows: 0 scores the linked phrases alone, 1 these and their neighbours; None
+        for as many as change anything [None]
+    edges : see :meth:`graph.knowledge_graph.KnowledgeGraph.adjacency` ["added"]
+    counted : without `passage_nodes`, how phrase scores are added to passages, see
+        :meth:`graph.knowledge_graph.KnowledgeGraph.projection` ["contains"]
+    length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
+    recognition_threshold : in [-1, 1]: for `ensemble="uncertainty"`, the cosine of a link up to which it is uncertain
+        [0.9]
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    links_per_entity: int = 1
+    node_specificity: bool = True
+    max_steps: int | None = None
+    edges: Edges = "added"
+    counted: PhraseCount = "contains"
+    length_normalization: float = 0.0
+    recognition_threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        check_count("links_per_entity", self.links_per_entity, 1)
+        check_count("max_steps", self.max_steps, 0, none_ok=True)
+        check_choice("edges", self.edges, get_args(Edges))
+        check_choice("counted", self.counted, get_args(PhraseCount))
+        check_number("length_normalization", self.length_normalization, 0, 1)
+        check_number("recognition_threshold", self.recognition_threshold, -1, 1)
+
+
+@dataclass(frozen=True)
 class SearchConfig:
     """Parameters of a search; see :class:`~llama_index.hipporag.HippoRAGRetriever`.
 
@@ -73,53 +115,47 @@ class SearchConfig:
 
     linking: Linking = "text"
     question_entities: QuestionEntities = "rules"
-    links_per_entity: int = 1
+    phrase_encoder: TokenEncoder | None = None
     link_threshold: float = 0.0
-    node_specificity: bool = True
     facts_top_k: int = 5
     filter_facts: bool = False
     damping: float = 0.5
-    max_steps: int | None = None
-    edges: Edges = "added"
     synonyms: bool = False
     passage_nodes: bool = True
     subject_weight: float = 10.0
     max_phrase_share: float = 0.5
     passage_seeds: PassageSeeds = "nearest"
     passage_seed_weight: float = 0.01
-    counted: PhraseCount = "contains"
-    length_normalization: float = 0.0
     conjunction: float = 0.0
     ensemble: Ensemble = "trust"
     walk_weight: float | None = None
     lexical_weight: float = LEXICAL_WEIGHT
-    recognition_threshold: float = 0.9
     min_in_text: float = 0.5
     num_workers: int = 4
+    published: PublishedWalk = PublishedWalk()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.question_entities, Mapping) or callable(self.question_entities)):
             check_choice(
                 "question_entities, unless it is a mapping or a function,", self.question_entities, ("llm", "rules")
             )
-        kinds = {
-            "linking": Linking, "edges": Edges, "counted": PhraseCount, "ensemble": Ensemble,
-            "passage_seeds": PassageSeeds,
-        }  # fmt: skip
+        kinds = {"linking": Linking, "ensemble": Ensemble, "passage_seeds": PassageSeeds}
         for name, kind in kinds.items():
             check_choice(name, getattr(self, name), get_args(kind))
-        for name in ("links_per_entity", "facts_top_k", "num_workers"):
+        if self.phrase_encoder is not None:
+            wanted = "an object with encode_query(text) and encode_texts(texts), or None"
+            check_component("phrase_encoder", self.phrase_encoder, ("encode_query", "encode_texts"), wanted)
+        check_component("published", self.published, PublishedWalk, "PublishedWalk(...)")
+        for name in ("facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)
-        for name in ("length_normalization", "conjunction", "passage_seed_weight", "lexical_weight", "min_in_text"):
+        for name in ("conjunction", "passage_seed_weight", "lexical_weight", "min_in_text"):
             check_number(name, getattr(self, name), 0, 1)
         if self.walk_weight is not None:
             check_number("walk_weight", self.walk_weight, 0, 1)
-        for name in ("link_threshold", "recognition_threshold"):
-            check_number(name, getattr(self, name), -1, 1)
+        check_number("link_threshold", self.link_threshold, -1, 1)
         check_number("subject_weight", self.subject_weight, 0, above=True)
         check_number("max_phrase_share", self.max_phrase_share, 0, 1, above=True)
         check_number("damping", self.damping, 0, 1, below=True)
-        check_count("max_steps", self.max_steps, 0, none_ok=True)
         if self.passage_seeds != "none" and not self.passage_nodes:
             raise ConfigurationError(
                 f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
@@ -160,9 +196,9 @@ _PUBLISHED_GRAPH: Mapping[str, Any] = MappingProxyType(
 
 _V1: Mapping[str, Any] = MappingProxyType(
     {
-        "linking": "entities", "question_entities": "llm", "link_threshold": -1.0, "counted": "mentions",
+        "linking": "entities", "question_entities": "llm", "link_threshold": -1.0,
         "passage_nodes": False, "passage_seeds": "none", "synonyms": True, "ensemble": "none", "lexical_weight": 0.0,
-        "max_phrase_share": 1.0,
+        "max_phrase_share": 1.0, "published": PublishedWalk(counted="mentions"),
     }
 )  # fmt: skip
 
@@ -177,14 +213,14 @@ PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
         # The paper: sections 2.3 and 3.4; appendix F.2; section 5.1, table 5, rows 5 and 6.
         "v1": _V1,
         "v1_ensemble": {**_V1, "ensemble": "uncertainty", "walk_weight": 0.5},
-        "v1_nodes": {**_V1, "max_steps": 0},
-        "v1_neighbors": {**_V1, "max_steps": 1, "damping": 0.1},
+        "v1_nodes": {**_V1, "published": PublishedWalk(counted="mentions", max_steps=0)},
+        "v1_neighbors": {**_V1, "published": PublishedWalk(counted="mentions", max_steps=1), "damping": 0.1},
         # The authors' code, branch `legacy`, with the defaults of its class.
-        "v1_code": {**_V1, "counted": "facts", "edges": "published", "damping": 0.1},
+        "v1_code": {**_V1, "published": PublishedWalk(counted="facts", edges="published"), "damping": 0.1},
         # HippoRAG 2: the authors' code, branch `main`.
         "v2": {
-            "linking": "facts", "filter_facts": True, "edges": "published", "subject_weight": 1.0,
-            "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
+            "linking": "facts", "filter_facts": True, "published": PublishedWalk(edges="published"),
+            "subject_weight": 1.0, "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
             "lexical_weight": 0.0, "synonyms": True, "max_phrase_share": 1.0,
         },
     }

@@ -260,7 +260,7 @@ class ReadGraph:
     def _part(self, chunks: Snapshot, seeds: QuerySeeds) -> Steps[tuple[GraphPart, QuerySeeds]]:
         """The part of the graph that was read, over some passages, and the seeds with their rows there."""
         contents = None
-        if not self.config.passage_nodes or self.config.length_normalization:
+        if not self.config.passage_nodes or self.config.published.length_normalization:
             contents = yield from self.view.consisting(chunks, self.state.has_terms)
         part = yield from offload(self.question.part, chunks.ids, seeds.links, contents)
         rows = {phrase: row for row, phrase in enumerate(part.phrases)}

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -11,7 +12,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
-from llama_index.hipporag.prompts import THOUGHT_PROMPT
+from llama_index.hipporag.prompts import THOUGHT_PROMPT, thought_prompt
 from llama_index.ragkit import (
     PromptHolder,
     RetryPolicy,
@@ -27,13 +28,30 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.llm.context_window import PromptTexts
-from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.validation import check_choice, check_count
 
-__all__ = ["IRCoTRetriever"]
+__all__ = ["Demonstration", "IRCoTRetriever"]
 
 logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
+_PAPER_STEPS = {"musique": 4, "hotpotqa": 2, "2wiki": 2}
 _STEP_TOKENS = 200  # of one step of a chain of thought
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A worked example of a chain of thought.
+
+    Attributes
+    ----------
+    passages : what was retrieved, with some that do not help
+    question : the question
+    thoughts : the steps, a sentence each; the last has the answer after the text that ends the loop
+    """
+
+    passages: Sequence[str]
+    question: str
+    thoughts: Sequence[str]
 
 
 class IRCoTRetriever(PromptHolder, BaseRetriever):
@@ -55,6 +73,8 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
     max_steps : maximum number of retrievals, at least 1 [4: the paper's for MuSiQue; 2 for HotpotQA and 2Wiki]
     similarity_top_k : maximum number of nodes, in the result and in each prompt
     stop : text that ends the loop, case-insensitive; as published
+    demonstrations : worked examples of whole chains that stand before the question in place of the default one, which
+        has one step; the paper has one, of the questions that are asked
     prompts : {"thought": ...} replaces the default prompt; variables `passages`, `question` and `thoughts`
     """
 
@@ -68,6 +88,7 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
         max_steps: int = 4,
         similarity_top_k: int = 10,
         stop: str = "so the answer is:",
+        demonstrations: Sequence[Demonstration] = (),
         prompts: Mapping[str, BasePromptTemplate] | None = None,
         retry: RetryPolicy | None = None,
         **kwargs: Any,
@@ -76,11 +97,29 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
         self.max_steps = check_count("max_steps", max_steps, 1)
         self.similarity_top_k = check_count("similarity_top_k", similarity_top_k, 1)
         self.stop = stop
-        self.prompts = dict(prompts or {})
+        shown = [(fence(each.passages), fence([each.question], "question"), each.thoughts) for each in demonstrations]
+        self.prompts = {**({"thought": thought_prompt(shown)} if shown else {}), **(prompts or {})}
         self.check_prompts(self.prompts)
         self._llm = llm
         self._retry = retry or RetryPolicy()
         super().__init__(**kwargs)
+
+    @staticmethod
+    def paper(data: Literal["musique", "hotpotqa", "2wiki"] = "musique") -> dict[str, Any]:
+        """The values of HippoRAG's paper (appendix H): `IRCoTRetriever(retriever, **IRCoTRetriever.paper())`.
+
+        The demonstration is yours to give: the paper takes a question of the training data.
+
+        Parameters
+        ----------
+        data : what is asked about; it decides the number of steps
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such data set.
+        """
+        return {"max_steps": _PAPER_STEPS[check_choice("data", data, tuple(_PAPER_STEPS))], "similarity_top_k": 10}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return run_steps(self._steps(query_bundle))

@@ -1,6 +1,7 @@
 """The keywords of HippoRAG's index, retriever and postprocessor, for editors and type checkers."""
 
-from llama_index.hipporag.config import Edges, Ensemble, Linking, PassageSeeds, PhraseCount, QuestionEntities
+from llama_index.hipporag.config import Ensemble, Linking, PassageSeeds, PublishedWalk, QuestionEntities
+from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords
 
@@ -24,29 +25,24 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
 
     linking: Linking
     question_entities: QuestionEntities
-    links_per_entity: int
+    phrase_encoder: TokenEncoder | None
     link_threshold: float
-    node_specificity: bool
     facts_top_k: int
     filter_facts: bool
     damping: float
-    max_steps: int | None
-    edges: Edges
     synonyms: bool
     passage_nodes: bool
     subject_weight: float
     max_phrase_share: float
     passage_seeds: PassageSeeds
     passage_seed_weight: float
-    counted: PhraseCount
-    length_normalization: float
     conjunction: float
     ensemble: Ensemble
     walk_weight: float | None
     lexical_weight: float
-    recognition_threshold: float
     min_in_text: float
     num_workers: int
+    published: PublishedWalk
 
 
 class HippoRAGPostprocessorKeywords(PostprocessorKeywords, total=False):

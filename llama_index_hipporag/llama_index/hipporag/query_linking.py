@@ -22,6 +22,7 @@ from llama_index.hipporag.search.query_seeds import (
     seeds_of_facts,
     specificity,
 )
+from llama_index.hipporag.text.late_interaction import TokenEncoder, late_similarities
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
 from llama_index.ragkit import Steps, count_tokens, fence, immediate, offload
@@ -33,6 +34,8 @@ from llama_index.ragkit.text.held import Held, TextWords
 __all__ = ["Linker"]
 
 logger = logging.getLogger(__name__)
+
+_COMPARED = 100  # phrases that are compared with an entity by their tokens, as published
 
 Floats = NDArray[np.float32]
 
@@ -80,7 +83,7 @@ class Linker:
             return (yield from self._by_facts(graph, question, vector))
         if self.config.linking == "entities":
             return (yield from self._by_entities(graph, question))
-        links = yield from graph.links(question, self.normalizer, self.config.node_specificity)
+        links = yield from graph.links(question, self.normalizer, self.config.published.node_specificity)
         return _seeds_of(links, "no phrase of the question is in the graph")
 
     def _by_entities(self, graph: AskedGraph, question: str) -> Steps[QuerySeeds]:
@@ -88,13 +91,25 @@ class Linker:
         if not entities:
             return QuerySeeds(reason="the question names no entity")
         names = list(dict.fromkeys(filter(None, (normalise(entity, self.normalizer) for entity in entities))))
-        config, most = self.config, self.config.links_per_entity
-        vectors = yield from self.embed(names)
-        phrases, shown = yield from graph.phrases_near(vectors, most)
-        near = yield from offload(nearest_phrases, phrases, shown, vectors, most, config.link_threshold)
+        config, published = self.config, self.config.published
+        most = published.links_per_entity
+        vectors, encoder = (yield from self.embed(names)), config.phrase_encoder
+        wanted = most if encoder is None else max(most, _COMPARED)
+        phrases, shown = yield from graph.phrases_near(vectors, wanted)
+        least = config.link_threshold if encoder is None else -1.0
+        near = yield from offload(nearest_phrases, phrases, shown, vectors, wanted, least)
+        if encoder is not None:
+            compare = partial(_compared, encoder, names, near, most, config.link_threshold)
+            near = yield from offload(compare)
         places = yield from graph.places(list(dict.fromkeys(phrase for hits in near for phrase, _ in hits)))
         links = [
-            Link(name, phrase, places[phrase][0], cosine, specificity(places[phrase][1], config.node_specificity))
+            Link(
+                name,
+                phrase,
+                places[phrase][0],
+                cosine,
+                specificity(places[phrase][1], published.node_specificity),
+            )
             for name, hits in zip(names, near, strict=True)
             for phrase, cosine in hits
         ]
@@ -128,7 +143,7 @@ class Linker:
             if not facts:
                 return QuerySeeds(reason="none of the facts near to the question helps")
         places = yield from graph.places(list(dict.fromkeys(end for fact, _ in facts for end in (fact[0], fact[2]))))
-        links = seeds_of_facts(facts, places, config.facts_top_k, config.node_specificity)
+        links = seeds_of_facts(facts, places, config.facts_top_k, config.published.node_specificity)
         return replace(_seeds_of(links, "the facts near to the question have no phrases"), facts=facts)
 
     def _helpful(
@@ -150,6 +165,19 @@ class Linker:
         )
         numbers = dict.fromkeys(number for number in reply.facts if 1 <= number <= len(facts))
         return [facts[number - 1] for number in list(numbers)[:most]]
+
+
+def _compared(
+    encoder: TokenEncoder, names: Sequence[str], near: Sequence[list[tuple[str, float]]], most: int, threshold: float
+) -> list[list[tuple[str, float]]]:
+    """Of the phrases near to each name, the `most` nearest by their tokens, with these similarities."""
+    found = []
+    for name, hits in zip(names, near, strict=True):
+        phrases = [phrase for phrase, _ in hits]
+        scores = late_similarities(encoder, name, phrases)
+        best = np.argsort(-scores, kind="stable")[:most]
+        found.append([(phrases[row], float(scores[row])) for row in best if scores[row] >= threshold])
+    return found
 
 
 def _read_facts(reply: str, count: int) -> FactFilter:

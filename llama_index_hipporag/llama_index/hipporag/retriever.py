@@ -80,26 +80,22 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         them, which is a write to the index ["text"]
     question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
         function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
-    links_per_entity, link_threshold : phrases for each entity, and the smallest cosine of one, in [-1, 1] [1, 0]
-    node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
+    phrase_encoder : for linking by entities: a model of token vectors, such as ColBERT, by which the phrases whose
+        vectors are nearest to an entity are compared with it, in place of the cosine
+        (:mod:`llama_index.hipporag.text.late_interaction`) [None]
+    link_threshold : the smallest cosine of a phrase that an entity is linked to, in [-1, 1] [0]
     facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]
     filter_facts : whether a language model selects the helpful ones of these facts (one call) [False]
     damping : probability of following an edge, in [0, 1); the rest is the restart probability [0.5]
-    max_steps : how many edges the walk follows: 0 scores the linked phrases alone, 1 these and their neighbours; None
-        for as many as change anything [None]
-    edges, synonyms : see :meth:`graph.knowledge_graph.KnowledgeGraph.adjacency`; whether similar phrases are connected
-        ["added", False; papers True]
+    synonyms : whether similar phrases are connected [False; papers True]
     passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
-        otherwise the sum over their phrases, as set by `counted` [True]
+        otherwise the sum over their phrases, as set by `counted` of `published` [True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
     max_phrase_share : largest share of the passages that may have a phrase for it to join them, in (0, 1]: a phrase
         that is nearly everywhere, such as the header of every page, tells nothing apart [0.5; papers 1]
     passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "nearest": from those
         nearest to the question, which have this total weight (that of a phrase is 1, or its specificity); "each": from
         all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
-    counted : without `passage_nodes`, how phrase scores are added to passages, see
-        :meth:`graph.knowledge_graph.KnowledgeGraph.projection` ["contains"]
-    length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
     conjunction : in [0, 1]: 0 uses one walk from all linked phrases, so that proximity to one of them is enough; 1 the
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
@@ -107,13 +103,14 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     ensemble : "trust": nearness + 7 `walk_weight` * trust * log(share of the walk), see
         :func:`~llama_index.hipporag.search.ranking.trust`; "average": both scaled to [0, 1], with
         weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
-        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
+        cosine of at most `recognition_threshold` of `published` (paper, appendix F.2); "none": the walk alone ["trust"]
     walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
     lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
-    recognition_threshold : in [-1, 1] [0.9]
     min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
         [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
+    published : what only the published searches and their ablations need; see
+        :class:`~llama_index.hipporag.PublishedWalk`
     llm, prompts, retry, llm_mode, same_language : for question_entities="llm" (prompt "question") and `filter_facts`
         (prompt "facts"); see :class:`~llama_index.ragkit.DerivedRetriever`
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`

@@ -78,11 +78,12 @@ _HEADS = {"vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_wei
 
 PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
     {
-        # Sections 2.2 and 2.3: the question embedded whole, heads voting alone; section 2.3's two other strategies.
+        # Sections 2.2 and 2.3: the question embedded whole, heads voting alone.
+        # Section 4.5, "two additional voting strategies".
         "mrag": {**_HEADS, "aspects": "none"},
         "decay": {**_HEADS, "aspects": "none", "vote": "decay"},
         "distance": {**_HEADS, "aspects": "none", "vote": "distance"},
-        # Fusion MRAG, section 3 and the authors' code.
+        # Section 4.2, "Fusion MRAG", and the authors' code.
         "fusion": {**_HEADS, "aspects": "queries", "num_queries": 4, "fusion": "reciprocal_rank"},
     }
 )

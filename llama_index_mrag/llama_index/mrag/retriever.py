@@ -83,9 +83,9 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
 
         Parameters
         ----------
-        version : "mrag", the question whole and the votes of its heads; "decay" and "distance", the other two
-            strategies of section 2.3; "fusion", Fusion MRAG: four queries of an LLM instead of the question, and
-            reciprocal rank fusion of their rankings
+        version : "mrag", the question whole and the votes of its heads; "decay" and "distance", the "two additional
+            voting strategies" of section 4.5; "fusion", Fusion MRAG: four queries of an LLM instead of the question,
+            and reciprocal rank fusion of their rankings
 
         Raises
         ------

@@ -7,6 +7,7 @@ from llama_index.pgrag.config import Control
 from llama_index.pgrag.explanation import CellSupport, PGRAGExplanation
 from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
 from llama_index.pgrag.extraction.outline_extractor import GivenMindMaps, OutlineExtractor
+from llama_index.pgrag.extraction.two_stage_extractor import TwoStageMindMapExtractor
 from llama_index.pgrag.index import PGRAGIndex
 from llama_index.pgrag.key_points import KeyPointsEvent
 from llama_index.pgrag.postprocessor import PGRAGPostprocessor
@@ -23,6 +24,7 @@ __all__ = [
     "PGRAGIndex",
     "PGRAGPostprocessor",
     "PGRAGRetriever",
+    "TwoStageMindMapExtractor",
 ]
 
 __version__ = "0.1.0"

@@ -180,7 +180,7 @@ class SearchConfig:
 PAPER_INDEX: Mapping[str, Any] = MappingProxyType(
     {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "leaders"}
 )
-"""Parameters of the paper's pseudo-graph (section 2.3.3)."""
+"""Parameters of the paper's pseudo-graph (section 2.3, "Establishment of Cross-Document Relationships")."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {

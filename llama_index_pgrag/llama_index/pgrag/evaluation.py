@@ -10,16 +10,15 @@ reference and answered from the text. With the answers a of the reference and b 
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel
 
-from llama_index.pgrag.maps.verification import rouge_l
+from llama_index.pgrag.maps.verification import bert_scores, rouge_l
 from llama_index.pgrag.prompts import QUESTIONS_PROMPT, QUIZ_PROMPT
 from llama_index.ragkit import RetryPolicy, Steps, arun_steps, complete, find_values, run_steps, to_plain
-from llama_index.ragkit.errors import ConfigurationError, ParseError
+from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.evaluation import answer_f1
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.text.scripts import HAN
@@ -48,27 +47,6 @@ def bleu(reference: str, text: str) -> float:
     chinese = len(_HAN.findall(reference))
     tokenize = "zh" if 2 * chinese > len(reference.replace(" ", "")) else "13a"
     return float(BLEU(effective_order=True, tokenize=tokenize).sentence_score(text, [reference]).score) / 100
-
-
-class Scorer(Protocol):
-    """The interface of `bert_score.BERTScorer`."""
-
-    def score(self, cands: list[str], refs: list[str]) -> Sequence[Any]:
-        """Precision, recall and F1, each with one value per pair."""
-
-
-def bert_scores(references: Sequence[str], texts: Sequence[str], scorer: Scorer) -> list[float]:
-    """F1 of BERTScore for each pair.
-
-    Parameters
-    ----------
-    scorer : such as `bert_score.BERTScorer(model_type=..., num_layers=...)`, with a model of your choice
-    """
-    if len(references) != len(texts):
-        raise ConfigurationError(f"There are {len(references)} references for {len(texts)} texts.")
-    if not texts:
-        return []
-    return [float(value) for value in scorer.score(list(texts), list(references))[2]]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
 from llama_index.pgrag.export import to_networkx
 from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
 from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
+from llama_index.pgrag.extraction.two_stage_extractor import TwoStageMindMapExtractor
 from llama_index.pgrag.keywords import PGRAGKeywords, PGRAGRetrieverKeywords
+from llama_index.pgrag.maps.verification import Scorer
 from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
 from llama_index.pgrag.retriever import PGRAGRetriever
@@ -118,13 +120,19 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
         return self.state
 
     @staticmethod
-    def paper() -> dict[str, Any]:
+    def paper(scorer: Scorer | None = None) -> dict[str, Any]:
         """The published index as keywords: `PGRAGIndex(nodes, **PGRAGIndex.paper())`.
 
-        Statements must reach the paper's thresholds, a list is one fact, and super nodes are found by leaders. For maps
-        from elsewhere, replace its `extractor`.
+        Statements are extracted first and must reach the paper's thresholds, a mind map is made of them in a second
+        call, a list is one fact, and super nodes are found by leaders.
+
+        Parameters
+        ----------
+        scorer : computes BERTScore, as the paper does; see :class:`~llama_index.pgrag.MindMapExtractor`. None for the
+            cosine of embeddings
         """
-        return {**PAPER_INDEX, "extractor": MindMapExtractor(min_rouge_l=0.75, min_semantic=0.85, join_lists=True)}
+        extractor = TwoStageMindMapExtractor(min_rouge_l=0.75, min_semantic=0.85, join_lists=True, scorer=scorer)
+        return {**PAPER_INDEX, "extractor": extractor}
 
     def unverified(self) -> list[str]:
         """Ids of nodes whose statements failed verification against the text; the best attempt was kept."""

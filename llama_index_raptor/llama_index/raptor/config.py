@@ -29,6 +29,8 @@ class TreeConfig:
     max_layers: int = 5
     max_cluster_tokens: int = 8192
     max_root_children: int = 12
+    root: bool = True
+    min_shrink: float = 0.3
     summary_tokens: int = 200
     summaries: Summaries = "deferred"
 
@@ -36,6 +38,7 @@ class TreeConfig:
         check_count("max_layers", self.max_layers, 0)
         check_count("max_cluster_tokens", self.max_cluster_tokens, 1)
         check_count("max_root_children", self.max_root_children, 2)
+        check_number("min_shrink", self.min_shrink, 0, 1, below=True)
         check_count("summary_tokens", self.summary_tokens, 1)
         check_choice("summaries", self.summaries, get_args(Summaries))
 
@@ -72,7 +75,16 @@ class TreeSearchConfig:
         check_number("lexical_weight", self.lexical_weight, 0, 1)
 
 
-PAPER_TREE: Mapping[str, Any] = MappingProxyType({"max_layers": 5, "max_cluster_tokens": 3500, "summary_tokens": 100})
+PAPER_TREE: Mapping[str, Any] = MappingProxyType(
+    {
+        "max_layers": 5,
+        "max_cluster_tokens": 3500,
+        "max_root_children": 11,
+        "root": False,
+        "min_shrink": 0.0,
+        "summary_tokens": 100,
+    }
+)
 """Parameters of the published tree, those of the authors' code; its clustering is `UMAPGMMClustering`."""
 
 _COSINES = {"summary_margin": None, "lexical_weight": 0.0}

@@ -72,8 +72,11 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     max_layers : largest number of summary layers; 0 builds none [5, as published]
     max_cluster_tokens : largest number of input tokens of a summary; larger clusters are split [8192; published 3500]
     summary_tokens : requested length of a summary [200; published 100, cut in mid-sentence]
-    max_root_children : a layer with at most this many nodes gets one root and is not clustered [12; published: such a
-        layer ends the tree without a root]
+    max_root_children : a layer with at most this many nodes is not clustered [12; published 11]
+    root : whether such a layer gets one summary above it, the root; otherwise it is the last one [True; published
+        False]
+    min_shrink : in [0, 1), by which share a layer must have fewer nodes than the one below, or is not built; 0 builds
+        any [0.3; published 0]
     summaries : when summaries are rewritten; those of deleted and of joined chunks are always removed at once.
         "deferred": by an insert, which also writes those that a delete removed, or by :meth:`write_summaries`, so that
         a delete needs no LLM; "eager": as part of a delete too; "on_request": by :meth:`write_summaries` alone, and at

@@ -15,6 +15,8 @@ class RaptorKeywords(IndexKeywords, total=False):
     max_layers: int
     max_cluster_tokens: int
     max_root_children: int
+    root: bool
+    min_shrink: float
     summary_tokens: int
     summaries: Summaries
 

@@ -3,8 +3,8 @@
 The procedure of the paper (its sections on clustering and summarisation), with these rules where the paper and the
 published code are silent or may not terminate:
 
-- A layer of at most `max_root_children` nodes gets one root; a layer that would have more than 70 % of the
-  nodes of the layer below is not built; at most `max_layers` layers.
+- A layer of at most `max_root_children` nodes gets one root, or ends the tree with `root=False`, as published; a
+  layer that would not have `min_shrink` fewer nodes than the one below is not built; at most `max_layers` layers.
 - A cluster of more than `max_cluster_tokens` tokens is split; splitting always terminates.
 - A cluster of one node is not summarised: the node itself is passed to the next layer.
 - Children are summarised in reading order (document, position).
@@ -43,7 +43,6 @@ from llama_index.raptor.tree_rows import marks_of
 __all__ = ["LEVEL_KEY", "TreeWriter"]
 
 LEVEL_KEY = "raptor_level"
-_MIN_SHRINK = 0.3  # a layer must have at least 30 % fewer nodes than the one below
 _SUMMARIES_AT_ONCE = 2_000
 _NODES_AT_ONCE = 10_000
 _MOST_TEXTS = 50_000  # that are kept at hand
@@ -158,12 +157,14 @@ class TreeWriter:
     def _add_layer(self, tree: Tree) -> Steps[Tree | None]:
         """The tree with a layer of summaries above its roots, or None when it is complete."""
         roots = self._in_reading_order(tree, tree.roots(self._leaves.ids))
-        if len(roots) < 2 or tree.height >= self._config.max_layers:
+        few = len(roots) <= self._config.max_root_children
+        if len(roots) < 2 or tree.height >= self._config.max_layers or (few and not self._config.root):
             return None
-        clusters = yield from self._clusters(tree, roots, one=len(roots) <= self._config.max_root_children)
+        clusters = yield from self._clusters(tree, roots, one=few)
         summarised = [cluster for cluster in clusters if len(cluster) > 1]
         alone = set(roots).difference(*summarised)
-        if not summarised or len(summarised) + len(alone) > (1 - _MIN_SHRINK) * len(roots):
+        shrink = self._config.min_shrink
+        if not summarised or (shrink and len(summarised) + len(alone) > (1 - shrink) * len(roots)):
             return None
         return tree.join(summarised)
 

@@ -1,8 +1,9 @@
 """spRAG for LlamaIndex: context for every chunk, and relevant segments instead of chunks."""
 
-from llama_index.sprag.config import SegmentConfig, published_config
+from llama_index.sprag.config import PublishedSegments, SegmentConfig, published_config
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.extraction.first_generation import FirstGenerationContext
 from llama_index.sprag.extraction.rule_context import RuleContext
 from llama_index.sprag.index import SpRAGIndex
 from llama_index.sprag.postprocessor import RelevantSegmentPostprocessor
@@ -20,8 +21,10 @@ __all__ = [
     "BetaCalibration",
     "ChunkInSegment",
     "ConstantCalibration",
+    "FirstGenerationContext",
     "MinMaxCalibration",
     "NoCalibration",
+    "PublishedSegments",
     "RelevantSegmentPostprocessor",
     "RuleContext",
     "SegmentConfig",

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.sprag.relevance.calibration import Calibration, check_calibration
 
@@ -19,11 +19,13 @@ __all__ = [
     "LengthUnit",
     "Mode",
     "Order",
+    "PublishedSegments",
     "SearchConfig",
     "Sections",
     "SegmentConfig",
     "Selection",
     "SpRAGConfig",
+    "Version",
     "published_config",
     "published_search",
 ]
@@ -34,6 +36,7 @@ Selection = Literal["greedy", "optimal"]
 HeaderWording = Literal["short", "published"]
 Sections = Literal["rules", "llm", "none"]
 Mode = Literal["segments", "chunks"]
+Version = Literal["code", "article"]
 Order = Literal["nearness", "value", "document"]
 LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 
@@ -41,9 +44,45 @@ LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 # chunks have a positive value as the budget holds.
 _DECAY_SHARE = 0.6
 
+_MOST_QUERIES = 5  # as published
+
 # What of the text beside a hit belongs to the answer does not grow with the length of the chunks.
 _NEIGHBOR_RELEVANCE = 0.2
 _NEIGHBOR_LENGTH = {"tokens": 256.0, "chunks": 1024.0}  # longest chunk with that share: tokens, or characters
+
+
+@dataclass(frozen=True)
+class PublishedSegments:
+    """What only the published segments need, as `published=` of a retriever or a postprocessor.
+
+    Attributes
+    ----------
+    overall_max_length_extension : what each further query adds to the overall length, at least 0
+    top_k_for_document_selection : segments are taken from the documents of so many chunks of each query, at least 1
+    length_adjustment : how a chunk's length changes its value, see :mod:`llama_index.sprag.segments.values`
+    reference_length : length that leaves the value as it is, in tokens where `length_unit` is that, else in characters
+        [None: the median of the retrieved chunks]
+    nearest_first : whether the first segment that is chosen for a query contains its nearest chunk, if that segment has
+        the minimum value. Without, segments of more chunks or longer ones may take its place [True; False as published]
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has a value that it cannot have.
+    """
+
+    overall_max_length_extension: int = 0
+    top_k_for_document_selection: int = 10
+    length_adjustment: LengthAdjustment = "bounded"
+    reference_length: float | None = None
+    nearest_first: bool = True
+
+    def __post_init__(self) -> None:
+        check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
+        check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
+        check_choice("length_adjustment", self.length_adjustment, LENGTH_ADJUSTMENTS)
+        if self.reference_length is not None:
+            check_number("reference_length", self.reference_length, 0, above=True)
 
 
 @dataclass(frozen=True)
@@ -54,8 +93,7 @@ class SegmentConfig:
     ----------
     overall_max_length : length of all segments of one query at most, in `length_unit`
     max_length : length of a segment at most; a single chunk may be longer [None: half of the overall length, as in the
-        published presets "balanced", "precision" and "first_generation"]
-    overall_max_length_extension : what each further query adds to the overall length
+        published presets "balanced", "precision" and "article"]
     minimum_value : value that a segment must have [0: whatever is worth more than it costs]
     irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
         not the limit: .05 for 20 to 50 chunks, .1 for 10 to 20, .2 for 4 to 10, .3 for 2 to 6, .4 for 1 to 3
@@ -64,21 +102,16 @@ class SegmentConfig:
         to it; 0 as published]
     decay_rate : places of the ranking after which a chunk is worth 1/e as much [None: 0.6 of the number of chunks of
         the reference length that the overall length holds]
-    top_k_for_document_selection : segments are taken from the documents of so many chunks of each query
     length_unit : what lengths count: `"tokens"` or `"chunks"`
-    length_adjustment : how a chunk's length changes its value, see :mod:`llama_index.sprag.segments.values`
-    reference_length : length that leaves the value as it is, in tokens where `length_unit` is that, else in characters
-        [None: the median of the retrieved chunks]
     calibration : what turns scores into relevance in [0, 1]: a name of
         :mod:`llama_index.sprag.relevance.calibration`, a function, or `"auto"` to go by the scores
     fill : whether what the segments leave of the budget is filled with single chunks of the same documents, best ranks
         first [True; False as published]
-    nearest_first : whether the first segment that is chosen for a query contains its nearest chunk, if that segment has
-        the minimum value. Without, segments of more chunks or longer ones may take its place [True; False as published]
     order : of the segments: by `"nearness"`, that is by the best chunk of each; by `"value"`, as published; or as they
         stand in the `"document"`, documents by their best segment
     selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
         :mod:`llama_index.sprag.segments.optimal` for why it carries fewer gaps
+    published : see :class:`PublishedSegments`
 
     Raises
     ------
@@ -88,36 +121,28 @@ class SegmentConfig:
 
     overall_max_length: int = 4000
     max_length: int | None = None
-    overall_max_length_extension: int = 0
     minimum_value: float = 0.0
     irrelevant_chunk_penalty: float = 0.18
     neighbor_relevance: float | None = None
     decay_rate: float | None = None
-    top_k_for_document_selection: int = 10
     length_unit: LengthUnit = "tokens"
-    length_adjustment: LengthAdjustment = "bounded"
-    reference_length: float | None = None
     calibration: str | Calibration = "auto"
     selection: Selection = "greedy"
     fill: bool = True
-    nearest_first: bool = True
     order: Order = "nearness"
+    published: PublishedSegments = PublishedSegments()
 
     def __post_init__(self) -> None:
         check_count("overall_max_length", self.overall_max_length, 1)
         check_count("max_length", self.max_length, 1, none_ok=True)
-        check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
         check_number("minimum_value", self.minimum_value, 0)
         check_number("irrelevant_chunk_penalty", self.irrelevant_chunk_penalty, 0, 1)
         if self.neighbor_relevance is not None:
             check_number("neighbor_relevance", self.neighbor_relevance, 0, 1)
         if self.decay_rate is not None:
             check_number("decay_rate", self.decay_rate, 0, above=True)
-        check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
         check_choice("length_unit", self.length_unit, get_args(LengthUnit))
-        check_choice("length_adjustment", self.length_adjustment, LENGTH_ADJUSTMENTS)
-        if self.reference_length is not None:
-            check_number("reference_length", self.reference_length, 0, above=True)
+        check_component("published", self.published, PublishedSegments, "PublishedSegments(...)")
         check_calibration(self.calibration)
         check_choice("selection", self.selection, get_args(Selection))
         check_choice("order", self.order, get_args(Order))
@@ -141,24 +166,26 @@ class SegmentConfig:
         return _NEIGHBOR_RELEVANCE * min(1.0, _NEIGHBOR_LENGTH[self.length_unit] / reference_length)
 
 
-# dsRAG 0.2.0, with its later correction of lengths; "first_generation" is that of the article, without relevance.
+# dsRAG 0.2.0, with its later correction of lengths; "article" is the code of the time of the article.
 _BALANCED = SegmentConfig(
     overall_max_length=30,
     max_length=15,
-    overall_max_length_extension=5,
     minimum_value=0.5,
     irrelevant_chunk_penalty=0.18,
     neighbor_relevance=0.0,
     decay_rate=30.0,
-    top_k_for_document_selection=10,
     length_unit="chunks",
-    length_adjustment="bounded",
-    reference_length=700.0,
     calibration="auto",
     selection="greedy",
     fill=False,
-    nearest_first=False,
     order="value",
+    published=PublishedSegments(
+        overall_max_length_extension=5,
+        top_k_for_document_selection=10,
+        length_adjustment="bounded",
+        reference_length=700.0,
+        nearest_first=False,
+    ),
 )
 PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
     {
@@ -169,20 +196,18 @@ PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
             max_length=40,
             overall_max_length=200,
             minimum_value=0.4,
-            overall_max_length_extension=0,
             decay_rate=200.0,
-            top_k_for_document_selection=200,
+            published=replace(_BALANCED.published, overall_max_length_extension=0, top_k_for_document_selection=200),
         ),
-        "first_generation": replace(
+        "article": replace(
             _BALANCED,
             max_length=10,
             overall_max_length=20,
             minimum_value=0.7,
             irrelevant_chunk_penalty=0.2,
             decay_rate=20.0,
-            top_k_for_document_selection=7,
-            length_adjustment="none",
             calibration="rank",
+            published=replace(_BALANCED.published, top_k_for_document_selection=7, length_adjustment="none"),
         ),
     }
 )
@@ -193,7 +218,8 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
 
     Parameters
     ----------
-    preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+    preset : "balanced" [the published default], "precision", "find_all", or "article", the code at the time of the
+        article on it, also called "first_generation"
     changes : parameters of :class:`SegmentConfig`
 
     Raises
@@ -205,7 +231,8 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
     unknown = sorted(changes.keys() - set(known))
     if unknown:
         raise ConfigurationError(f"There is no parameter {unknown[0]!r}; there are {', '.join(known)}.")
-    return replace(PUBLISHED[check_choice("preset", preset, tuple(PUBLISHED))], **changes)
+    name = "article" if preset == "first_generation" else check_choice("preset", preset, tuple(PUBLISHED))
+    return replace(PUBLISHED[name], **changes)
 
 
 @dataclass(frozen=True)
@@ -285,7 +312,7 @@ class SearchConfig(SegmentConfig):
     lexical_weight: float = LEXICAL_WEIGHT
     context_weight: float = 1.0
     auto_query: bool = False
-    max_queries: int = 5
+    max_queries: int = _MOST_QUERIES
     segment_headers: bool = False
 
     def __post_init__(self) -> None:
@@ -304,5 +331,8 @@ def published_search(preset: str = "balanced") -> dict[str, Any]:
     ----------
     preset : see :func:`published_config`
     """
+    segments = published_config(preset)
     search = {"candidates": 200, "lexical_weight": 0.0, "context_weight": 1.0, "segment_headers": True}
-    return {**vars(published_config(preset)), **search}
+    # Published: no limit but the chunks, of which a segment has one at least; those of five queries here.
+    most = segments.overall_max_length + (_MOST_QUERIES - 1) * segments.published.overall_max_length_extension
+    return {**vars(segments), **search, "similarity_top_k": most}

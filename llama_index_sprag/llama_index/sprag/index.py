@@ -1,7 +1,7 @@
 """`SpRAGIndex`: chunks with the context of their documents (SuperpoweredAI 2024: spRAG, later dsRAG)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from llama_index.ragkit import (
     DerivedIndex,
@@ -15,9 +15,11 @@ from llama_index.ragkit import (
     texts_of,
 )
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.validation import check_choice
 from llama_index.sprag.builder import PLAIN, ContextBuilder
-from llama_index.sprag.config import SpRAGConfig
+from llama_index.sprag.config import SpRAGConfig, Version
 from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.extraction.first_generation import FirstGenerationContext
 from llama_index.sprag.extraction.rule_context import RuleContext
 from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
 from llama_index.sprag.page import chunks_to_show, documents_to_show, page_of
@@ -127,11 +129,23 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         ) -> SpRAGRetriever: ...
 
     @staticmethod
-    def paper() -> dict[str, Any]:
-        """The published index as keywords, `SpRAGIndex(nodes, **SpRAGIndex.paper())`: an LLM divides the documents into
-        sections too, and headers have the published wording.
+    def paper(version: Version = "code") -> dict[str, Any]:
+        """A published index as keywords: `SpRAGIndex(nodes, **SpRAGIndex.paper())`.
+
+        Parameters
+        ----------
+        version : "code", dsRAG 0.2.0: an LLM writes title and summary, and divides the documents into sections;
+            "article", the first spRAG: a sentence or two by an LLM, and the name of the file. Headers have the
+            published wording
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such version.
         """
-        return {"extractor": AutoContext(sections="llm"), "header": "published"}
+        check_choice("version", version, get_args(Version))
+        extractor = AutoContext(sections="llm") if version == "code" else FirstGenerationContext()
+        return {"extractor": extractor, "header": "published"}
 
     def rebuild(self) -> int:
         """Describe all documents again, with their salient terms; texts that did not change cost no LLM call.

@@ -5,7 +5,7 @@ from typing import TypedDict
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords
-from llama_index.sprag.config import HeaderWording, LengthAdjustment, LengthUnit, Mode, Order, Selection
+from llama_index.sprag.config import HeaderWording, LengthUnit, Mode, Order, PublishedSegments, Selection
 from llama_index.sprag.relevance.calibration import Calibration
 
 __all__ = ["RelevantSegmentKeywords", "SegmentKeywords", "SpRAGKeywords", "SpRAGRetrieverKeywords"]
@@ -22,20 +22,16 @@ class SegmentKeywords(TypedDict, total=False):
 
     overall_max_length: int
     max_length: int | None
-    overall_max_length_extension: int
     minimum_value: float
     irrelevant_chunk_penalty: float
     neighbor_relevance: float | None
     decay_rate: float | None
-    top_k_for_document_selection: int
     length_unit: LengthUnit
-    length_adjustment: LengthAdjustment
-    reference_length: float | None
     calibration: str | Calibration
     selection: Selection
     fill: bool
-    nearest_first: bool
     order: Order
+    published: PublishedSegments
 
 
 class SpRAGRetrieverKeywords(LLMRetrieverKeywords, SegmentKeywords, total=False):

@@ -98,7 +98,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
 
         Parameters
         ----------
-        preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+        preset : "balanced" [the published default], "precision", "find_all" or "article"
         """
         return {**vars(published_config(preset)), "segment_headers": True}
 

@@ -152,7 +152,8 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
         Parameters
         ----------
-        preset : "balanced" [the published default], "precision", "find_all" or "first_generation"
+        preset : "balanced" [the published default], "precision", "find_all" or "article"; see
+            :func:`~llama_index.sprag.published_config`
         """
         return published_search(preset)
 
@@ -206,7 +207,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             rankings.append((yield from self._rank(state, text, near, query.wanted)))
         segments: Sequence[FoundSegment] = ()
         if self.options.mode == "segments":
-            limit = self.options.top_k_for_document_selection
+            limit = self.options.published.top_k_for_document_selection
             considered = documents_considered(rankings, state.place, limit)
             state = yield from self._builder.with_documents(state, considered, self.selection)
             segments = yield from offload(

@@ -11,8 +11,8 @@ and L x costs four products with n x d matrices. D holds the row sums of W.
 Deviations from the paper, all measured (docs, "Where it differs"):
 
 - S is made symmetric: as defined it has complex eigenvalues.
-- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so that its own properties (trace 0,
-  largest eigenvalue 1) fail. `literal=True` subtracts I.
+- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so that the trace is not 0 as it says
+  (section III.B, "Analysis of Graph Spectrum"). `literal=True` subtracts I.
 - The mean over questions replaces the sum. It gives the same L if all nodes have equally many, and does not give nodes
   with more questions a greater weight. `literal=True` uses the sum.
 - If a degree is not above 0 (opposite vectors), or negative weights cause an eigenvalue above 1
@@ -101,7 +101,7 @@ class MemoryGraph:
     a, b : shape (n, d), rows of A and B as given
     degrees : shape (n,), float64, above 0 unless the vector of the node is zero
     diagonal : shape (n,), float64, subtracted from the diagonal of S_sym
-    literal : whether the diagonal is 1, whatever S_ii is
+    literal : whether the diagonal is 1, whatever S_ii is, and eigenvalues are ordered by their magnitude
     shifted : whether (1 + cos) / 2 replaced cos
     """
 

@@ -1,5 +1,8 @@
 """The leading eigenvalues and eigenvectors of the memory graph, by two methods.
 
+The largest eigenvalues lead, or those of largest magnitude where the graph is `literal`, as in the paper
+(section III.B.1).
+
 - :func:`lanczos`: ARPACK on the operator, exact to floating-point precision. Used below `STREAMED_FROM` nodes.
 - :func:`streamed`: L is a matrix of rank at most 2d less a diagonal whose entries are O(1 / n). The eigenvectors of the
   first part come from the 2d x 2d Gram matrix of [D^-1/2 A, D^-1/2 B], which is summed block by block; a Rayleigh-Ritz
@@ -25,7 +28,7 @@ _NOT_ORTHONORMAL = 0.01  # rounding alone stays far below
 
 
 def leading(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
-    """The k largest eigenvalues of L, descending, and their eigenvectors, shape (n, k).
+    """The k leading eigenvalues of L, in their order, and their eigenvectors, shape (n, k).
 
     Fewer where the graph has fewer nodes. The sign of a vector is arbitrary.
     """
@@ -36,14 +39,15 @@ def leading(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     with one_blas_thread:  # small dense steps are ten times slower with several threads
         if n <= max(_SMALL, k + 2):
             values, vectors = np.linalg.eigh(graph.dense())
-            return values[::-1][:k].copy(), vectors[:, ::-1][:, :k].copy()
+            order = _order(graph, values)[:k]
+            return values[order], vectors[:, order]
         if n >= STREAMED_FROM and n > 4 * graph.b.shape[1]:
             return streamed(graph, k)
         return lanczos(graph, k)
 
 
 def solved(graph: MemoryGraph, k: int) -> tuple[MemoryGraph, Doubles, Doubles]:
-    """The graph used for themes, its k largest eigenvalues and their eigenvectors: see :func:`leading`.
+    """The graph used for themes, its k leading eigenvalues and their eigenvectors: see :func:`leading`.
 
     With nonnegative weights the largest eigenvalue is 1, and its vector depends only on the degrees. With negative
     weights (two groups of opposite vectors) another eigenvalue may be larger. Then the graph without negative weights
@@ -80,10 +84,11 @@ def lanczos(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     start += 0.1 * np.random.default_rng(_SEED).standard_normal(len(graph))
     operator = LinearOperator((len(graph), len(graph)), matvec=product, dtype=kind)
     try:
-        values, vectors = eigsh(operator, k=k, which="LA", v0=start.astype(kind), ncv=min(len(graph), 2 * k + 20))
+        which = "LM" if graph.literal else "LA"
+        values, vectors = eigsh(operator, k=k, which=which, v0=start.astype(kind), ncv=min(len(graph), 2 * k + 20))
     except (ArpackNoConvergence, ArpackError):  # a flat spectrum, for which ARPACK may not converge
         return streamed(graph, k)
-    order = np.argsort(-values, kind="stable")
+    order = _order(graph, values)
     return values[order].astype(np.float64), vectors[:, order].astype(np.float64)
 
 
@@ -104,7 +109,7 @@ def streamed(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     root = basis[:, kept] * np.sqrt(weights[kept])
     swapped = np.vstack([root[width:], root[:width]]) / 2
     values, small = np.linalg.eigh(root.T @ swapped)
-    order = np.argsort(-values, kind="stable")[: k + EXTRA]
+    order = _order(graph, values)[: k + EXTRA]
     maps = (basis[:, kept] / np.sqrt(weights[kept])) @ small[:, order]
     vectors = np.empty((len(graph), len(order)), dtype=graph.b.dtype)
     maps_as = maps.astype(graph.b.dtype)
@@ -124,7 +129,7 @@ def streamed(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     if np.abs(norms - np.eye(len(order))).max() > _NOT_ORTHONORMAL:
         return _ritz(graph, vectors, k)
     ritz, turn = eigh(norms @ np.diag(values[order]) @ norms - less, norms)
-    best = np.argsort(-ritz, kind="stable")[:k]
+    best = _order(graph, ritz)[:k]
     return ritz[best], vectors @ turn[:, best]
 
 
@@ -141,5 +146,11 @@ def _ritz(graph: MemoryGraph, vectors: NDArray[np.floating], k: int) -> tuple[Do
         from_q += q.T @ basis[start : start + len(q)]
     half = from_p.T @ from_q
     ritz, turn = np.linalg.eigh((half + half.T) / 2 - basis.T @ (basis * graph.scaled_diagonal[:, None]))
-    best = np.argsort(-ritz, kind="stable")[:k]
+    best = _order(graph, ritz)[:k]
     return ritz[best], basis @ turn[:, best]
+
+
+def _order(graph: MemoryGraph, values: Doubles) -> NDArray[np.intp]:
+    """Places of the eigenvalues, the leading one first."""
+    order: NDArray[np.intp] = np.argsort(-(np.abs(values) if graph.literal else values), kind="stable")
+    return order

@@ -11,8 +11,9 @@ from pydantic import Field, field_validator
 from llama_index.graphrag.extraction.claims import ClaimReading
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
-from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT
+from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT, MISSED_PROMPT
 from llama_index.graphrag.search.map_reduce import read_score
+from llama_index.graphrag.yes_no import YesNo, read_yes_no
 from llama_index.ragkit import (
     Estimate,
     ExtractionContext,
@@ -168,19 +169,22 @@ class EntityExtractor(NodeExtractor):
     ----------
     entity_types : named in the prompt [organization, person, geo, event, as published]
     gleanings : further calls that ask for what was missed, at least 0 [0; published 1]
+    gleaning_test : whether the model is asked before each gleaning, in a call of its own, if something was missed, and
+        nothing more where it says no, as in the paper [False; the published code asks between gleanings]
     claims : whether one more call per chunk asks for claims about the entities found: subject, object, type, status,
         dates, and a quotation, without which in the text a claim is dropped. They are statements as all others, and
         stand together in reports [False, as published]
     claim_description : what counts as a claim, named in the prompt
     min_in_text : least share of the words of a name that the text must have, in [0, 1]; 0 for no check, as for
         entities that are translated [0.3: models complete names that a text does not repeat]
-    kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract", "glean" and
-        "claims"
+    kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract", "missed", "glean"
+        and "claims"
     """
 
     method: ClassVar[str] = "graphrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
         "extract": EXTRACT_PROMPT,
+        "missed": MISSED_PROMPT,
         "glean": GLEAN_PROMPT,
         "claims": CLAIMS_PROMPT,
     }
@@ -189,12 +193,19 @@ class EntityExtractor(NodeExtractor):
 
     entity_types: Sequence[str] = _TYPES
     gleanings: Annotated[int, checked_count(0)] = 0
+    gleaning_test: bool = False
     claims: bool = False
     claim_description: str = _CLAIMS
     min_in_text: Annotated[float, number(0, 1)] = 0.3
 
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """As for every extractor, but without a test that is not made: indexes from before it take the extractor."""
+        unused = () if self.gleaning_test else ("gleaning_test", "prompt missed")
+        return {name: value for name, value in super().fingerprint.items() if name not in unused}
+
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Extract from one node: one call, and one for each gleaning."""
+        """Extract from one node: one call, and one or two for each gleaning."""
         text = plain_text(node)
         given: dict[str, Any] = {
             "text": PromptTexts([text], "text"),
@@ -209,7 +220,19 @@ class EntityExtractor(NodeExtractor):
         )
         entities, relations = list(first.entities), list(first.relations)
         for gleaning in range(self.gleanings):
-            known = [entity.text for entity in entities] + [relation.text for relation in relations]
+            known = fence(["\n".join([part.text for part in (*entities, *relations)])], "known")
+            if self.gleaning_test:
+                missed = context.complete(
+                    self.prompt("missed"),
+                    parse=read_yes_no,
+                    output_cls=YesNo,
+                    reply_tokens=64,
+                    sample=gleaning,
+                    text=given["text"],
+                    known=_known(known),
+                )
+                if not (yield from context.keep(missed, False)):
+                    break
             asked = context.complete(
                 self.prompt("glean"),
                 parse=partial(read_reply, model=Reading),
@@ -249,15 +272,19 @@ class EntityExtractor(NodeExtractor):
 
     def tokens_beside(self, prompt: str, tokens: int) -> int:
         """What was found before, in the prompts of further calls, which are not made by default."""
-        is_made = {"extract": False, "glean": self.gleanings > 0, "claims": self.claims}
+        gleans = self.gleanings > 0
+        is_made = {"extract": False, "glean": gleans, "missed": gleans and self.gleaning_test, "claims": self.claims}
         return min(tokens, self.completion_tokens) if is_made[prompt] else 0
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """One call, one for each gleaning, which reads what was found so far too, and one for claims."""
+        """One call, one for each gleaning and its test, which read what was found so far too, and one for claims."""
         text, reply = count(plain_text(node)), self.completion_tokens
         work = Estimate(1, count(self.prompt("extract").get_template()) + text, reply)
         glean = count(self.prompt("glean").get_template()) + text
         work = sum((Estimate(1, glean + reply * (i + 1), reply) for i in range(self.gleanings)), work)
+        if self.gleaning_test:
+            test = count(self.prompt("missed").get_template()) + text
+            work = sum((Estimate(1, test + reply * (i + 1), 1) for i in range(self.gleanings)), work)
         claims = Estimate(1, count(self.prompt("claims").get_template()) + text + reply // 2, reply)
         return work + claims if self.claims else work
 

@@ -1,7 +1,8 @@
 """What each report is made of, and by which key it is known.
 
 The lines of a community are its report, verbatim, where they fit into `report_tokens`: on the recorded run 94 of 122
-reports are longer than the statements that they are made of. A longer community has a report made of its lines. Where
+reports are longer than the statements that they are made of. With `verbatim=False`, as published, only those of an
+entity by itself are, which the published pipeline leaves out. Any other community has a report made of its lines. Where
 those do not fit into `context_tokens` either, the reports of its largest children stand for their lines, as many as
 are needed; lines that still do not fit are left out, the least important ones, and counted.
 
@@ -128,7 +129,8 @@ class Planner:
             lines = [line for line in everything if not _inside(line, child_of)]
             room = self.config.context_tokens - sum(self.size(child) for child in children)
             lines, left_out = fitting(lines, room, self._cost)
-        verbatim = tokens <= self.config.report_tokens
+        fits = tokens <= self.config.report_tokens
+        verbatim = fits and (self.config.verbatim or not everything or len(self.names(community)) == 1)
         statements = sorted(statement for line in everything for statement in line.statements)
         key = digest(
             self.names(community),

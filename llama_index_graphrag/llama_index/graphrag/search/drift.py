@@ -58,11 +58,12 @@ class Drift:
     def primer_batches(self, reports: Sequence[T]) -> list[Sequence[T]]:
         """The first reports, divided among calls that leave one for the answer: consecutive ones, as published.
 
-        >>> Drift(DriftConfig(primer_reports=5, primer_calls=2)).primer_batches("abcdefg")
+        >>> Drift(DriftConfig(published=PublishedOptions(primer_reports=5, primer_calls=2))).primer_batches("abcdefg")
         ['abc', 'de']
         """
-        used = reports[: self.config.primer_reports]
-        count = min(self.config.primer_calls, max(1, self.config.max_calls - 1 - self.calls), len(used))
+        published = self.config.published
+        used = reports[: published.primer_reports]
+        count = min(published.primer_calls, max(1, self.config.max_calls - 1 - self.calls), len(used))
         ends = [-(-i * len(used) // count) for i in range(count + 1)]
         return [used[start:end] for start, end in pairwise(ends)]
 

@@ -9,7 +9,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import Field
 
-from llama_index.hipporag.prompts import ENTITIES_PROMPT, TRIPLES_PROMPT
+from llama_index.hipporag.prompts import ENTITIES_PROMPT, PUBLISHED_PROMPTS, TRIPLES_PROMPT
 from llama_index.hipporag.text.noun_phrases import subject_names
 from llama_index.ragkit import (
     Estimate,
@@ -92,6 +92,17 @@ class OpenIEExtractor(NodeExtractor):
 
     title_key: str | None = "title"
     min_in_text: Annotated[float, number(0, 1)] = 0.5
+
+    @classmethod
+    def paper(cls, **kwargs: Any) -> "OpenIEExtractor":
+        """An extractor with prompts of the paper's form: the task to the system, and one paragraph as a demonstration.
+
+        Parameters
+        ----------
+        kwargs : further parameters
+        """
+        prompts = {name: PUBLISHED_PROMPTS[name] for name in cls.default_prompts}
+        return cls(prompts=prompts, **kwargs)
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node with two consecutive calls; other passages are processed in between."""

@@ -5,8 +5,8 @@ reset distribution and d the damping,
 
     x = d (P^T x + m v) + (1 - d) v,        m = the mass of x on nodes without an edge.
 
-d is the probability of *following an edge*, as in igraph and networkx. The paper (Gutierrez et al. 2024, section 2.3)
-calls 0.5 the restart probability, which is 1 - d; the two agree at 0.5 only.
+d is the probability of *following an edge*, as in igraph and networkx. The paper (Gutierrez et al. 2024, section 3.4,
+"the probability that PPR will restart") has 0.5 for 1 - d; the two agree at 0.5 only.
 """
 
 import math

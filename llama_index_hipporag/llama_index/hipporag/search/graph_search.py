@@ -182,9 +182,9 @@ class _GraphSearch(Generic[Graph]):
     @classmethod
     def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
-        graph = graph.without_common(config.max_phrase_share)
-        walk = graph.walk(config.edges, config.synonyms, config.subject_weight if config.passage_nodes else None)
-        projection = graph.projection(config.counted, config.length_normalization, config.passage_nodes)
+        graph, published = graph.without_common(config.max_phrase_share), config.published
+        walk = graph.walk(published.edges, config.synonyms, config.subject_weight if config.passage_nodes else None)
+        projection = graph.projection(published.counted, published.length_normalization, config.passage_nodes)
         if isinstance(graph, KnowledgeGraph) and _is_pushed(walk, config):
             projection = _ordered(graph, walk, projection, config)
         return cls(graph, allowed, config, walk, projection)
@@ -198,7 +198,7 @@ class _GraphSearch(Generic[Graph]):
         """The prepared question."""
         config = self.config
         averaged = config.ensemble == "average" or (
-            config.ensemble == "uncertainty" and seeds.weakest <= config.recognition_threshold
+            config.ensemble == "uncertainty" and seeds.weakest <= config.published.recognition_threshold
         )
         near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
         reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
@@ -238,7 +238,7 @@ class _GraphSearch(Generic[Graph]):
             for row, (nodes, weights) in zip(dense, block, strict=True):
                 row[nodes] = weights
             reset = dense if len(dense) > 1 else dense[0]  # one vector is multiplied faster than a matrix of one column
-            scores = pagerank(self.walk, reset, damping=self.config.damping, max_steps=self.config.max_steps)
+            scores = pagerank(self.walk, reset, damping=self.config.damping, max_steps=self.config.published.max_steps)
             yield from np.atleast_2d(scores)
 
     def _shared(self, seeds: QuerySeeds) -> Floats | None:
@@ -288,7 +288,7 @@ class _GraphSearch(Generic[Graph]):
 
 
 def _is_pushed(walk: Walk, config: SearchConfig) -> bool:
-    return walk.undirected and len(walk) >= PUSH_FROM and config.max_steps is None
+    return walk.undirected and len(walk) >= PUSH_FROM and config.published.max_steps is None
 
 
 def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: SearchConfig) -> csr_matrix:
@@ -298,8 +298,11 @@ def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: 
         places = walk.ordered.place[projection.indices]
         return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
 
-    walked = (config.edges, config.synonyms, config.subject_weight)
-    return graph.once(("ordered", *walked, config.counted, config.length_normalization, config.passage_nodes), make)
+    walked = (config.published.edges, config.synonyms, config.subject_weight)
+    return graph.once(
+        ("ordered", *walked, config.published.counted, config.published.length_normalization, config.passage_nodes),
+        make,
+    )
 
 
 def _final(found: _Passages) -> _Passages:

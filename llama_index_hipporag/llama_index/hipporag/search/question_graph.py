@@ -85,7 +85,7 @@ class QuestionGraph:
         self._read: dict[int, NodeRows] = {}  # first rows that the walk has not asked for yet
         self._in_passages: list[tuple[Ints, Ints]] = []  # phrases, and passages that have them
         self._by_kind = np.zeros(256)
-        self._by_kind[FACT] = 2.0 if config.edges == "published" else 1.0
+        self._by_kind[FACT] = 2.0 if config.published.edges == "published" else 1.0
         if config.passage_nodes:
             self._by_kind[FACT + 1 : SUBJECT] = 1.0
             self._by_kind[SUBJECT] = config.subject_weight
@@ -222,7 +222,9 @@ class QuestionGraph:
         config, names, p = self._config, contents.phrases, len(contents.chunks)
         common = np.array([phrase_number(name) in self.common for name in names], np.bool_)
         seen = contents.graph.without_phrases(common) if common.any() else contents.graph
-        found = seen.projection(config.counted, config.length_normalization, config.passage_nodes).tocoo()
+        found = seen.projection(
+            config.published.counted, config.published.length_normalization, config.passage_nodes
+        ).tocoo()
         columns = np.array([*(rows.get(name, -1) for name in names), *range(len(rows), len(rows) + p)], np.int64)
         columns = columns[found.col]
         here = columns >= 0
@@ -267,7 +269,7 @@ class QuestionGraph:
             np.bincount(place, np.where(kinds[joins] == kind, values[joins], 0.0), pairs.shape[1])
             for kind, values in ((FACT, counts), (LISTS, cosine_of(counts)), (LISTED, cosine_of(counts)))
         )
-        if self._config.edges == "published":
+        if self._config.published.edges == "published":
             between = np.where(lists > 0, lists, facts) + np.where(others > 0, others, facts)
         else:
             between = facts + np.minimum(lists, others)

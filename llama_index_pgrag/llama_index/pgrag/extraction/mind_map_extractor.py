@@ -10,12 +10,12 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from llama_index.pgrag.extraction.mind_map_reply import MindMapReply, ReadMindMap, read_mind_map_reply
 from llama_index.pgrag.extraction.parts import DocumentPart, parts_of
 from llama_index.pgrag.maps.node_maps import node_maps
-from llama_index.pgrag.maps.verification import Check, rouge_l
+from llama_index.pgrag.maps.verification import Check, Scorer, bert_scores, rouge_l
 from llama_index.pgrag.prompts import MIND_MAP_PROMPT
 from llama_index.pgrag.records import read_together, to_record
 from llama_index.ragkit import (
@@ -34,7 +34,7 @@ from llama_index.ragkit.errors import ExtractionError, LanguageModelError
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room
 from llama_index.ragkit.validation import count, number
 
-__all__ = ["MindMapExtractor"]
+__all__ = ["Attempt", "MindMapExtractor"]
 
 
 class MindMapExtractor(NodeExtractor):
@@ -50,6 +50,8 @@ class MindMapExtractor(NodeExtractor):
        model is told why and asked again, up to `max_regenerations` times; if no attempt passes, the best is kept and
        the record has `"verified": False`. In the published code such documents were processed manually.
 
+    :class:`~llama_index.pgrag.TwoStageMindMapExtractor` makes the map in a call of its own, of verified statements.
+
     Nodes of a document that are written together are read together: 1,000 chunks of 300 documents cost 300 calls. If a
     call fails, the nodes of its part have failed; their document is tried again as a whole, without paying twice for
     what is in the cache.
@@ -61,8 +63,10 @@ class MindMapExtractor(NodeExtractor):
     ----------
     verify : whether statements are verified
     min_rouge_l : least ROUGE-L, in [0, 1] [0.15, the published code's; paper: 0.75]
-    min_semantic : least cosine of the embeddings of text and statements, in [-1, 1]; suitable values depend on the
-        embedding model [0.85]
+    min_semantic : least semantic score of the statements, in [-1, 1]; suitable values depend on the model that it is
+        computed with [0.85]
+    scorer : computes the semantic score as F1 of BERTScore, as the paper does, such as a `bert_score.BERTScorer`; None
+        for the cosine of the embeddings of text and statements, as the published code does [None]
     max_regenerations : further attempts at the statements of a part, at least 0 [2; paper: unlimited]
     part_tokens : tokens of text for one call, at least 50; fewer where the window of the model has no room for them and
         for the reply. Longer
@@ -71,7 +75,7 @@ class MindMapExtractor(NodeExtractor):
     join_lists : whether a list of texts is one fact, as published [False: each item is a fact]
     min_in_text : least share of the words of a fact that the text must have, in [0, 1]; 0 for no check, as for mind
         maps in another language; each node is then read by itself, since nothing tells which node a fact is from [0.3]
-    embed_model : for the semantic score; defaults to the index's, else to `Settings.embed_model`
+    embed_model : for the cosine; defaults to the index's, else to `Settings.embed_model`
 
     Raises
     ------
@@ -82,6 +86,7 @@ class MindMapExtractor(NodeExtractor):
     method: ClassVar[str] = "pgrag"
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"mind_map": MIND_MAP_PROMPT}
     without_llm: ClassVar[str] = "extractor=OutlineExtractor()"
+    first_call: ClassVar[tuple[str, type[BaseModel]]] = "mind_map", MindMapReply  # which gives the statements
 
     verify: bool = True
     min_rouge_l: Annotated[float, number(0, 1)] = 0.15
@@ -91,11 +96,12 @@ class MindMapExtractor(NodeExtractor):
     join_lists: bool = False
     min_in_text: Annotated[float, number(0, 1)] = 0.3
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
+    scorer: Scorer | None = Field(default=None, exclude=True)
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """As for every extractor, but without the embedding model, which is only used for verification."""
-        return {name: value for name, value in super().fingerprint.items() if name != "embed_model"}
+        """As for every extractor, but without the models that are only used for verification."""
+        return {name: value for name, value in super().fingerprint.items() if name not in ("embed_model", "scorer")}
 
     @property
     def reads_documents(self) -> bool:
@@ -112,7 +118,7 @@ class MindMapExtractor(NodeExtractor):
             budget = self._part_budget(context.llm)
             parts = yield from offload(parts_of, nodes, budget)
             topic = ""
-            found: list[tuple[DocumentPart, _Attempt]] = []
+            found: list[tuple[DocumentPart, Attempt]] = []
             for part in parts:
                 attempt = yield from context.keep(self._read_part(part.text, topic, context), None, part.places)
                 if attempt is not None:
@@ -126,22 +132,20 @@ class MindMapExtractor(NodeExtractor):
             raise next(iter(context.lost.values()))
         return (yield from offload(_records, [plain_text(node).strip() for node in nodes], topic, found))
 
-    def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps["_Attempt"]:
+    def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps["Attempt"]:
         """The first mind map of a part whose statements pass verification, or else the best."""
-        best: _Attempt | None = None
+        prompt, output_cls = self.first_call
+        best: Attempt | None = None
         rejected: Rejected | None = None
-        read = partial(
-            read_mind_map_reply, text=part, topic=topic, join_lists=self.join_lists, min_in_text=self.min_in_text
-        )
         attempt = 0
         while True:
             attempt += 1
             try:
                 found = yield from context.complete(
-                    self.prompt("mind_map"),
-                    parse=read,
-                    output_cls=MindMapReply,
-                    reply_tokens=self.reply_tokens("mind_map", count_tokens(part)),
+                    self.prompt(prompt),
+                    parse=self._parser(part, topic),
+                    output_cls=output_cls,
+                    reply_tokens=self.reply_tokens(prompt, count_tokens(part)),
                     rejected=rejected,
                     like=part,
                     text=PromptTexts([part], "text"),
@@ -152,23 +156,28 @@ class MindMapExtractor(NodeExtractor):
                     raise
                 return replace(best, attempts=attempt)
             if not self.verify:
-                return _Attempt(found, None, 1)
+                return Attempt(found, None, 1)
             check = yield from self._check(part, found.statements, context)
             if best is None or best.check is None or check.rank > best.check.rank:
-                best = _Attempt(found, check, attempt)
+                best = Attempt(found, check, attempt)
             if check.passed or attempt > self.max_regenerations:
                 return replace(best, attempts=attempt)
             rejected = Rejected(found.reply, self._reason(check))
 
     def _part_budget(self, llm: LLM | None) -> int:
         """The tokens of text for one call."""
-        return min(
-            self.part_tokens, prompt_room(llm, self.prompt("mind_map"), self.reply_tokens("mind_map", self.part_tokens))
-        )
+        prompt, _ = self.first_call
+        return min(self.part_tokens, prompt_room(llm, self.prompt(prompt), self.reply_tokens(prompt, self.part_tokens)))
 
     def reply_tokens(self, prompt: str, tokens: int) -> int:
         """Statements and map say what the text says twice over, as JSON."""
         return 256 + 3 * tokens
+
+    def _parser(self, part: str, topic: str) -> Callable[[str], ReadMindMap]:
+        """Reads a reply about a part."""
+        return partial(
+            read_mind_map_reply, text=part, topic=topic, join_lists=self.join_lists, min_in_text=self.min_in_text
+        )
 
     def _reason(self, check: Check) -> str:
         """What is wrong with statements that failed, for the model."""
@@ -188,10 +197,13 @@ class MindMapExtractor(NodeExtractor):
     def _check(self, part: str, items: list[str], context: ExtractionContext) -> Steps[Check]:
         text = "\n".join(items)
         lexical = yield from offload(rouge_l, part, text)
-        model = self.embed_model or context.embed_model
-        one, other = (yield from embed_texts(model, [part, text])).astype(np.float64)
-        norms = float(np.sqrt((one @ one) * (other @ other)))
-        semantic = float(one @ other) / norms if norms > 0 else 0.0
+        if self.scorer is not None:
+            (semantic,) = yield from offload(bert_scores, [part], [text], self.scorer)
+        else:
+            model = self.embed_model or context.embed_model
+            one, other = (yield from embed_texts(model, [part, text])).astype(np.float64)
+            norms = float(np.sqrt((one @ one) * (other @ other)))
+            semantic = float(one @ other) / norms if norms > 0 else 0.0
         return Check(lexical, semantic, lexical >= self.min_rouge_l and semantic >= self.min_semantic)
 
     def estimate_document(
@@ -205,13 +217,15 @@ class MindMapExtractor(NodeExtractor):
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class Attempt:
+    """What was read of a part, how its statements were verified, if they were, and in how many attempts."""
+
     map: ReadMindMap
     check: Check | None
     attempts: int
 
 
-def _records(texts: list[str], topic: str, found: Sequence[tuple[DocumentPart, _Attempt]]) -> list[Record]:
+def _records(texts: list[str], topic: str, found: Sequence[tuple[DocumentPart, Attempt]]) -> list[Record]:
     """The record of each node; checks and attempts are those of the parts that it is in."""
     maps = node_maps(texts, topic, [(part.places, attempt.map.paths) for part, attempt in found])
     records = []

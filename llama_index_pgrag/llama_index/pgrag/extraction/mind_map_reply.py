@@ -18,9 +18,10 @@ from llama_index.ragkit.llm.json.shapes import squeezed, texts_of
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.statements import is_statement
 
-__all__ = ["MindMapReply", "ReadMindMap", "read_mind_map_reply"]
+__all__ = ["MapReply", "MindMapReply", "ReadMindMap", "StatementsReply", "read_mind_map_reply"]
 
 _LONGEST_TOPIC = 300  # characters
+_MAP = "nested objects of sub-topics; facts are texts or lists of texts"
 _NAMES = {
     "topic": ("topic", "title", "maintopic", "subject", "theme"),
     "statements": ("statements", "statement", "items", "facts", "factcheckingitems", "sentences"),
@@ -28,14 +29,25 @@ _NAMES = {
 }
 
 
-class MindMapReply(BaseModel):
-    """A text taken apart: its topic, its statements, and a mind map of them."""
+class StatementsReply(BaseModel):
+    """A text taken apart: its topic, and its statements."""
 
     bounds: ClassVar[Mapping[str, Any]] = {"topic": {"maxLength": _LONGEST_TOPIC}}
 
     topic: str = Field(description="one line that says what the text is about")
     statements: list[str] = Field(description="statements that can each be checked by themselves")
-    mind_map: dict[str, Any] = Field(description="nested objects of sub-topics; facts are texts or lists of texts")
+
+
+class MapReply(BaseModel):
+    """A mind map of statements."""
+
+    mind_map: dict[str, Any] = Field(description=_MAP)
+
+
+class MindMapReply(StatementsReply):
+    """A text taken apart: its topic, its statements, and a mind map of them."""
+
+    mind_map: dict[str, Any] = Field(description=_MAP)
 
 
 @dataclass(frozen=True)

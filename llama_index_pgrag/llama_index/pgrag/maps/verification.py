@@ -1,18 +1,21 @@
 """Verification of statements against their text (Eq. 3: a semantic and a lexical score, each above a threshold).
 
 The lexical score is the F-measure of ROUGE-L from `rouge-score`, over words, and over single characters in scripts
-without spaces. The semantic score is the cosine of the embeddings of text and statements, as in the published code; the
-paper uses BERTScore. The published ROUGE-L threshold is 0.75 in the paper and 0.15 in the code: statements that are r
-times shorter than the text cannot score more than 2 / (1 + r), which is 0.55 at the paper's own compression ratio of
-2.64.
+without spaces. The semantic score is the cosine of the embeddings of text and statements, as in the published code, or
+BERTScore, as in the paper. The published ROUGE-L threshold is 0.75 in the paper (appendix C) and 0.15 in the code:
+statements that are r times shorter than the text cannot score more than 2 / (1 + r), which is 0.55 at the paper's own
+compression ratio of 2.64.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["Check", "lexical_tokens", "rouge_l"]
+__all__ = ["Check", "Scorer", "bert_scores", "lexical_tokens", "rouge_l"]
 
 _TOKEN = re.compile(f"[{UNSPACED}]|[^\\W_]+")
 _MOST_TOKENS = 4_000
@@ -25,7 +28,7 @@ class Check:
     Attributes
     ----------
     rouge_l : F-measure of ROUGE-L, in [0, 1]
-    semantic : cosine of the embeddings, in [-1, 1]; None if it was not computed
+    semantic : cosine of the embeddings, or BERTScore, in [-1, 1]; None if it was not computed
     passed : whether both reach their thresholds
     """
 
@@ -65,3 +68,25 @@ def rouge_l(reference: str, text: str) -> float:
 
     scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=_Tokenizer())
     return float(scorer.score(reference, text)["rougeL"].fmeasure)
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """The interface of `bert_score.BERTScorer`."""
+
+    def score(self, cands: list[str], refs: list[str]) -> Sequence[Any]:
+        """Precision, recall and F1, each with one value per pair."""
+
+
+def bert_scores(references: Sequence[str], texts: Sequence[str], scorer: Scorer) -> list[float]:
+    """F1 of BERTScore for each pair.
+
+    Parameters
+    ----------
+    scorer : such as `bert_score.BERTScorer(model_type=..., num_layers=...)`, with a model of your choice
+    """
+    if len(references) != len(texts):
+        raise ConfigurationError(f"There are {len(references)} references for {len(texts)} texts.")
+    if not texts:
+        return []
+    return [float(value) for value in scorer.score(list(texts), list(references))[2]]

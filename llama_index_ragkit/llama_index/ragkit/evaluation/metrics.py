@@ -57,7 +57,7 @@ def ndcg_at_k(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -
 
 
 def success_ratio(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int | None = None) -> float:
-    """Retrieval success ratio of Multi-Head RAG (Besta et al. 2024, section 4): recall at `k`.
+    """Recall at `k` (Multi-Head RAG, Besta et al. 2024, section 3, "Retrieval Success Ratio").
 
     Without `k`, it is the number of gold ids n: the share of the n documents found in the top n.
     """

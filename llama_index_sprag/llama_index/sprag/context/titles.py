@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from llama_index.sprag.context.headings import Heading
 
-__all__ = ["document_title", "given_title", "is_source_code", "title_of_file_name"]
+__all__ = ["document_title", "file_name_of", "given_title", "is_source_code", "title_of_file_name"]
 
 _KEYS = ("title", "document_title", "Title", "subject", "Subject")
 _FILE_KEYS = ("file_name", "filename", "file_path", "source", "url")
@@ -59,6 +59,17 @@ def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] =
         if isinstance(given, str) and (title := title_of_file_name(given)):
             return title
     return ""
+
+
+def file_name_of(metadata: Mapping[str, object]) -> str:
+    """The name of the file, without folders, or else the title in the metadata; `""` if there is neither.
+
+    >>> file_name_of({"file_path": "/data/3M_2018_10K.pdf"}), file_name_of({"title": "Tea"})
+    ('3M_2018_10K.pdf', 'Tea')
+    """
+    names = (given for key in _FILE_KEYS if isinstance(given := metadata.get(key), str) and given)
+    name = next(names, "")
+    return PureWindowsPath(PurePosixPath(name).name).name or given_title(metadata)
 
 
 def is_source_code(metadata: Mapping[str, object]) -> bool:

@@ -110,7 +110,7 @@ def find_segments(
         np.asarray(calibration_of(config.calibration, ranking.scores, reranked=ranking.reranked)(ranking.scores))
         for ranking in rankings
     ]
-    considered = documents_considered(rankings, place_of, config.top_k_for_document_selection)
+    considered = documents_considered(rankings, place_of, config.published.top_k_for_document_selection)
     runs: dict[str, _Run] = {}
     run_of: dict[tuple[str, int], tuple[str, int]] = {}
     for key in considered:

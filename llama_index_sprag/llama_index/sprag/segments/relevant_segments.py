@@ -69,7 +69,7 @@ def extract_segments(
     ConfigurationError
         If a ranking names a chunk that its document does not have.
     """
-    reference = config.reference_length
+    published, reference = config.published, config.published.reference_length
     if reference is None:
         reference = reference_length_of(rankings, documents, lengths)
     laid_out = lay_out(
@@ -79,14 +79,14 @@ def extract_segments(
         decay_rate=config.decay_rate_for(reference),
         irrelevant_chunk_penalty=config.irrelevant_chunk_penalty,
         neighbor_relevance=config.neighbor_relevance_for(reference),
-        length_adjustment=config.length_adjustment,
+        length_adjustment=published.length_adjustment,
         reference_length=reference,
     )
     costs = laid_out.lengths if config.length_unit == "tokens" else np.ones_like(laid_out.lengths)
-    budget = config.overall_max_length + config.overall_max_length_extension * max(0, len(rankings) - 1)
+    budget = config.overall_max_length + published.overall_max_length_extension * max(0, len(rankings) - 1)
     chosen: list[Segment] = []
     if rankings:
-        nearest = _nearest(rankings, laid_out) if config.nearest_first else {}
+        nearest = _nearest(rankings, laid_out) if published.nearest_first else {}
         chosen = _select(laid_out, costs, budget, config, nearest)
     if config.fill:
         chosen += _fill(chosen, rankings, laid_out, costs, budget)

@@ -1,0 +1,90 @@
+"""`FirstGenerationContext`: a sentence on each document, with the name of its file, as the first spRAG had it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, ClassVar
+
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.schema import BaseNode
+
+from llama_index.ragkit import Estimate, ExtractionContext, Record, Steps, count_tokens, fence, plain_answer, plain_text
+from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.validation import choice, count
+from llama_index.sprag.config import Sections
+from llama_index.sprag.context.titles import file_name_of
+from llama_index.sprag.extraction.auto_context import AutoContext
+from llama_index.sprag.extraction.context_extractor import Description, DocumentChunks
+from llama_index.sprag.prompts import CONTEXT_PROMPT
+
+__all__ = ["FirstGenerationContext"]
+
+_REPLY_TOKENS = 200
+_NAME, _IS_CUT = "name", "is_cut"  # metadata keys of the nodes that stand for documents
+
+
+class FirstGenerationContext(AutoContext):
+    """Describes documents as the first spRAG did: the name of the file, and a sentence or two by a language model.
+
+    One call a document. The model reads its name and its first tokens, and is told where it does not see the rest.
+    There are no sections. A document whose metadata name no file has its title, or its id, in place of a file name.
+
+    Parameters
+    ----------
+    document_tokens : tokens of the document that the model reads, at least 1 [6000, as published]
+    guidance : what the model is told beyond its task, such as what matters in these documents [""]
+    min_in_text, prompts, kwargs : see :class:`~llama_index.sprag.AutoContext`; the prompt "context" has the variables
+        `file`, `guidance`, `cut` and `text`
+    """
+
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"context": CONTEXT_PROMPT}
+
+    document_tokens: Annotated[int, count(1)] = 6000
+    sections: Annotated[Sections, choice(("none",))] = "none"
+    guidance: str = ""
+
+    def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
+        """A sentence or two about a document."""
+        text, name = plain_text(node), str(node.metadata.get(_NAME, ""))
+        cut = f"Only its first {self.document_tokens} tokens are given; do not mention that."
+        summary = yield from context.complete(
+            self.prompt("context"),
+            parse=partial(_held_answer, words=TextWords(f"{name}\n{text}"), least=self.min_in_text),
+            like=text,
+            reply_tokens=_REPLY_TOKENS,
+            file=fence([name], "file"),
+            guidance=self.guidance,
+            cut=cut if node.metadata.get(_IS_CUT) else "",
+            text=fence([text], "document"),
+        )
+        return {"title": "", "summary": summary}
+
+    def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
+        """One call."""
+        tokens = min(count(plain_text(node)), self.document_tokens)
+        return Estimate(1, count(self.prompt("context").get_template()) + tokens, self.completion_tokens)
+
+    def _to_read(self, document: DocumentChunks) -> BaseNode:
+        node = super()._to_read(document)
+        is_cut = sum(count_tokens(plain_text(chunk)) for chunk in document.nodes) > self.document_tokens
+        node.metadata = {_NAME: _name(document), _IS_CUT: is_cut}
+        return node
+
+    def _description(
+        self, document: DocumentChunks, source: str, old: Description | None, record: Record | None
+    ) -> Description:
+        return replace(super()._description(document, source, old, record), title=_name(document))
+
+
+def _name(document: DocumentChunks) -> str:
+    first = document.nodes[0]
+    return file_name_of(first.metadata) or first.ref_doc_id or document.key
+
+
+def _held_answer(reply: str, words: TextWords, least: float) -> str:
+    """The answer on one line, if the document holds its words."""
+    answer = " ".join(plain_answer(reply).split())
+    if least and words.share(answer) < least:
+        raise ParseError(f"The reply is not about the document: {answer[:80]!r}.")
+    return answer
