@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.hipporag.search.ranking import FLOOR, combine, gain, passage_seeds, trust
+from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
+from llama_index.hipporag.search.ranking import FLOOR, combine, gain, passage_seeds, trust, walk_trust
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.vectors.walk_trust import lead, rarity
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1, 1)), st.integers(1, 20))
@@ -87,6 +89,40 @@ def test_where_either_says_nothing_there_is_no_disagreement():
     opposed = np.arange(40.0)
     assert trust(opposed, np.exp(-opposed)) == 0
     assert trust(opposed[:19], np.exp(-opposed[:19])) > 0
+
+
+@given(near, shares, st.floats(0, 1))
+def test_the_further_the_nearest_passage_is_ahead_the_more_a_walk_past_it_is_distrusted(nearness, walked, name):
+    found = walk_trust(nearness, walked, name)
+    assert 0 <= found <= name
+    ahead = nearness.copy()
+    ahead[nearness.argmax()] += 1
+    if (nearness < nearness.max()).sum() == len(nearness) - 1:  # of several nearest ones, the best reached tells
+        assert walk_trust(ahead, walked, name) <= found + 1e-12
+    assert walk_trust(nearness, np.ones(6), 1.0) == pytest.approx(np.exp(-3.5))
+
+
+def test_the_lead_is_over_the_sixth_passage_or_the_last():
+    assert lead(np.array([1.0, 5, 2, 2, 2, 2, -9])) == 4
+    assert lead(np.array([1.0, 5])) == 4
+    assert lead(np.ones(1)) == lead(np.empty(0)) == 0
+
+
+@given(st.floats(0, 1e4), st.floats(0, 1e4), st.integers(1, 10**6))
+def test_a_name_whose_words_are_in_many_passages_is_less_rare(one, other, count):
+    few, many = sorted((one, other))
+    assert 0 <= rarity(many, count) <= rarity(few, count) <= 1
+    assert rarity(many, count) <= rarity(many, 2 * count)
+    assert rarity(1, count) == rarity(many, 0) == 1
+
+
+def test_the_rarest_name_of_a_question_counts_by_its_words_or_its_passages():
+    links = [Link("Mistress", "mistress", 0, 1.0, 1.0), Link("Andrew", "andrew", 1, 1.0, 1 / 5)]
+    seeds = QuerySeeds(links, {0: 1.0, 1: 0.2})
+    assert seeds.with_words({"Mistress": 9.0, "Andrew": 4.0}, 400).rarity == rarity(5, 400)
+    assert seeds.with_words({"Mistress": 2.0, "Andrew": 4.0}, 400).rarity == rarity(2, 400)
+    assert seeds.with_words({"Mistress": 0.0, "Andrew": 0.0}, 400).rarity == rarity(1, 400)
+    assert seeds.with_words({"Mistress": 0.0, "Andrew": 0.0}, 0).rarity == 1
 
 
 def test_the_formula():

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import weakref
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -29,6 +30,7 @@ from llama_index.hipporag.config import SearchConfig, Version
 from llama_index.hipporag.search import graph_search
 from llama_index.ragkit import FallbackEvent
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
 
@@ -332,6 +334,28 @@ def test_an_explanation_says_how_far_the_walk_was_trusted(index: HippoRAGIndex):
     explained = index.as_retriever().explain("Whom did Ada Byron meet?")
     assert all(0 < e.trust <= 1 and not e.fallback for e in explained)
     assert explained[0].lexical > 0
+
+
+# "Mistress" is a name in one passage, and a common word in many; "Snorro" is in his own passages alone.
+COMMON = {
+    "name": ("The Mistress met Snorro.", [["Mistress", "met", "Snorro"]]),
+    "chain": ("Snorro kept a raven.", [["Snorro", "kept", "raven"]]),
+    **{f"word {i}": (f"The mistress of house {i} slept.", []) for i in range(30)},
+    **{f"other {i}": (f"Bread number {i} was baked.", []) for i in range(10)},
+}
+
+
+def test_a_name_whose_words_are_in_many_passages_is_trusted_less_in_memory_and_from_stores(tmp_path: Path):
+    few = ["name", "chain", "word 0", *(f"other {i}" for i in range(10))]  # only passages that may be shown count
+    found = []
+    for context in (None, storage_context(f"sqlite:///{tmp_path / 'index.db'}")):
+        index = index_of(COMMON, storage_context=context)
+        asked = [("Mistress", {}), ("Snorro", {}), ("Mistress", {"node_ids": few}), ("Mistress", {"lexical_weight": 0})]
+        retrievers = ((name, index.as_retriever(passage_seeds="none", **options)) for name, options in asked)
+        found.append([each.explain(f"Whom did the {name} meet?")[0].trust for name, each in retrievers])
+    common, rare, shown, dense = found[0]
+    assert max(common, dense) < 0.02 < 0.2 < min(rare, shown)
+    assert found[1] == pytest.approx(found[0])
 
 
 def test_a_walk_that_leads_elsewhere_than_the_words_of_the_question_is_not_followed():

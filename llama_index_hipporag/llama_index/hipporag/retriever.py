@@ -268,6 +268,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         """The seeds of a question, and its nearness to passages where the search needs it."""
         vector = (yield from query.vector()) if self.options.linking == "facts" else None
         seeds = yield from self._linker.link(graph, query.text, vector)
+        if self.options.ensemble == "trust" and seeds.links:
+            asked = list(dict.fromkeys(link.asked for link in seeds.links))
+            frequencies, count = yield from query.frequencies(asked)
+            seeds = seeds.with_words(dict(zip(asked, frequencies, strict=True)), count)
         if not needs_dense(seeds, self.options):
             return seeds, None
         return seeds, (yield from query.nearness(self.options.lexical_weight))

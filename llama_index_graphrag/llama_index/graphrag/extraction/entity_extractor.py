@@ -220,7 +220,7 @@ class EntityExtractor(NodeExtractor):
         )
         entities, relations = list(first.entities), list(first.relations)
         for gleaning in range(self.gleanings):
-            known = fence(["\n".join([part.text for part in (*entities, *relations)])], "known")
+            known = [part.text for part in (*entities, *relations)]
             if self.gleaning_test:
                 missed = context.complete(
                     self.prompt("missed"),

@@ -21,7 +21,7 @@ from llama_index.hipporag.search.passage_scores import (
     share_of_best,
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
-from llama_index.hipporag.search.ranking import UNTRUSTED, WALK_WEIGHT, combine, gain, passage_seeds, trust
+from llama_index.hipporag.search.ranking import UNTRUSTED, WALK_WEIGHT, combine, gain, passage_seeds, walk_trust
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, squashed
@@ -156,12 +156,14 @@ class _Question:
     near : (p,), the nearness that is used in the scores; None for the walk alone
     averaged : whether the two are averaged, whatever the walk can be trusted
     shared : (p,), how well each passage is reached from every linked phrase; None where it is not used
+    rarity : that of the rarest name
     """
 
     reset: Reset
     near: Floats | None
     averaged: bool
     shared: Floats | None
+    rarity: float
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class _GraphSearch(Generic[Graph]):
         near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
         reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
         combined = near if averaged or config.ensemble == "trust" else None
-        return _Question(reset, combined, averaged, self._shared(seeds))
+        return _Question(reset, combined, averaged, self._shared(seeds), seeds.rarity)
 
     def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
         """For each question: reached phrases, their probabilities, and the scores of passages."""
@@ -258,7 +260,7 @@ class _GraphSearch(Generic[Graph]):
             return _Passages(walked, walked)
         if not question.averaged:
             shown = slice(None) if self.allowed is None else self.allowed
-            trusted = trust(question.near[shown], walked[shown])
+            trusted = walk_trust(question.near[shown], walked[shown], question.rarity)
             return _Passages(walked, combine(question.near, walked, self._weight(trusted)), trusted)
         parts = min_max(passage_scores, self.allowed), min_max(question.near, self.allowed)
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])

@@ -1,7 +1,7 @@
 """`QuerySeeds` and `Link`: the phrases of the graph from which the walk for a question starts."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from llama_index.ragkit.llm.json.shapes import NumberList, Reply
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.mentions import names_part
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
+from llama_index.ragkit.vectors.walk_trust import rarity
 
 __all__ = [
     "FactFilter",
@@ -85,6 +86,7 @@ class QuerySeeds:
     weights : row -> weight in the reset distribution
     facts : the facts that led to the phrases, with scores
     weakest : the smallest cosine of the links
+    rarity : that of the rarest name, in [0, 1], see :func:`~llama_index.ragkit.vectors.walk_trust.rarity`
     reason : why there are no links; empty otherwise
     """
 
@@ -92,7 +94,19 @@ class QuerySeeds:
     weights: Mapping[int, float] = field(default_factory=dict)
     facts: Sequence[tuple[Fact, float]] = ()
     weakest: float = 1.0
+    rarity: float = 1.0
     reason: str = ""
+
+    def with_words(self, frequencies: Mapping[str, float], count: float) -> "QuerySeeds":
+        """With what is known of the words of the names: those of a name may be in more passages than the name itself.
+
+        Parameters
+        ----------
+        frequencies : what was asked -> the number of passages with its words
+        count : how many passages there are
+        """
+        rarest = min((max(frequencies[link.asked], 1 / link.weight) for link in self.links if link.weight), default=1.0)
+        return replace(self, rarity=rarity(rarest, count))
 
 
 class FactFilter(Reply):

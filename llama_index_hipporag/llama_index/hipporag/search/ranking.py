@@ -5,12 +5,39 @@
    question, with a total weight of `passage_seed_weight`: much less than a name in one or two passages, and more than a
    word in hundreds.
 3. The score of a passage is its nearness to the question, dense and lexical together, plus the logarithm of its share
-   of the walk, which counts as far as the walk can be trusted (:mod:`llama_index.ragkit.vectors.walk_trust`).
+   of the walk, which counts as far as the walk can be trusted (:func:`walk_trust`).
 """
 
-from llama_index.ragkit.vectors.walk_trust import FLOOR, PASSAGE_SEEDS, combine, gain, passage_seeds, trust
+import numpy as np
 
-__all__ = ["FLOOR", "PASSAGE_SEEDS", "UNTRUSTED", "WALK_WEIGHT", "combine", "gain", "passage_seeds", "trust"]
+from llama_index.ragkit.vectors.walk_trust import FLOOR, PASSAGE_SEEDS, combine, gain, lead, passage_seeds, trust
+
+__all__ = [
+    "FLOOR",
+    "PASSAGE_SEEDS",
+    "UNTRUSTED",
+    "WALK_WEIGHT",
+    "combine",
+    "gain",
+    "passage_seeds",
+    "trust",
+    "walk_trust",
+]
 
 WALK_WEIGHT = 7.0  # of a walk that is trusted fully
+_LEAD_WEIGHT = 0.15  # of each standard deviation by which the nearest passage is ahead
 UNTRUSTED = "the walk does not reach the passage that is nearest to the question, or leads elsewhere than its words"
+
+
+def walk_trust(nearness: np.ndarray, walked: np.ndarray, rarity: float) -> float:
+    """How far a walk is to be trusted for a question, in [0, 1].
+
+    The further the nearest passage is ahead of the others, the more it counts that the walk reaches it: a chain begins
+    there, and a passage that has all of the question answers it without one.
+
+    Parameters
+    ----------
+    nearness, walked : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
+    rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name that the walk begins with
+    """
+    return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness))

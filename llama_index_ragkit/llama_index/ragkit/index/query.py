@@ -1,5 +1,6 @@
 """`Query` and `Found`: the input and output of a method's search."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol
@@ -22,6 +23,8 @@ from llama_index.ragkit.vectors.snapshot import Mask
 __all__ = ["FallbackEvent", "Found", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
 
 dispatcher = get_dispatcher(__name__)
+
+_UNSEEN = "qzxvkj"  # a word that no text has
 
 
 def as_bundle(query: QueryType) -> QueryBundle:
@@ -142,6 +145,19 @@ class Query(Generic[State]):
     def full_score(self) -> Steps[float]:
         """The BM25 score of a chunk of mean length that has each word of the question once."""
         return (yield from offload(self.contents.full_score, self.text, self.allowed))
+
+    def frequencies(self, texts: Sequence[str]) -> Steps[tuple[list[float], float]]:
+        """About how many chunks have all words of each text, and how many there are; zeros where words are not kept.
+
+        The words are taken to be spread independently: n times the product of their shares, each the number of chunks
+        with the word plus 1/2, divided by n + 1, as in the weights of BM25.
+        """
+        scores = yield from offload(self._full_scores, [*texts, _UNSEEN])
+        count = max(0.0, (math.exp(scores.pop()) - 2) / 2)  # the weight of a word in no chunk is log(2 n + 2)
+        return [count * math.exp(-score) for score in scores], count
+
+    def _full_scores(self, texts: Sequence[str]) -> list[float]:
+        return [self.contents.full_score(text, self.allowed) for text in texts]
 
     def nearness(self, lexical_weight: float, vector: NDArray[np.float32] | None = None) -> Steps[Nearness]:
         """How near all chunks are to the question.

@@ -16,14 +16,16 @@ import numpy as np
 
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["FLOOR", "PASSAGE_SEEDS", "combine", "gain", "passage_seeds", "trust"]
+__all__ = ["FLOOR", "NEAREST_POWER", "PASSAGE_SEEDS", "combine", "gain", "lead", "passage_seeds", "rarity", "trust"]
 
+NEAREST_POWER = 0.45  # of the share of the nearest passage, wherever it stands
 FLOOR = 1e-4  # minimum share of the walk, relative to the best passage, for passages that the walk does not reach
 PASSAGE_SEEDS = 100  # passages that a walk starts from
 _SEED_POWER = 4
 _CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it is
 _DIFFUSE = 3.5
-_NEAREST_POWER = 0.45
+_MANY = 0.1  # of the square root of the number of passages
+_FEW = 2.0  # passages
 _SEEN = 100  # passages nearest to the question that show whether the walk agrees with nearness
 _FEWEST = 20  # passages; fewer show nothing
 _NO_AGREEMENT, _AGREEMENT = 0.4, 0.6  # correlations
@@ -65,8 +67,8 @@ def passage_seeds(
     return rows, weights / weights.sum()
 
 
-def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
-    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-3.5 m) * s ** 0.45 * a``.
+def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER) -> float:
+    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-3.5 m) * s ** power * a``.
 
     m is the mean share of the passages that the walk ranks second to sixth: near 1, it does not tell passages apart.
     s is the share of the passage that is nearest to the question: 0, the two have nothing to do with each other.
@@ -77,6 +79,7 @@ def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
     ----------
     nearness : (p,) of the question and each passage that may be shown
     walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
+    power : how much it counts that the walk hardly reaches the nearest passage, at least 0
 
     >>> trust(np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
     1.0
@@ -89,8 +92,45 @@ def trust(nearness: np.ndarray, walked: np.ndarray) -> float:
     best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]
     others = float(best[1:].mean()) if first > 1 else 0.0
     nearest = walked[nearness >= nearness.max() - _EQUAL]
-    reached = math.pow(float(nearest.max()), _NEAREST_POWER)
-    return math.exp(-_DIFFUSE * others) * reached * _agreement(nearness, walked)
+    reached = float(nearest.max())
+    return math.exp(-_DIFFUSE * others) * math.pow(reached, power) * _agreement(nearness, walked) if reached else 0.0
+
+
+def lead(nearness: np.ndarray) -> float:
+    """How far the nearest passage is ahead of the sixth, or of the last of fewer, in standard deviations; at least 0.
+
+    Parameters
+    ----------
+    nearness : (p,) of the question and each passage that may be shown
+
+    >>> lead(np.array([2.0, 5.0, 1.0, 1.5, 1.0, 1.0, 0.0]))
+    4.0
+    """
+    if not nearness.size:
+        return 0.0
+    first = min(_CONCENTRATION, nearness.size)
+    best = np.partition(nearness, nearness.size - first)[nearness.size - first :]
+    return float(best.max() - best.min())
+
+
+def rarity(frequency: float, count: float) -> float:
+    """How far a name leads to passages about it, by the passages with its words: ``1 / (1 + ((f - 1) / s) ** 2)``.
+
+    s is a tenth of the square root of `count`, at least 2: the more passages there are, the more of them may be about
+    one thing.
+    The words of a name that is a common word, or a first name in a chat, are in many passages.
+
+    Parameters
+    ----------
+    frequency : f, passages with its words; fewer than 1 count as 1
+    count : how many passages there are; 0 if that is not known, which gives 1
+
+    >>> rarity(1, 400), rarity(3, 400)
+    (1.0, 0.5)
+    """
+    if count <= 0:
+        return 1.0
+    return 1.0 / (1.0 + (max(0.0, frequency - 1.0) / max(_FEW, _MANY * math.sqrt(count))) ** 2)
 
 
 def _agreement(nearness: np.ndarray, walked: np.ndarray) -> float:
