@@ -118,6 +118,8 @@ def test_an_estimate_of_a_summary_counts_its_parts(window: int) -> None:
     said = LLMSummarizer().estimate(tokens, len(texts), 200, llm)
     run_steps(LLMSummarizer(llm=llm).summarize(texts, max_tokens=200))
     assert said.calls == pytest.approx(len(llm.asked), rel=0.35)
+    sent = sum(count_tokens(call.prompt) for call in llm.asked) / len(llm.asked)
+    assert said.prompt_tokens / said.calls == pytest.approx(sent, rel=0.2)
     assert (said.calls == len(llm.asked) == 1) == (window == 128_000)
     lines = [f"[{i}] {sentence}." for i, sentence in enumerate(" ".join(texts).split(". "), start=1)]
     said = ReportWriter().estimate(sum(count_tokens(line) + 1 for line in lines), len(lines), 400, llm)

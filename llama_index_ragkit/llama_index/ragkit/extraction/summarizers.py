@@ -201,15 +201,16 @@ class LLMSummarizer(Summarizer):
         return prompt_room(llm, self.prompt("summary"), _reply_tokens(max_tokens), **self.lengths(max_tokens))
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
-        """As for every summarizer, with the summaries of parts."""
-        model = self._llm or llm
-        room = self._room(model, max_tokens)
-        calls, read, each = 0.0, 0.0, _part_tokens(max_tokens, room)
-        while tokens + TAG_TOKENS * texts > room:
-            parts = math.ceil((tokens + TAG_TOKENS * texts) / room)
-            calls, read = calls + parts, read + tokens
-            tokens, texts = parts * each, parts
-        return Estimate(round(calls) + 1, round(read + tokens), round(calls * each) + max_tokens)
+        """As for every summarizer, with the instructions, and with the summaries of parts."""
+        room = self._room(self._llm or llm, max_tokens)
+        instructions, each = count_tokens(self.prompt("summary").get_template()), _part_tokens(max_tokens, room)
+        size = tokens + TAG_TOKENS * texts
+        work = Estimate(1, round(size) + instructions, max_tokens)
+        while size > room:
+            parts = math.ceil(size / room)
+            size = parts * (each + TAG_TOKENS)
+            work += Estimate(parts, round(size) + parts * instructions, parts * each)
+        return work
 
 
 def _reply_tokens(max_tokens: int) -> int:
