@@ -22,7 +22,7 @@ _EXPLAINED = 12  # passages whose chains of facts are highlighted
 _RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
 _LEAST_TRUST = 0.1  # in the walk, from which its ways are drawn
-_LEAST_SHARE = 0.002  # of the best passage's in the walk, from which a way is drawn: that of one two or three facts away
+_LEAST_SHARE = 0.002  # of the best passage's in the walk, from which a way is drawn: two or three facts away
 
 
 def rows_to_show(
