@@ -27,6 +27,7 @@ __all__ = ["MiniLM", "MiniLMEmbedding", "MiniLMHeads"]
 Floats = NDArray[np.float32]
 _LAYERS, _HEADS, _MOST_TOKENS = 6, 12, 256
 _TOKENS_AT_ONCE = 1024  # of a batch, padding included
+_SMALL = np.float32(2**-10)  # of the heads, beside which the cosine of two vectors is that of the texts
 
 
 class MiniLM:
@@ -137,16 +138,21 @@ class MiniLMEmbedding(BaseEmbedding):
 
 
 class MiniLMHeads(MiniLMEmbedding, HeadEmbedding):
-    """The heads of a :class:`MiniLM`, as :class:`~llama_index.mrag.MultiHeadEmbedding` gives them."""
+    """Vectors and heads of a :class:`MiniLM`, as :class:`~llama_index.mrag.MultiHeadEmbedding` gives them."""
 
     def heads_of(self, dim: int) -> int:
         """Those of the last layer."""
         return _HEADS
+
+    def own_of(self, dim: int) -> int:
+        """The vector of the text stands before the heads, which are as many numbers."""
+        return dim // 2
 
     def get_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:
         """Flat vectors of several questions."""
         return self._vectors(queries)
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        heads: list[list[float]] = self._model.encode(texts)[1].tolist()
-        return heads
+        own, heads = self._model.encode(texts)
+        flat: list[list[float]] = np.hstack([own, heads * _SMALL]).tolist()
+        return flat

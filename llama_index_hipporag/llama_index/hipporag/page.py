@@ -22,7 +22,7 @@ _EXPLAINED = 12  # passages whose chains of facts are highlighted
 _RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
 _LEAST_TRUST = 0.1  # in the walk, from which its ways are drawn
-_LEAST_SHARE = 0.05  # of the walk, as a share of the best passage's, from which the way to a passage is drawn
+_LEAST_SHARE = 0.002  # of the best passage's in the walk, from which a way is drawn: two or three facts away
 
 
 def rows_to_show(
@@ -154,7 +154,7 @@ def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> di
 
 
 def _is_walked(found: GraphSearchResult[KnowledgeGraph], row: int) -> bool:
-    """Whether a passage is in an answer for the walk's sake: that is trusted, and gives it much of what the best has.
+    """Whether a passage is in an answer for the walk's sake: the walk is trusted, and reaches it.
 
     There is a path between nearly any two phrases of a graph. One to a passage that nearness alone has found would be
     drawn through what has nothing to do with the question.
