@@ -11,9 +11,10 @@ performance prediction, over the chunks that are among the hundred best by BM25:
 - cv, the standard deviation of their BM25 scores divided by the mean: the normalised query commitment of the lexical
   list (NQC; Shtok et al. 2012, "Predicting Query Performance by Query-Drift Estimation", ACM TOIS 30(2)). The scores of
   words that all chunks have alike, such as the name of a site, lie close together;
-- z, how many standard deviations the best cosine of all lies above the mean of theirs: what stands out in the dense
-  list beside chunks that have the words (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction
-  in Web Search Environments", SIGIR).
+- z, how many standard deviations the best of their cosines lies above the mean: whether one stands out in the dense
+  list (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction in Web Search Environments",
+  SIGIR). Chunks without the words do not count: a model that does not know a language has some that are near to every
+  question.
 
 e is added to the logarithm of the odds of the lexical weight, a convex combination (Bruch et al. 2023, "An Analysis of
 Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight each question chooses, as an LLM does in dynamic
@@ -116,7 +117,7 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: float) -> floa
         return 0.0
     words, near = lexical[seen], cosines[seen]
     spread = float(near.std())
-    z = float(cosines.max() - near.mean()) / spread if spread > 1e-9 else 0.0
+    z = float(near.max() - near.mean()) / spread if spread > 1e-9 else 0.0
     cv = max(_LEAST_CV, float(words.std() / words.mean()))
     evidence = _USUAL + _PER_SHARE * float(words.max()) / full_score + _PER_CV * math.log(cv) - _PER_DEVIATION * z
     return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, evidence))
@@ -125,6 +126,8 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: float) -> floa
 def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float, full_score: float = 0.0) -> float:
     """The weight of BM25 for a question: w with the odds ``w / (1 - w) * exp(e) / trust``.
 
+    Evidence for cosines, e below 0, counts as far as these are trusted: fully with 1, not at all with the least trust.
+
     Parameters
     ----------
     cosines, lexical, full_score : see :func:`cosine_trust`
@@ -132,5 +135,7 @@ def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float, ful
     """
     if not lexical_weight:
         return 0.0
-    trust = cosine_trust(cosines, lexical, full_score) / math.exp(word_evidence(cosines, lexical, full_score))
-    return lexical_weight / (lexical_weight + (1 - lexical_weight) * trust)
+    trust, evidence = cosine_trust(cosines, lexical, full_score), word_evidence(cosines, lexical, full_score)
+    if evidence < 0:
+        evidence *= (trust - LEAST) / (1 - LEAST)
+    return lexical_weight / (lexical_weight + (1 - lexical_weight) * trust / math.exp(evidence))
