@@ -19,7 +19,7 @@ from tests.shifted import ShiftedEmbedding
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.vectors.nearness import hybrid_nearness
+from llama_index.ragkit.vectors.nearness import standardised, with_words
 from llama_index.raptor import RaptorIndex, RaptorRetriever
 from llama_index.raptor.config import Version
 
@@ -55,7 +55,9 @@ def test_collapsed_ranks_chunks_and_summaries_together(index: RaptorIndex):
 def test_scores_are_made_of_cosine_and_words(index: RaptorIndex):
     chunks = [w for w in index.as_retriever(similarity_top_k=99).explain("silk bread") if not w.level]
     assert len(chunks) == 48
-    near = hybrid_nearness(np.array([w.cosine for w in chunks]), np.array([w.lexical for w in chunks]), 0.5)
+    (weight,) = {w.lexical_weight for w in chunks}
+    dense = standardised(np.array([w.cosine for w in chunks]))
+    near = with_words(dense, np.array([w.lexical for w in chunks]), weight)
     assert [w.nearness for w in chunks] == pytest.approx(near.tolist())
     assert [w.score for w in chunks] == pytest.approx([(1 + w.nearness / (1 + abs(w.nearness))) / 2 for w in chunks])
 
