@@ -55,3 +55,12 @@ def test_any_text_gives_at_most_so_many_distinct_questions(text, most):
 def test_nothing_to_say_and_too_much_to_say():
     assert key_questions("", 5) == key_questions("the of and", 5) == key_questions("...", 5) == []
     assert len(key_questions("a" * 20000, 5)[0]) == 401
+
+
+def test_what_is_only_said_asks_for_nothing():
+    assert key_questions("Oh, I'm sorry. Yeah! Ada lit the lamp.", 5) == ["Ada lit, lamp?"]
+    assert key_questions("return None", 5) == key_questions("Um, really?", 5) == []
+
+
+def test_stop_words_are_of_the_language_of_the_words():
+    assert key_questions("Warschau war während seiner Existenz eine Stadt.", 5) == ["Warschau, Existenz, Stadt?"]

@@ -15,8 +15,10 @@ from itertools import accumulate, takewhile
 
 from stopwordsiso import stopwords
 
+from llama_index.ragkit.text.asides import is_aside
+from llama_index.ragkit.text.function_words import written_language
 from llama_index.ragkit.text.scripts import MARKS
-from llama_index.ragkit.text.sentences import language_of, split_sentences
+from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["key_phrases", "key_questions"]
 
@@ -44,7 +46,8 @@ def key_phrases(sentence: str, language: str) -> list[str]:
         if piece[0].isalnum() and piece.casefold() not in stop and not is_abbreviated:
             run.append(piece)
         elif run:
-            phrases += [] if len(run) == 1 and _MARK.fullmatch(run[0]) else [" ".join(run)]
+            phrase = " ".join(run)
+            phrases += [] if _MARK.fullmatch(phrase) or is_aside(phrase) else [phrase]
             run = []
     return list({phrase.casefold(): phrase for phrase in reversed(phrases)}.values())[::-1]
 
@@ -57,7 +60,7 @@ def key_questions(text: str, most: int, language: str | None = None) -> list[str
     >>> key_questions("Ada Byron met Charles Babbage. They were in London.", 2)
     ['Ada Byron met Charles Babbage?', 'London?']
     """
-    language = language or language_of(text)
+    language = language or written_language(text)
     sentences = (key_phrases(sentence, language) for sentence in split_sentences(text, language))
     phrases_of = {i: phrases for i, phrases in enumerate(sentences) if any(map(str.isalpha, "".join(phrases)))}
     rest = set(phrases_of)

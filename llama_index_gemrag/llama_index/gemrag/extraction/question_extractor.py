@@ -135,7 +135,8 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     Parameters
     ----------
     num_questions : largest number of questions per node [5]
-    language : ISO 639-1 code of the texts, for sentences and stop words; None to choose them by the script of each text
+    language : ISO 639-1 code of the texts, for sentences and stop words; None to choose them by the script and words
+        of each text
 
     Raises
     ------

@@ -1,6 +1,5 @@
 """`CooccurrenceExtractor`: entities are the names in a text, and relations are names in one sentence; no LLM."""
 
-import calendar
 import re
 from typing import ClassVar
 
@@ -18,7 +17,6 @@ __all__ = ["CooccurrenceExtractor"]
 
 _DIGIT = re.compile(r"\d")
 _QUOTED = re.compile(r"[?!？！]")
-_MONTHS = frozenset((*calendar.month_name[1:], *calendar.month_abbr[1:]))
 
 
 class CooccurrenceExtractor(NodeExtractor):
@@ -58,6 +56,5 @@ def _phrases(text: str) -> list[Mention]:
 
 
 def _is_entity(name: str) -> bool:
-    """Whether a name is more than a number, a date ("June 2017", "April 1-30") or a question or exclamation quoted."""
-    words = (word.strip(".,()") for word in name.split())
-    return not _QUOTED.search(name) and any(not _DIGIT.search(word) and word not in _MONTHS for word in words)
+    """Whether a name is more than a number, or a question or exclamation quoted."""
+    return not _QUOTED.search(name) and any(not _DIGIT.search(word) for word in name.split())

@@ -2,8 +2,8 @@
 code.
 
 A line looks like code if it is an import, the head of a definition or block, an assignment, a call, a tag, an entry of
-JSON or a command, if it closes brackets, or if it stands between two such lines. Each rule asks for signs that prose
-does not have, so "return to the lake (1871);" is not code.
+JSON or a command, if it closes brackets, if it stands between two such lines, or if it is a statement of a word or two
+below one ("return found"). Each rule asks for signs that prose does not have, so "return to the lake (1871);" is not code.
 """
 
 import re
@@ -35,6 +35,10 @@ _FORMS = re.compile(
         )
     )
 )
+# Only below a line of code: these are words of prose too.
+_AFTER_CODE = re.compile(
+    rf"(?:return|yield|raise|del|assert)\s+(?:not\s+)?{_NAME};?$|(?:pass|break|continue|return);?$|(?:else|try|finally):$"
+)
 _CALL = re.compile(rf"(?:(?:await|return|yield|raise|new|assert)\s+)?({_NAME})\((?!\s)(.*)")
 _CALL_END = re.compile(r"[)\](\[{,][;:]?$|[\"'];?$")
 _SIGNS = re.compile(r"^\)|[\"'=]|\w[(\[]|[(\[{]$")
@@ -50,6 +54,8 @@ def code_lines(lines: Sequence[str]) -> list[bool]:
     marks = [_has_form(line) for line in lines]
     for i in range(1, len(lines) - 1):
         marks[i] |= marks[i - 1] and marks[i + 1] and bool(lines[i].strip())
+    for i in range(1, len(lines)):
+        marks[i] |= marks[i - 1] and _AFTER_CODE.match(lines[i].strip()) is not None
     fences = [(i, mark[1][0], mark[2]) for i, line in enumerate(lines) if (mark := _FENCE.match(line))]
     position = 0
     if len(fences) % 2 and not fences[0][2] and _is_end(marks, fences):

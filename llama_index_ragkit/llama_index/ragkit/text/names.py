@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from llama_index.ragkit.text.asides import is_aside, is_date
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
 from llama_index.ragkit.text.mentions import is_name
 from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA, MARKS
@@ -38,6 +39,7 @@ _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
 _ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
 _MOST_WORDS = 20  # of a name
+_MOST_QUOTED = 5  # words of a quotation that is taken for a name, whatever its capitals
 _MOST_SMALL = 3  # "Prince of the House of", "Maria de los Angeles": no name has more consecutive small words
 
 # A verb of being in the singular, which follows a name at the beginning of a sentence.
@@ -84,7 +86,7 @@ def names(text: str) -> list[Mention]:
     small = function_words(written_language(text)) | FUNCTION_WORDS
     openers = _openers(text, words)
     inner = {word.group() for k, word in enumerate(words) if k not in openers and _is_capital(word.group())}
-    found: set[tuple[int, int]] = {match.span(1) for match in _QUOTED.finditer(text)}
+    found: set[tuple[int, int]] = {match.span(1) for match in _QUOTED.finditer(text) if _is_title(match[1])}
     k = 0
     while k < len(words):
         last = None if k in numbers else _run(text, words, openers, small, numbers, k)
@@ -97,7 +99,18 @@ def names(text: str) -> list[Mention]:
         k = last + 1
     trimmed = {(start, start + len(_GENITIVE.sub("", text[start:end]))) for start, end in found}
     order = sorted(trimmed, key=lambda span: (span[0], -span[1]))
-    return [Mention(text[start:end], start, end) for start, end in order if is_name(text[start:end])]
+    mentions = (Mention(text[start:end], start, end) for start, end in order)
+    return [mention for mention in mentions if _may_be_asked_for(mention.text)]
+
+
+def _may_be_asked_for(phrase: str) -> bool:
+    return is_name(phrase) and not is_aside(phrase) and not is_date(phrase)
+
+
+def _is_title(quoted: str) -> bool:
+    """Whether a quotation may be a name: it is short, or most of its words have capitals."""
+    words = quoted.split()
+    return len(words) <= _MOST_QUOTED or 2 * sum(map(_is_capital, words)) >= len(words)
 
 
 def _counts(text: str, words: Sequence[re.Match[str]], k: int, inner: set[str]) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from llama_index.ragkit.text.asides import is_aside
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.passages import read_passage
@@ -18,6 +19,7 @@ _WORD = re.compile(f"{LETTER}+(?:['’.-]{LETTER}+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
 _CLOSING_SIGNS = "# \t"
+_SPEAKER = re.compile(r"[^:.!?]{1,40}:\s")
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 
@@ -25,14 +27,18 @@ _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 def is_statement(text: str) -> bool:
     """Whether a text makes sense by itself: it ends a sentence, or has four words and is neither a name nor a heading.
 
+    A sentence of interjections and function words alone, after a speaker's name or without one, says nothing.
+
     >>> is_statement("The lamp burned oil."), is_statement("Sales of Oil and Lamps in 1912"), is_statement("Page 3")
     (True, False, False)
+    >>> is_statement("Ada: Oh, really?"), is_statement("Ada: It burns!")
+    (False, True)
     """
     if _WIDE.search(text):
         return len(_WIDE.findall(text)) >= _LEAST_CHARACTERS
     words = _WORD.findall(text)
     if SENTENCE_END.search(text):
-        return len(words) > 1
+        return len(words) > 1 and not is_aside(" ".join(_WORD.findall(_SPEAKER.sub("", text, count=1))))
     small = (word for word in words if len(word) > 2 and not word[0].isupper())
     return len(words) >= _LEAST_WORDS and any(word not in FUNCTION_WORDS for word in small)
 
