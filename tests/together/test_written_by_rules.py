@@ -8,13 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import load_index_from_storage
+from llama_index.core import Settings, load_index_from_storage
+from llama_index.core.llms import MockLLM
 from tests.together.plugins import ONCE
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, ReportWriter
-from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer, MatrixVectorStore, NodeExtractor, node_from_record
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit import (
+    ExtractiveSummarizer,
+    LLMSummarizer,
+    MatrixVectorStore,
+    NodeExtractor,
+    Summarizer,
+    node_from_record,
+)
+from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM, chunks
 from llama_index.raptor import RaptorIndex
@@ -157,6 +165,24 @@ def test_without_a_fallback_it_is_missing(kind: Kind) -> None:
     index = build(kind, Model(kind), fallback=None)
     assert {failure.by for failure in index.failures()} == {""}
     assert kind.twin not in marks(index) or kind.cls is GraphRAGIndex  # a report that is missing is read as statements
+
+
+class Refusing(Summarizer):
+    """Asks something that is no LLM of LlamaIndex."""
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        return {"class": "Refusing"}
+
+    def summarize(self, texts: Any, **kwargs: Any) -> Any:
+        raise ParseError("I would rather not.")
+        yield
+
+
+def test_a_summarizer_with_a_client_of_its_own_has_the_same_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settings, "_llm", MockLLM())
+    index = RaptorIndex(chunks("d", 18), embed_model=HashEmbedding(), summarizer=Refusing(), **SHORT)
+    assert {failure.by for failure in index.failures()} == {"ExtractiveSummarizer"}
 
 
 @each_kind

@@ -18,10 +18,12 @@ from llama_index.core.settings import Settings
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from numpy.typing import NDArray
 
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Extraction
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import Claims, ExtractionCache
+from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.embeddings import embed_query, embed_texts, given_vector, strings_to_embed
 from llama_index.ragkit.llm.prices import Prices, check_prices
 from llama_index.ragkit.llm.usage import note_rules, status
@@ -254,12 +256,16 @@ class Resources(ShortRepr):
         """
         done, all_of_them = counts
         note_rules(done)
-        model = getattr(instead_of, "llm", None) or getattr(instead_of, "_llm", None) or self.llm
+        own = getattr(instead_of, "llm", None) or getattr(instead_of, "_llm", None) or self.given_llm
+        try:
+            model = find_llm(own).metadata.model_name
+        except ConfigurationError:  # a component may have a client of its own
+            model = "unknown"
         logger.log(
             logging.ERROR if done == all_of_them else logging.WARNING,
             "%s has stood in at %d of %d %s for %s, which failed with the model %r. index.retry_failed() tries these "
             "again. The first: %s",
-            by, done, all_of_them, what, type(instead_of).__name__, model.metadata.model_name, reason,
+            by, done, all_of_them, what, type(instead_of).__name__, model, reason,
         )  # fmt: skip
 
     def reason(self, error: Exception) -> str:
