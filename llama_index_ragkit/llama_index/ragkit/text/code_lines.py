@@ -3,7 +3,8 @@ code.
 
 A line looks like code if it is an import, the head of a definition or block, an assignment, a call, a tag, an entry of
 JSON or a command, if it closes brackets, if it stands between two such lines, or if it is a statement of a word or two
-below one ("return found"). Each rule asks for signs that prose does not have, so "return to the lake (1871);" is not code.
+below one ("return found"). Each rule asks for signs that prose does not have, so "return to the lake (1871);" is not
+code.
 """
 
 import re
