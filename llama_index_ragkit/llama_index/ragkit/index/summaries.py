@@ -144,7 +144,7 @@ class SummaryWriter:
 
         Parameters
         ----------
-        by_rules : what :meth:`Written.record` gave for the latter
+        by_rules : what `Written.record` gave for the latter
         """
         missing = [Failure(name, "summary", self._reasons.get(name, "It is not written yet.")) for name in names]
         return [*missing, *(Failure(name, "summary", row["failed"], row["by"]) for name, row in by_rules.items())]

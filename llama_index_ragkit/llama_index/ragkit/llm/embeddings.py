@@ -43,7 +43,7 @@ def embed_texts(
     """Vectors of texts, shape (len(texts), dimension), float32.
 
     A text that is longer than the model reads has the mean of the vectors of its windows
-    (:mod:`llama_index.ragkit.llm.text_windows`); a warning tells how many there are.
+    (`ragkit.llm.text_windows`); a warning tells how many there are.
 
     Parameters
     ----------

@@ -115,7 +115,11 @@ class IndexStorage:
         return self.vectors.space(name)
 
     def add_space(self, name: str) -> None:
-        """See :meth:`~llama_index.ragkit.storage.interface.Vectors.add_space`."""
+        """Keep vectors of a further kind, from the commit of the write on within which this is called.
+
+        To be called in a write of its own, unless the index is new: vectors that a write puts into a space which its
+        index is not known to have would stay if it ended early.
+        """
         self.vectors.add_space(name)
 
     @property
