@@ -79,7 +79,7 @@ class ToyBuilder(Builder[ToyConfig, ToyState]):
         for node_id, entry in (yield from self.storage.manifest.entries()).items():
             for word in (entry.record or {"words": []})["words"] if node_id in chunks else ():
                 new.setdefault(word, set()).add(node_id)
-        rows = space.store.snapshot().records
+        rows = self.storage.snapshot("words").records
         yield from space.remove([row.id for row in rows if row.key not in new])  # left by a write that was killed
         embedded = {row.key for row in rows}
         return self._state({word: frozenset(ids) for word, ids in new.items() if word in embedded})
