@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,7 +102,8 @@ def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) 
         transformations=[SentenceSplitter(chunk_size=128, chunk_overlap=0)],
         top_k=TOP_K,
         show_progress=sys.stderr.isatty(),
-        before=_told(llm is not None, folder is not None),
+        before=_tell_calls if llm is not None else None,
+        timed=_tell_minutes if llm is None and folder is not None else None,
         built=built,
     )
     out.mkdir(parents=True, exist_ok=True)
@@ -137,15 +138,13 @@ def language_model() -> LLM:
     )
 
 
-def _told(with_llm: bool, timed: bool) -> Callable[[dict[str, Any], Callable[[], dict[str, float]]], None]:
-    def tell(estimates: dict[str, Any], probe: Callable[[], dict[str, float]]) -> None:
-        if with_llm:
-            for name, work in estimates.items():
-                print(f"{name}: {work.calls:,} LLM calls, {work.prompt_tokens + work.completion_tokens:,} tokens")
-        elif timed:
-            print(f"It takes about {sum(probe().values()) / 60:.0f} minutes, more where texts are many.")
+def _tell_calls(estimates: dict[str, Any]) -> None:
+    for name, work in estimates.items():
+        print(f"{name}: {work.calls:,} LLM calls, {work.prompt_tokens + work.completion_tokens:,} tokens")
 
-    return tell
+
+def _tell_minutes(seconds: dict[str, float]) -> None:
+    print(f"It takes about {sum(seconds.values()) / 60:.0f} minutes, more where texts are many.")
 
 
 # -- pages ----------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_the_estimate_comes_first_and_may_end_it() -> None:
 
     model = HashEmbedding(dim=256)
 
-    def before(estimates: dict[str, Any], probe: Any) -> None:
+    def before(estimates: dict[str, Any]) -> None:
         assert estimates["HippoRAG"].embedded_texts > estimates["dense"].embedded_texts == 4
         raise EndedError
 
@@ -162,15 +162,13 @@ def test_the_time_of_each_method_is_told_from_ten_chunks() -> None:
     model = HashEmbedding(dim=256)
     many = [Document(text=text, id_=f"{name} {i}") for i in range(10) for name, text in TEXTS.items()]
 
-    def before(estimates: dict[str, Any], probe: Any) -> None:
-        seconds.update(probe())
+    def timed(measured: dict[str, float]) -> None:
+        seconds.update(measured)
         assert len({text for text in model.texts if text in TEXTS.values()}) <= 10
         raise ConfigurationError("enough")
 
     with pytest.raises(ConfigurationError, match="enough"):
-        compare(
-            many, [question.text for question in QUESTIONS], before=before, embed_model=model, transformations=SPLIT
-        )
+        compare(many, [question.text for question in QUESTIONS], timed=timed, embed_model=model, transformations=SPLIT)
     assert set(seconds) == {method.name for method in METHODS}
     assert min(seconds.values()) > 0
 

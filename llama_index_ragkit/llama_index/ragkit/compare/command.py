@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     prices: Any = dict(options.prices) or None
 
-    def before(estimates: dict[str, Estimate], probe: Callable[[], dict[str, float]]) -> None:
+    seconds: dict[str, float] = {}
+
+    def before(estimates: dict[str, Estimate]) -> None:
         _say("Estimated work:")
-        seconds = probe() if options.estimate else {}
         for name, work in estimates.items():
             about = "" if work.embedding_is_exact else "about "
             cost = work.priced(prices).cost
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             count=options.count,
             show_progress=sys.stderr.isatty(),
             before=before,
+            timed=seconds.update if options.estimate else None,
         )
     except _OnlyEstimatedError:
         return 0

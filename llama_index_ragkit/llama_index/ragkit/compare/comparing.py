@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,8 @@ def compare(
     count: int = 40,
     seed: int = 0,
     show_progress: bool = False,
-    before: Callable[[dict[str, Estimate], Callable[[], dict[str, float]]], None] | None = None,
+    before: Callable[[dict[str, Estimate]], None] | None = None,
+    timed: Callable[[dict[str, float]], None] | None = None,
     head_model: BaseEmbedding | None = None,
     built: Callable[[str, Any, BaseRetriever], None] | None = None,
 ) -> Comparison:
@@ -100,9 +101,10 @@ def compare(
     read : whether the LLM answers questions without correct answers too, to be read side by side
     count : how many questions are made, at least 1
     seed : of the made questions
-    before : called with the estimated work of each system before anything is built, and with a function that tells
-        about how many seconds each method would take: it builds them over ten chunks and asks two questions, by rules.
-        An error that it raises ends the comparison
+    before : called with the estimated work of each system before anything is built. An error that it raises ends the
+        comparison
+    timed : called before that with about how many seconds each method would take, from indexes of ten chunks that are
+        built by rules and asked two questions; None to measure nothing
     head_model : the embedding model of MRAG; by default the heads of a local model, and of others the vectors in parts
     built : called with the name, the index and the retriever of each method once it has been asked
 
@@ -131,8 +133,10 @@ def compare(
     answering = Answering.of(asked, context_tokens, llm, cache, read)
     texts_asked = [question.text for question in asked]
     session = _Session(nodes, texts_asked, model, head_model, llm, cache, top_k, show_progress, answering, built)
+    if timed is not None:
+        timed(session.probe(chosen))
     if before is not None:
-        before({**estimates, **answering.estimate(len(estimates))}, partial(session.probe, chosen))
+        before({**estimates, **answering.estimate(len(estimates))})
     kept = _Kept(folder, session.fingerprint)
     runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in BASELINES]
     runs += [kept.get(m.name) or kept.put(session.run(m, estimates[m.name])) for m in chosen]
