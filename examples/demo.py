@@ -59,6 +59,7 @@ def main() -> int:
     parser.add_argument("--llm", action="store_true", help="let the LLM of OPENAI_API_KEY read the texts")
     parser.add_argument("--open", action="store_true", help="open the front page in a browser")
     options = parser.parse_args()
+    logging.getLogger("llama_index").setLevel(logging.ERROR)
     if options.question and not options.docs:
         parser.error("--question asks about your own files: name their folder with --docs")
     if options.llm and not os.environ.get("OPENAI_API_KEY"):
@@ -76,7 +77,6 @@ def main() -> int:
 
 def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) -> Path:
     """Build, ask, and write the pages of a folder, or of the sample archive; returns the front page."""
-    logging.getLogger("llama_index").setLevel(logging.ERROR)
     texts, asked = _texts(folder, question)
     target = out if folder is None else out / folder.resolve().name
     words = sum(len(text.text.split()) for text in texts)

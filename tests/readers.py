@@ -105,6 +105,7 @@ OTHERS: Mapping[str, Callable[[str], Any]] = {
     "repeated": lambda _: frozenset({"a"}),
     "running": lambda _: frozenset({"a"}),
     "scope": lambda _: "",
+    "size_of": lambda _: len,
     "siblings": lambda _: [],
     "start": lambda _: 0,
     "subject": _one,

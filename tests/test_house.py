@@ -61,7 +61,8 @@ RAGKIT_ORDER = (
 )
 # Modules of ragkit that are public beside its root. The root imports LlamaIndex, so steps take theirs from these.
 PUBLIC = (
-    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.json", "llm.window", "short_repr", "sql", "steps",
+    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.context_window", "llm.json", "short_repr",
+    "sql", "steps",
     "storage.graph", "testing", "text", "validation", "vectors",
 )  # fmt: skip
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.

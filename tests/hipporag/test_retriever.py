@@ -452,7 +452,7 @@ def test_a_page_shows_the_graph_around_a_question(index: HippoRAGIndex, tmp_path
 def test_no_way_is_drawn_to_what_a_walk_that_is_not_trusted_did_not_find(index, tmp_path, monkeypatch):
     question = "Whom did Ada Byron meet?"
     trusted = page_data(index.visualize(tmp_path / "trusted.html", query=question))
-    monkeypatch.setattr(graph_search, "trust", lambda nearness, walked: 0.01)
+    monkeypatch.setattr(graph_search, "walk_trust", lambda *of, **given: 0.01)
     doubted = page_data(index.visualize(tmp_path / "doubted.html", query=question))
     ways = [
         [item["snippet"] for item in page["panels"][0]["items"] if " → " in item["snippet"]]

@@ -58,6 +58,7 @@ class Drift:
     def primer_batches(self, reports: Sequence[T]) -> list[Sequence[T]]:
         """The first reports, divided among calls that leave one for the answer: consecutive ones, as published.
 
+        >>> from llama_index.graphrag import PublishedOptions
         >>> Drift(DriftConfig(published=PublishedOptions(primer_reports=5, primer_calls=2))).primer_batches("abcdefg")
         ['abc', 'de']
         """

@@ -8,6 +8,7 @@ from llama_index.ragkit.errors import ConfigurationError
 __all__ = ["citation_precision", "citation_recall", "cited_places", "without_citations"]
 
 _CITATION = re.compile(r"[\[【]\s*(\d+(?:\s*[,;、]\s*\d+)*)\s*[\]】]")
+_NUMBER = re.compile(r"\d+")
 
 
 def cited_places(answer: str, count: int) -> tuple[int, ...]:
@@ -18,7 +19,7 @@ def cited_places(answer: str, count: int) -> tuple[int, ...]:
     >>> cited_places("Oil [2], then coal [1, 2][9].", 3)
     (1, 0)
     """
-    numbers = (int(number) for group in _CITATION.findall(answer) for number in re.findall(r"\d+", group))
+    numbers = (int(number) for group in _CITATION.findall(answer) for number in _NUMBER.findall(group))
     return tuple(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))
 
 
@@ -28,7 +29,7 @@ def without_citations(answer: str) -> str:
     >>> without_citations("Oil [2], then coal [1, 2].")
     'Oil, then coal.'
     """
-    return re.sub(rf"\s*{_CITATION.pattern}", "", answer).strip()
+    return "".join(part.rstrip() for part in _CITATION.sub("\0", answer).split("\0")).strip()
 
 
 def citation_precision(cited: Collection[Hashable], gold: Collection[Hashable]) -> float:

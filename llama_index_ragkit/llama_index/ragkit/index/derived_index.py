@@ -47,7 +47,7 @@ from llama_index.ragkit.index.keywords import (
 )
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import choose_parameters, field_defaults, field_names
-from llama_index.ragkit.index.reader import Reader, reader_of
+from llama_index.ragkit.index.reader import QueryReader, reader_of
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
 from llama_index.ragkit.index.serving import check_serving, new_storage, open_storage
@@ -311,7 +311,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return self._writer
 
     @property
-    def reader(self) -> Reader[State]:
+    def reader(self) -> QueryReader[State]:
         """Reads what questions are answered from."""
         return self._reader
 

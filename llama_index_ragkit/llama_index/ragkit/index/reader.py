@@ -18,12 +18,12 @@ from llama_index.ragkit.steps import Steps, immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.selection import Selection
 
-__all__ = ["PartReader", "Reader", "WholeReader", "reader_of"]
+__all__ = ["PartReader", "QueryReader", "WholeReader", "reader_of"]
 
 Vector = NDArray[np.float32]
 
 
-class Reader(Protocol[State]):
+class QueryReader(Protocol[State]):
     """Reads what questions are answered from; chosen once, by where an index lives."""
 
     def vector(self, bundle: QueryBundle) -> Steps[Vector | None]:
@@ -76,7 +76,7 @@ class Reader(Protocol[State]):
 
 
 class WholeReader(Generic[State]):
-    """A :class:`Reader` of an index in memory: questions read its state, and a mask says which chunks count."""
+    """A :class:`QueryReader` of an index in memory: questions read its state, and a mask says which chunks count."""
 
     def __init__(self, writer: IndexWriter[State], resources: Resources) -> None:
         self._writer = writer
@@ -96,12 +96,12 @@ class WholeReader(Generic[State]):
         wanted: int,
         candidates: int,
     ) -> Steps[Query[State] | None]:
-        """See :class:`Reader`."""
+        """See :class:`QueryReader`."""
         queries = yield from self.queries([bundle], selection, wanted)
         return queries[0] if queries else None
 
     def queries(self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int) -> Steps[list[Query[State]]]:
-        """See :class:`Reader`."""
+        """See :class:`QueryReader`."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         if not len(chunks):
@@ -117,7 +117,7 @@ class WholeReader(Generic[State]):
         vector: Vector | None,
         filters: MetadataFilters | None,
     ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
-        """See :class:`Reader`."""
+        """See :class:`QueryReader`."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         matched = match_nodes(nodes, chunks)
@@ -138,7 +138,7 @@ class WholeReader(Generic[State]):
 
 
 class PartReader(Generic[State]):
-    """A :class:`Reader` of an index in stores: the builder reads for each question what may answer it."""
+    """A :class:`QueryReader` of an index in stores: the builder reads for each question what may answer it."""
 
     def __init__(
         self, storage: IndexStorage, builder: Builder[Any, State], writer: IndexWriter[State], resources: Resources
@@ -165,7 +165,7 @@ class PartReader(Generic[State]):
         wanted: int,
         candidates: int,
     ) -> Steps[Query[State] | None]:
-        """See :class:`Reader`."""
+        """See :class:`QueryReader`."""
         if self._storage.is_empty or vector is None:
             return None
         return (yield from self._query(bundle, vector, (yield from select()), wanted, candidates))
@@ -189,7 +189,7 @@ class PartReader(Generic[State]):
         vector: Vector | None,
         filters: MetadataFilters | None,
     ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
-        """See :class:`Reader`."""
+        """See :class:`QueryReader`."""
         if vector is None:
             return None, [None] * len(nodes)
         matched = match_nodes(nodes, (yield from self._storage.rows_matching([each.node for each in nodes])))
@@ -208,7 +208,7 @@ class PartReader(Generic[State]):
 
 def reader_of(
     storage: IndexStorage, builder: Builder[Any, State], writer: IndexWriter[State], resources: Resources
-) -> Reader[State]:
+) -> QueryReader[State]:
     """The reader of an index."""
     if storage.is_whole:
         return WholeReader(writer, resources)

@@ -254,7 +254,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return self._wanted
 
     def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
-        """See :meth:`~llama_index.ragkit.index.reader.Reader.vector`."""
+        """See :meth:`~llama_index.ragkit.index.reader.QueryReader.vector`."""
         return (yield from self._index.reader.vector(bundle))
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:

@@ -54,13 +54,13 @@ _MOST_CUTS = 8
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|max(?:imum)? model length|"
-    r"exceed\w*(?: \w+){0,3} context (?:size|length|window)|prompt (?:is )?too long|context the overflows|"
+    r"exceed\w{0,3}(?: \w{1,16}){0,3} context (?:size|length|window)|prompt (?:is )?too long|context the overflows|"
     r"input token count",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    r"(?:context length (?:is|of|of only)|context size \(|context window of|model length of|n_ctx\W+|tokens >|"
-    r"maximum number of tokens allowed \()\s*(\d+)",
+    r"(?:context length (?:is|of|of only)|context size \(|context window of|model length of|n_ctx\W{1,4}|tokens >|"
+    r"maximum number of tokens allowed \()\s{0,4}(\d+)",
     re.IGNORECASE,
 )
 

@@ -23,7 +23,7 @@ __all__ = [
 
 _EXAMPLE = 200  # characters of a reply that is shown
 _KINDS = 100  # of reasons that are told apart
-_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+|\([^)]*\)")
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+|\([^()]*\)")
 
 
 @dataclass

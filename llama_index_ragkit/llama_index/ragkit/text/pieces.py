@@ -24,19 +24,24 @@ def batches(sizes: Sequence[int], budget: int) -> list[list[int]]:
     return found
 
 
-def pieces_of(text: str, most: int, count: Callable[[str], int]) -> list[str]:
+def pieces_of(text: str, most: int, size_of: Callable[[str], int]) -> list[str]:
     """A text in pieces of whole sentences, one a line; longer sentences are cut.
 
     Parameters
     ----------
     most : tokens of a piece, at least 1
-    count : counts the tokens of a text
+    size_of : counts the tokens of a text
     """
-    sentences: list[str] = []
-    for sentence in split_sentences(text):
-        sentences.append(sentence)
-        while len(sentences[-1]) > 1 and (tokens := count(sentences[-1])) > most:
-            cut = max(1, len(sentences[-1]) * most // tokens * 9 // 10)
-            sentences[-1:] = [sentences[-1][:cut], sentences[-1][cut:]]
-    groups = batches([count(sentence) + 1 for sentence in sentences], most)
+    sentences = [part for sentence in split_sentences(text) for part in _parts(sentence, most, size_of)]
+    groups = batches([size_of(sentence) + 1 for sentence in sentences], most)
     return ["\n".join(sentences[i] for i in group) for group in groups]
+
+
+def _parts(sentence: str, most: int, size_of: Callable[[str], int]) -> list[str]:
+    """Parts of about equal length, each counted once more, so that the work grows with the length alone."""
+    tokens = size_of(sentence)
+    if tokens <= most or len(sentence) == 1:
+        return [sentence]
+    length = max(1, len(sentence) * most // tokens * 9 // 10)
+    cuts = range(0, len(sentence), length)
+    return [part for start in cuts for part in _parts(sentence[start : start + length], most, size_of)]
