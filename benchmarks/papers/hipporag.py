@@ -3,6 +3,7 @@
 Passages are read by an LLM as in the paper, or else by what the corpus has recorded, or by rules.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -79,7 +80,7 @@ DEFAULT = System("HippoRAG, default", _default, extractor=_extractor)
 ABLATIONS: dict[str, dict[str, Any]] = {
     "query nodes alone": {"version": "v1_nodes"},
     "query nodes and neighbours": {"version": "v1_neighbors"},
-    "without node specificity": {"node_specificity": False},
+    "without node specificity": {"published": replace(HippoRAGRetriever.paper()["published"], node_specificity=False)},
     "without synonymy edges": {"synonyms": False},
 }
 SINGLE = (plain("dense"), plain("BM25"), plain("hybrid"), PUBLISHED, DEFAULT)

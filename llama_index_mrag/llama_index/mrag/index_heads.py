@@ -51,12 +51,15 @@ class IndexHeads:
     @property
     def described(self) -> dict[str, Any]:
         """What the struct says of the heads."""
-        return self._storage.struct.parameters_of("mrag", {"heads": int, "model": dict, "stores": bool})
+        struct, needed = self._storage.struct, {"heads": int, "model": dict, "stores": bool}
+        has_own = "own" in struct.parameters_of("mrag", needed)
+        return struct.parameters_of("mrag", {**needed, "own": int} if has_own else needed)
 
     @property
     def own(self) -> int:
         """Numbers of a vector before its heads: the model's own embedding. An older index has none."""
-        return int(self.described.get("own", 0))
+        own: int = self.described.get("own", 0)
+        return own
 
     def number(self, dimension: int | None) -> int:
         """The number of heads; 0 without vectors.
