@@ -59,7 +59,6 @@ def main() -> int:
     parser.add_argument("--llm", action="store_true", help="let the LLM of OPENAI_API_KEY read the texts")
     parser.add_argument("--open", action="store_true", help="open the front page in a browser")
     options = parser.parse_args()
-    logging.getLogger("llama_index").setLevel(logging.ERROR)
     if options.question and not options.docs:
         parser.error("--question asks about your own files: name their folder with --docs")
     if options.llm and not os.environ.get("OPENAI_API_KEY"):
@@ -323,4 +322,5 @@ def _publish(staged: Path, target: Path) -> Path:
 
 
 if __name__ == "__main__":
+    logging.getLogger("llama_index").setLevel(logging.ERROR)
     sys.exit(main())

@@ -118,6 +118,11 @@ def cosine(one, other):
     return sum(x * y for x, y in zip(one, other, strict=True)) / scale if scale else 0.0
 
 
+def _named(document: str | None) -> str:
+    """What a document is called where ids are given: "None" for a node without one, and "" for one of that id."""
+    return "None" if document is None else document
+
+
 class StoreMachine(RuleBasedStateMachine):
     """`rows` maps an id to (vector, document, metadata, key); the store must answer as it does."""
 
@@ -138,7 +143,7 @@ class StoreMachine(RuleBasedStateMachine):
         among = {
             row_id: row
             for row_id, row in self.rows.items()
-            if (node_ids is None or row_id in node_ids) and (documents is None or (row[1] or "None") in documents)
+            if (node_ids is None or row_id in node_ids) and (documents is None or _named(row[1]) in documents)
         }
         if filters is None:
             return set(among)
@@ -179,7 +184,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(document=st.sampled_from(["d1", "d2", "ü", "None", "unknown"]))
     def delete(self, document):
         self.store.delete(document)
-        self.rows = {row_id: row for row_id, row in self.rows.items() if (row[1] or "None") != document}
+        self.rows = {row_id: row for row_id, row in self.rows.items() if _named(row[1]) != document}
 
     @rule(node_ids=some_ids, filters=some_filters)
     def delete_nodes(self, node_ids, filters):
