@@ -302,18 +302,17 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         return (work + _work_of_themes(nodes, extractor, summarizer, llm, *sizes_of_themes)).priced(prices)
 
     @classmethod
-    def llm_work(  # noqa: D102
+    def _writing_work(
         cls,
         nodes: "Sequence[BaseNode]",
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
-        config: MemoryConfig | None = None,
+        config: MemoryConfig,
     ) -> Estimate:
-        work = super().llm_work(nodes, extractor, summarizer, llm, config)
         if extractor is None or summarizer is None:
-            return work
-        return work + _work_of_themes(nodes, extractor, summarizer, llm, (config or MemoryConfig()).summary_tokens)
+            return Estimate()
+        return _work_of_themes(nodes, extractor, summarizer, llm, config.summary_tokens)
 
 
 def _work_of_themes(

@@ -356,19 +356,18 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return work.priced(prices)
 
     @classmethod
-    def llm_work(  # noqa: D102
+    def _writing_work(
         cls,
         nodes: "Sequence[BaseNode]",
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
-        config: GraphRAGConfig | None = None,
+        config: GraphRAGConfig,
     ) -> Estimate:
-        work = super().llm_work(nodes, extractor, summarizer, llm, config)
-        if config is None or config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
-            return work
+        if config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
+            return Estimate()
         sizes = config.report_tokens, config.context_tokens, config.verbatim
-        return work + _work_of_reports(nodes, summarizer, llm, *sizes)
+        return _work_of_reports(nodes, summarizer, llm, *sizes)
 
     def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.

@@ -202,15 +202,15 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         return (work + _work_of_summaries(nodes, summarizer, llm, summary_tokens, cluster_size)).priced(prices)
 
     @classmethod
-    def llm_work(  # noqa: D102
+    def _writing_work(
         cls,
         nodes: "Sequence[BaseNode]",
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
-        config: TreeConfig | None = None,
+        config: TreeConfig,
     ) -> Estimate:
-        return _work_of_summaries(nodes, summarizer, llm, (config or TreeConfig()).summary_tokens)
+        return _work_of_summaries(nodes, summarizer, llm, config.summary_tokens)
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         found = None if query is None else query.found

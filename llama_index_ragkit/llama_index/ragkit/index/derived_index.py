@@ -386,9 +386,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             storage, self._resources, self._config, **self._builder_keywords
         )
         parameters = asdict(self._config)  # type: ignore[call-overload]
-        self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method)
+        self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method, self._llm_work_of)
         self._reader = reader_of(storage, self._builder, self._writer, self._resources)
-        self._writer.llm_work = self._llm_work_of
 
     def _llm_work_of(self, nodes: Sequence[BaseNode]) -> Estimate:
         resources = self._resources
@@ -829,7 +828,20 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         llm : its system prompt counts too
         config : the parameters of the index [their defaults]
         """
-        return Estimate() if extractor is None else extractor.estimate(nodes, llm)
+        reading = Estimate() if extractor is None else extractor.estimate(nodes, llm)
+        return reading + cls._writing_work(nodes, extractor, summarizer, llm, config or cls.config_cls())
+
+    @classmethod
+    def _writing_work(
+        cls,
+        nodes: Sequence[BaseNode],
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        llm: LLM | None,
+        config: Config,
+    ) -> Estimate:
+        """What the texts that a build writes, such as summaries, ask of the LLM; none by default."""
+        return Estimate()
 
     @classmethod
     def _embedding_work(

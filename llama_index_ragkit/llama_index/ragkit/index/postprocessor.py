@@ -15,11 +15,12 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
 from llama_index.ragkit.index.query import Query
+from llama_index.ragkit.index.reader import ReadRequest
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import count, refusal
-from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["DerivedPostprocessor"]
@@ -106,7 +107,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
 
     def _allowed(self, chunks: Snapshot) -> Mask | None:
         """Which chunks may be used, shape (n,); None for all."""
-        return None if self.filters is None else select(chunks, self.filters)
+        return Selection(self.filters).allowed(chunks)
 
     def _ask(
         self,
@@ -123,7 +124,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """
         index: DerivedIndex[Any, Any] = self._index
         vector = yield from index.reader.vector(bundle)
-        among = partial(index.reader.among, nodes, bundle, vector, self.filters)
+        among = partial(index.reader.among, nodes, ReadRequest(bundle, vector, Selection(self.filters)))
         return (yield from index.writer.in_one_generation(partial(_worked, among, work)))
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:

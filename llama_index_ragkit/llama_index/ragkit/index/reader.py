@@ -1,11 +1,10 @@
 """How a question reaches what it reads: all of an index in memory, or a part that is read for it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, NamedTuple, Protocol
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import Builder
@@ -18,9 +17,33 @@ from llama_index.ragkit.steps import Steps, immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.selection import Selection
 
-__all__ = ["PartReader", "QueryReader", "WholeReader", "reader_of"]
+__all__ = ["PartReader", "QueryReader", "ReadRequest", "WholeReader", "reader_of"]
 
 Vector = NDArray[np.float32]
+Bundles = Sequence[QueryBundle]
+Among = tuple[Query[State] | None, list[str | None]]
+"""A question about given nodes, None without any, and for each node its id in the index, None for others."""
+
+
+class ReadRequest(NamedTuple):
+    """A question, and how much it needs.
+
+    Attributes
+    ----------
+    bundle : the question
+    vector : of :meth:`QueryReader.vector`
+    selection : which chunks may be shown
+    wanted : how many top nodes must be in the right order
+    candidates : how many of the nearest chunks the search needs
+    select : the selection as the builder finds it, where a part is read; default :meth:`Builder.select`
+    """
+
+    bundle: QueryBundle
+    vector: Vector | None
+    selection: Selection
+    wanted: int = 0
+    candidates: int = 0
+    select: Callable[[], Steps[Selection]] | None = None
 
 
 class QueryReader(Protocol[State]):
@@ -32,44 +55,14 @@ class QueryReader(Protocol[State]):
         It is computed before :meth:`query`, which reads one generation of the index.
         """
 
-    def query(
-        self,
-        bundle: QueryBundle,
-        vector: Vector | None,
-        selection: Selection,
-        select: Callable[[], Steps[Selection]],
-        wanted: int,
-        candidates: int,
-    ) -> Steps[Query[State] | None]:
-        """A question to the current state; None where there is nothing to search.
+    def query(self, asked: ReadRequest) -> Steps[Query[State] | None]:
+        """A question to the current state; None where there is nothing to search."""
 
-        Parameters
-        ----------
-        vector : of :meth:`vector`
-        selection : which chunks may be shown
-        select : the same as the builder finds them, where a part is read
-        wanted : how many top nodes must be in the right order
-        candidates : how many of the nearest chunks the search needs
-        """
-
-    def queries(
-        self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int
-    ) -> Steps[list[Query[State]] | None]:
+    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> Steps[list[Query[State]] | None]:
         """Several questions to one state; none where there is nothing to search, None where each reads its own."""
 
-    def among(
-        self,
-        nodes: Sequence[NodeWithScore],
-        bundle: QueryBundle,
-        vector: Vector | None,
-        filters: MetadataFilters | None,
-    ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
-        """A question about those of some nodes that the index contains and that pass the filters.
-
-        Returns
-        -------
-        The question, None where there is no such node, and for each node its id in the index, None for others
-        """
+    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
+        """A question about those of some nodes that the index contains and that may be shown."""
 
     def is_current(self, query: Query[State]) -> bool:
         """Whether what a question has read is still what the index holds, as far as this process can know."""
@@ -87,20 +80,12 @@ class WholeReader(Generic[State]):
         """None: the state is there without it."""
         return None
 
-    def query(
-        self,
-        bundle: QueryBundle,
-        vector: Vector | None,
-        selection: Selection,
-        select: Callable[[], Steps[Selection]],
-        wanted: int,
-        candidates: int,
-    ) -> Steps[Query[State] | None]:
+    def query(self, asked: ReadRequest) -> Steps[Query[State] | None]:
         """See :class:`QueryReader`."""
-        queries = yield from self.queries([bundle], selection, wanted)
+        queries = yield from self.queries([asked.bundle], asked.selection, asked.wanted)
         return queries[0] if queries else None
 
-    def queries(self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int) -> Steps[list[Query[State]]]:
+    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> Steps[list[Query[State]]]:
         """See :class:`QueryReader`."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
@@ -110,18 +95,12 @@ class WholeReader(Generic[State]):
         allowed = selection.allowed(chunks)
         return [Query(bundle, contents, allowed, wanted, self._resources) for bundle in bundles]
 
-    def among(
-        self,
-        nodes: Sequence[NodeWithScore],
-        bundle: QueryBundle,
-        vector: Vector | None,
-        filters: MetadataFilters | None,
-    ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
+    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
         """See :class:`QueryReader`."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         matched = match_nodes(nodes, chunks)
-        allowed = Selection(filters).allowed(chunks)
+        allowed = asked.selection.allowed(chunks)
         if allowed is not None:
             matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
         known = sorted({name for name in matched if name is not None})
@@ -130,7 +109,7 @@ class WholeReader(Generic[State]):
         yield from self._writer.checks.embed_model()
         among = np.zeros(len(chunks), np.bool_)
         among[chunks.rows_of(known)] = True
-        return Query(bundle, contents, among, len(known), self._resources), matched
+        return Query(asked.bundle, contents, among, len(known), self._resources), matched
 
     def is_current(self, query: Query[State]) -> bool:
         """Whether no write has changed the state."""
@@ -156,48 +135,34 @@ class PartReader(Generic[State]):
         yield from self._writer.checks.embed_model()
         return (yield from self._resources.embed_query(bundle, self._storage.struct.embedding.get("dimension")))
 
-    def query(
-        self,
-        bundle: QueryBundle,
-        vector: Vector | None,
-        selection: Selection,
-        select: Callable[[], Steps[Selection]],
-        wanted: int,
-        candidates: int,
-    ) -> Steps[Query[State] | None]:
+    def query(self, asked: ReadRequest) -> Steps[Query[State] | None]:
         """See :class:`QueryReader`."""
-        if self._storage.is_empty or vector is None:
+        if self._storage.is_empty or asked.vector is None:
             return None
-        return (yield from self._query(bundle, vector, (yield from select()), wanted, candidates))
+        select = asked.select
+        selection = yield from self._builder.select(asked.selection) if select is None else select()
+        contents = yield from self._builder.view(asked.bundle.query_str, asked.vector, asked.candidates, selection)
+        found = len(contents.state.chunks)
+        if not found:
+            return None
+        return Query(asked.bundle, contents, None, asked.wanted or found, self._resources, asked.vector)
 
     @immediate
-    def queries(self, bundles: Sequence[QueryBundle], selection: Selection, wanted: int) -> list[Query[State]] | None:
+    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> list[Query[State]] | None:
         """None: each question reads a part of its own."""
         return None
 
-    def _query(
-        self, bundle: QueryBundle, vector: Vector, selection: Selection, wanted: int, candidates: int
-    ) -> Steps[Query[State] | None]:
-        contents = yield from self._builder.view(bundle.query_str, vector, candidates, selection)
-        found = len(contents.state.chunks)
-        return Query(bundle, contents, None, wanted or found, self._resources, vector) if found else None
-
-    def among(
-        self,
-        nodes: Sequence[NodeWithScore],
-        bundle: QueryBundle,
-        vector: Vector | None,
-        filters: MetadataFilters | None,
-    ) -> Steps[tuple[Query[State] | None, list[str | None]]]:
+    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
         """See :class:`QueryReader`."""
-        if vector is None:
-            return None, [None] * len(nodes)
+        unknown: Among[State] = None, [None] * len(nodes)
+        if asked.vector is None:
+            return unknown
         matched = match_nodes(nodes, (yield from self._storage.rows_matching([each.node for each in nodes])))
         known = list(dict.fromkeys(name for name in matched if name is not None))
-        selection = yield from self._builder.select(Selection(filters, known))
-        query = yield from self._query(bundle, vector, selection, 0, max(1, len(known)))
+        selection = Selection(asked.selection.filters, known)
+        query = yield from self.query(asked._replace(selection=selection, candidates=max(1, len(known))))
         if query is None:
-            return None, [None] * len(nodes)
+            return unknown
         chunks = query.state.chunks
         return query, [name if name is not None and name in chunks else None for name in matched]
 

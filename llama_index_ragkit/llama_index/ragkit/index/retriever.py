@@ -23,6 +23,7 @@ from llama_index.ragkit.index.keywords import RetrieverKeywords, check_keywords,
 from llama_index.ragkit.index.last_query import LastQuery
 from llama_index.ragkit.index.parameters import field_defaults, field_names
 from llama_index.ragkit.index.query import Query, SearchOutcome, as_bundle, report_fallback
+from llama_index.ragkit.index.reader import ReadRequest
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
 from llama_index.ragkit.index.state import State
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
@@ -261,7 +262,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """A question to the current state; None where there is nothing to search."""
         index = self._index
         select = partial(self._selection, index.builder)
-        return (yield from index.reader.query(bundle, vector, self.selection, select, self._wanted, self._candidates))
+        asked = ReadRequest(bundle, vector, self.selection, self._wanted, self._candidates, select)
+        return (yield from index.reader.query(asked))
 
     def _selection(self, builder: Builder[Any, State]) -> Steps[Selection]:
         """Which chunks of an index that is served from stores count."""

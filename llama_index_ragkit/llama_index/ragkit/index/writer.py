@@ -74,13 +74,13 @@ class IndexWriter(Generic[State]):
     resources : models, extractor, cache
     builder : the builder of the method
     parameters : the parameters of the method, which each write stores
+    llm_work : what a write of nodes is expected to ask of the language model
 
     Attributes
     ----------
     checks : what is refused before a write or a search
     more_follows : whether what is given to one write after the other belongs together, and more of it follows: what
         depends on all of it is left to a later write
-    llm_work : what a write of nodes is expected to ask of the language model
     last_query : the last query of a retriever; dropped when nodes are removed, since its page would show them
     """
 
@@ -91,10 +91,12 @@ class IndexWriter(Generic[State]):
         builder: Builder[Any, State],
         parameters: Mapping[str, Any],
         method: str,
+        llm_work: Callable[[Sequence[BaseNode]], Estimate],
     ) -> None:
         self._storage = storage
         self._resources = resources
         self._builder = builder
+        self._llm_work = llm_work
         self.checks = WriteChecks(storage, resources, builder, parameters, method)
         self._preparation = Preparation(storage, resources, builder, method, self.checks)
         self._lock = WriterLock()
@@ -105,7 +107,6 @@ class IndexWriter(Generic[State]):
         renew_in_children(self, IndexWriter._abandon)
         self._method = method
         self.more_follows = False
-        self.llm_work: Callable[[Sequence[BaseNode]], Estimate] = lambda nodes: Estimate()
         self.last_query: LastQuery | None = None
 
     # -- the state --------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class IndexWriter(Generic[State]):
             nodes, given = self._preparation.without_records(nodes)
             with self._resources.claims(self._storage.cache_user("")) as claims, counted() as usage:
                 ready = _Ready()
-                report = BuildReport(usage, lambda: self.llm_work(ready.nodes), self._resources.prices)
+                report = BuildReport(usage, lambda: self._llm_work(ready.nodes), self._resources.prices)
                 yield from claims.begin()
                 attempt = partial(
                     self._write_once, nodes, given, documents, ready, replace=replace, again=again, more=more
@@ -323,9 +324,7 @@ class IndexWriter(Generic[State]):
             yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
             yield from storage.manifest.begin(documents)
             metadata = {node.node_id: node.metadata for node in todo}
-            if (
-                storage.commits.is_shared
-            ):  # what was extracted from new nodes outlives a transaction that is rolled back
+            if storage.commits.is_shared:  # what was extracted outlives a transaction that is rolled back
                 known = {node_id: entry for node_id, entry in both.items() if node_id not in plan.changed}
                 yield from storage.manifest.add(known, metadata)
             with (yield from storage.stores.transaction()):

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
 from llama_index.ragkit.llm.text_windows import cut_windows, most_tokens, pooled
 from llama_index.ragkit.steps import Steps, call, offload
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = [
     "PROBE_TEXT",
@@ -62,11 +63,12 @@ def embed_texts(
     counts = [len(each) for each in windows]
     if max(counts, default=1) == 1:
         return (yield from _embedded(model, texts, show_progress, name))
-    beyond = sum(len(text) * (1 - 1 / count) for text, count in zip(texts, counts, strict=True))
+    longer = [text for text, count in zip(texts, counts, strict=True) if count > 1]
+    beyond = sum(len(text) * max(0.0, 1 - limit / count_tokens(text)) for text in longer)
     logger.warning(
         "%d of %d %s are longer than the %d tokens that %s reads, by about %.0f %% of all text: each of them is "
         "embedded as the mean of its windows, %d in all. Chunks that the model reads whole are found better.",
-        sum(count > 1 for count in counts), len(texts), name, limit, model.model_name,
+        len(longer), len(texts), name, limit, model.model_name,
         100 * beyond / sum(map(len, texts)), sum(count for count in counts if count > 1),
     )  # fmt: skip
     vectors = yield from _embedded(model, list(chain.from_iterable(windows)), show_progress, name)
