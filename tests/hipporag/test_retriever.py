@@ -33,6 +33,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
+from llama_index.ragkit.vectors.question_scores import result_scores
 
 # A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
 CHAIN = {
@@ -198,7 +199,7 @@ def test_where_nothing_links_nearness_alone_decides_and_says_so(index: HippoRAGI
         *(np.array([getattr(e, part) for e in near.values()]) for part in ("cosine", "lexical")), 0.5
     )
     assert {n.node.node_id: n.score for n in found} == pytest.approx(
-        dict(zip(near, ((1 + nearness / (1 + abs(nearness))) / 2).tolist(), strict=True))
+        dict(zip(near, result_scores(nearness, nearness).tolist(), strict=True))
     )
     assert all(e.fallback and e.walk is None for e in index.as_retriever().explain(question))
     empty = index_of({name: (text, []) for name, (text, _) in CHAIN.items()})

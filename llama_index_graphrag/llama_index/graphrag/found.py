@@ -15,7 +15,7 @@ from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
 
@@ -76,7 +76,9 @@ class Similarities:
     def _best(self, scores: Floats, depth: int) -> list[tuple[str, float]]:
         rows = best_rows(scores, depth, self.state.chunks)
         ids = self.state.chunks.ids
-        return [(ids[row], score) for row, score in zip(rows, squashed(scores[rows]).tolist(), strict=True)]
+        return [
+            (ids[row], score) for row, score in zip(rows, result_scores(scores[rows], scores).tolist(), strict=True)
+        ]
 
 
 def similarities(

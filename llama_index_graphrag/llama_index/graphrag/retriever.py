@@ -75,8 +75,9 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     chunks alone.
 
     Scores are always in [0, 1], higher is better, and to be compared within one answer only: shares of a full answer
-    with `mode="drift"`, 1 / rank with the published order of chunks by entities, and else (1 + s / (1 + abs(s))) / 2 of
-    a score s in standard deviations of nearness. They do not depend on the scale of the embedding model's cosines.
+    with `mode="drift"`, 1 / rank with the published order of chunks by entities, and else such that 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`): of reports among all communities.
+    They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------

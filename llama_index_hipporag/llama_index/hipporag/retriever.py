@@ -68,9 +68,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     walk has nothing to do with what is near to the question, nearness alone decides, which :meth:`explain` and an
     event (:class:`~llama_index.ragkit.FallbackEvent`) report.
 
-    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they are
-    (1 + s / (1 + abs(s))) / 2, where s is nearness in standard deviations, less a penalty for a small share of a walk
-    that is trusted (`ensemble`). They do not depend on the scale of the embedding model's cosines.
+    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they
+    are those of nearness in standard deviations, less a penalty for a small share of a walk that is trusted
+    (`ensemble`), and 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`);
+    the published methods give shares of the best. They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------

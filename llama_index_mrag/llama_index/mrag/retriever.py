@@ -34,10 +34,10 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     The mean vector of `QueryBundle.custom_embedding_strs` takes the place of that of the question: in nearness, and
     in the votes for the question as a whole. Its sentences vote with vectors of their own.
 
-    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a weighted mean of nearness and votes in standard
-    deviations of the hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every
-    aspect every head puts the node first (:mod:`llama_index.mrag.voting.votes`). They are comparable within one
-    question.
+    Scores are those of a weighted mean of nearness and votes in standard deviations of the hundred best nodes, in
+    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With
+    `vote_weight=1` they are the votes themselves: 1 means that for every aspect every head puts the node first
+    (:mod:`llama_index.mrag.voting.votes`). They are comparable within one question.
 
     Parameters
     ----------

@@ -148,6 +148,11 @@ class SegmentConfig:
         check_choice("order", self.order, get_args(Order))
 
     @property
+    def by_rank(self) -> bool:
+        """Whether segments are ordered by the ranks of their chunks, without a reranker."""
+        return self.order != "value" and self.calibration in ("auto", "rank")
+
+    @property
     def segment_length(self) -> int:
         """`max_length`, or what stands for None."""
         return max(1, self.overall_max_length // 2) if self.max_length is None else self.max_length

@@ -34,7 +34,7 @@ from llama_index.ragkit.errors import (
 )
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.vectors.nearness import NEAREST
-from llama_index.ragkit.vectors.question_scores import squashed
+from llama_index.ragkit.vectors.question_scores import result_scores
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
@@ -105,10 +105,11 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     are returned, the one with the nearest chunk first. A segment of one chunk is the original node; a longer one is a
     node derived from its chunks, which its CHILD relationships and its metadata name.
 
-    Scores, higher is better: the relevance of the best chunk of a segment, in [0, 1], which is 1 for the nearest chunk
-    where the rank alone decides, and comparable between queries as far as a reranker's scores are calibrated. With
-    `order="value"` it is (1 + s / (1 + abs(s))) / 2, where s is the value of the segment: about the number of relevant
-    chunks in it. In `mode="chunks"` s is nearness, comparable within one answer; with a reranker its scores are kept.
+    Scores are in [0, 1], higher is better: the nearness of a chunk, or of the nearest chunk of a segment, such that 0.5
+    is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With a reranker, or a `calibration`
+    other than by rank, the score of a segment is the calibrated relevance of its best chunk, and that of a chunk is the
+    reranker's. With `order="value"`, as published, it is (1 + s / (1 + abs(s))) / 2, where s is the value of the
+    segment: about the number of relevant chunks in it.
 
     Several queries may stand for a question: `QueryBundle.custom_embedding_strs`, or `auto_query`.
 
@@ -216,6 +217,8 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             if not segments:
                 segments, reason = self._best_chunk(state, rankings)
                 fallback = fallback or reason
+            if self._reranker is None and self.options.by_rank:
+                segments = yield from offload(_scored_by_nearness, segments, state, nearness)
         return SpRAGFound(state, texts, nearness, rankings, segments, _merged(rankings), fallback)
 
     def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
@@ -276,9 +279,10 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         if self.options.mode == "chunks":
             rank = partial(self._deeper, found)
             ranking = deepened(found.ranking, rank, max(1, len(found.ranking)))
-            plain = self._reranker is None
-            bounded = ((i, float(squashed(np.array(score))) if plain else score) for i, score in ranking)
-            return (yield from self._take_best(bounded))
+            if self._reranker is None:
+                of = np.concatenate(found.nearness)
+                ranking = ((chunk, float(result_scores(np.array(score), of))) for chunk, score in ranking)
+            return (yield from self._take_best(ranking))
         return [result for _, result in (yield from self._segment_results(found))]
 
     def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:
@@ -333,6 +337,19 @@ def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
     if len(rankings) == 1:
         return [(chunk, best[chunk][0]) for chunk in dict.fromkeys(rankings[0].ids)]
     return [(chunk, score) for chunk, (score, _) in sorted(best.items(), key=lambda item: (-item[1][0], item[0]))]
+
+
+def _scored_by_nearness(
+    segments: Sequence[FoundSegment], state: SpRAGState, nearness: Sequence[NDArray[np.float64]]
+) -> list[FoundSegment]:
+    """The same segments, each with the nearness of its nearest chunk as its score, none above the one before it."""
+    shown = [result_scores(near, near) for near in nearness]
+    scores = []
+    for segment in segments:
+        rows = state.chunks.rows_of(segment.chunks)
+        scores.append(float(shown[segment.query][rows[rows >= 0]].max(initial=0.0)))
+    lowest = np.minimum.accumulate(scores).tolist()
+    return [replace(segment, score=score) for segment, score in zip(segments, lowest, strict=True)]
 
 
 def _explain(

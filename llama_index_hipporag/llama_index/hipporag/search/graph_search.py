@@ -24,7 +24,7 @@ from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.ranking import UNTRUSTED, WALK_WEIGHT, combine, gain, passage_seeds, walk_trust
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many", "seed_passages"]
 
@@ -127,7 +127,7 @@ def search_many(
 
 
 def _by_nearness(graph: Graph, near: Nearness | None) -> Floats:
-    return np.zeros(graph.shape[0]) if near is None else squashed(near.scores)
+    return np.zeros(graph.shape[0]) if near is None else result_scores(near.scores, near.scores)
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: 
 
 
 def _final(found: _Passages) -> _Passages:
-    return found if found.trust is None else replace(found, scores=squashed(found.scores))
+    return found if found.trust is None else replace(found, scores=result_scores(found.scores, found.scores))
 
 
 def _reset(

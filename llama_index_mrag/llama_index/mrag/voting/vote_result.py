@@ -12,7 +12,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.ranking import combine_with_nearness
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["VoteFor", "VoteResult", "rank_by_nearness", "run_vote"]
 
@@ -163,5 +163,6 @@ def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float,
     scores = combine_with_nearness(nearness.scores, votes, vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)
     ids = result.state.chunks.ids
-    ranking = [(ids[row], score) for row, score in zip(best, squashed(scores[best]).tolist(), strict=True)]
+    values = result_scores(scores[best], scores).tolist()
+    ranking = [(ids[row], value) for row, value in zip(best, values, strict=True)]
     return replace(result, ranking=ranking, nearness=nearness, vote_weight=vote_weight)

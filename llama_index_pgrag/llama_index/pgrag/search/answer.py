@@ -12,7 +12,7 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.path_ranking import REPEATED, rank_paths
 from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["Answer"]
 
@@ -55,7 +55,7 @@ class Answer:
     @property
     def ranking(self) -> Iterator[tuple[str, float]]:
         """Nodes with their scores, best first."""
-        chunks, scores = self.graph.chunks, self._shown(self.nodes)
+        chunks, scores = self.graph.chunks, self._shown(self.nodes, self.nodes)
         given, total, k = 0, int(np.isfinite(self.nodes).sum()), self.wanted
         while given < total:
             rows = best_rows(self.nodes, k, chunks)
@@ -74,7 +74,8 @@ class Answer:
             )
         else:
             ranked = [(row, float(self.paths[row])) for row in best_rows(self.paths, count, facts)]
-        scores = self._shown(np.array([score for _, score in ranked])).tolist()
+        found = np.array([score for _, score in ranked])
+        scores = self._shown(found, found).tolist()
         return MergedPath.of(
             [(self.graph.fact(facts.ids[row]), score) for (row, _), score in zip(ranked, scores, strict=True)]
         )
@@ -93,8 +94,8 @@ class Answer:
         if not own:
             return None
         best = int(np.argmax(self.facts.nearness[rows]))
-        return MergedPath(own[best], float(self._shown(self.paths)[rows[best]]), (own[best],))
+        return MergedPath(own[best], float(self._shown(self.paths[rows[best]], self.paths)), (own[best],))
 
-    def _shown(self, scores: Floats) -> Floats:
+    def _shown(self, scores: Floats, of: Floats) -> Floats:
         """Scores as numbers in [0, 1]; shares of support are."""
-        return scores if self.config.ranking == "support" else squashed(scores)
+        return scores if self.config.ranking == "support" else result_scores(scores, of)

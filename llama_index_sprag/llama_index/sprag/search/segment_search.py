@@ -44,7 +44,8 @@ class FoundSegment:
     values : what each is worth to the query
     value : their sum
     score : what segments are sorted by, in [0, 1], higher is better: where their value is the order, that value s as
-        (1 + s / (1 + abs(s))) / 2, else the relevance of their most relevant chunk
+        (1 + s / (1 + abs(s))) / 2, else the relevance of their most relevant chunk; the retriever shows the nearness of
+        the nearest chunk in its place where relevance goes by rank
     query : number of the query that it was chosen for
     ranks : for each chunk its place in the ranking of that query, from 0; None where it was not found
     """
