@@ -10,7 +10,7 @@ this one, to measure anew. The tables are written into `docs/nearness.md` betwee
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from examples.cutoff_chart import cutoff_chart
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode, NodeWithScore
 
+from benchmarks.containment import _kept
 from benchmarks.data import Corpus, Task, load
 from benchmarks.embedding import MODELS, cache_folder
 from benchmarks.systems import METHODS, adapter
@@ -176,12 +177,6 @@ def _mean(
 
 def _markdown(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
-
-
-def _kept(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        with path.open(encoding="utf-8") as file:
-            yield from (json.loads(line) for line in file)
 
 
 if __name__ == "__main__":

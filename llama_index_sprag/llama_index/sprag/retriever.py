@@ -277,13 +277,17 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
     def _results(self, found: SpRAGFound) -> Steps[list[NodeWithScore]]:
         if self.options.mode == "chunks":
-            rank = partial(self._deeper, found)
-            ranking = deepened(found.ranking, rank, max(1, len(found.ranking)))
-            if self._reranker is None:
-                of = np.concatenate(found.nearness)
-                ranking = ((chunk, float(result_scores(np.array(score), of))) for chunk, score in ranking)
+            first = self._shown(found, found.ranking)
+            ranking = deepened(first, lambda depth: self._shown(found, self._deeper(found, depth)), max(1, len(first)))
             return (yield from self._take_best(ranking))
         return [result for _, result in (yield from self._segment_results(found))]
+
+    def _shown(self, found: SpRAGFound, ranking: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+        """A ranking of chunks with scores in [0, 1]; those of a reranker are kept."""
+        values = np.array([score for _, score in ranking])
+        if self._reranker is None:
+            values = result_scores(values, np.concatenate(found.nearness))
+        return [(chunk, value) for (chunk, _), value in zip(ranking, values.tolist(), strict=True)]
 
     def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:
         """A deeper ranking, for chunks that another index has deleted."""
