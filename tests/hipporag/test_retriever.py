@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -74,8 +75,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "text": {},
     "entities": {"linking": "entities"},
     "facts": {"linking": "facts", "facts_top_k": 1},
-    "phrases alone": {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"},
-    "average": {"ensemble": "average", "walk_weight": 0.99},
+    "phrases alone": {"passage_seeds": "none", "published": PublishedWalk(ensemble="none", passage_nodes=False)},
+    "average": {"published": PublishedWalk(ensemble="average"), "walk_weight": 0.99},
 }
 
 
@@ -166,7 +167,7 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     if large:
         monkeypatch.setattr(graph_search, "PUSH_FROM", 0)
     question = "Who at Stanford studies Alzheimer?"
-    options = {"similarity_top_k": 2, "ensemble": "none", "passage_seeds": "none"}
+    options = {"similarity_top_k": 2, "published": PublishedWalk(ensemble="none"), "passage_seeds": "none"}
     assert set(ids(index.as_retriever(conjunction=1.0, **options).retrieve(question))) == {"m1", "m2"}
     scores = [n.score for n in index.as_retriever(**options, conjunction=0.5).retrieve(question)]
     assert scores[0] == 1.0
@@ -235,21 +236,22 @@ def test_specific_phrases_start_with_more():
 def test_long_lists_do_not_come_first_for_their_length():
     listed = [["Ada Byron", "knew", f"Person {i}"] for i in range(12)]
     index = index_of({"list": ("A list.", listed), "short": ("Short.", [["Ada Byron", "knew", "Babbage"]])})
-    options = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"}
-    assert ids(index.as_retriever(**options).retrieve("Ada Byron"))[0] == "list"
-    assert (
-        ids(index.as_retriever(published=PublishedWalk(length_normalization=1.0), **options).retrieve("Ada Byron"))[0]
-        == "short"
-    )
+    walk = PublishedWalk(ensemble="none", passage_nodes=False)
+    for published, first in ((walk, "list"), (replace(walk, length_normalization=1.0), "short")):
+        retriever = index.as_retriever(published=published, passage_seeds="none")
+        assert ids(retriever.retrieve("Ada Byron"))[0] == first
 
 
 def test_the_ensemble_of_the_paper_asks_the_dense_scores_when_unsure(index: HippoRAGIndex):
-    options = {"linking": "entities", "passage_nodes": False, "passage_seeds": "none"}
+    options = {"linking": "entities", "passage_seeds": "none"}
     sure = {**options, "question_entities": {"q": ["Ada Byron"]}}
     unsure = {**options, "question_entities": {"q": ["Ada Lovelace"]}}
-    told = lambda **kwargs: [  # noqa: E731
-        (e.node_id, e.score, e.walk, e.cosine is not None) for e in index.as_retriever(**kwargs).explain("q")
-    ]
+
+    def told(ensemble: Any, **kwargs: Any) -> list[tuple[Any, ...]]:
+        published = PublishedWalk(ensemble=ensemble, passage_nodes=False)
+        explained = index.as_retriever(published=published, **kwargs).explain("q")
+        return [(e.node_id, e.score, e.walk, e.cosine is not None) for e in explained]
+
     walk, certain = told(ensemble="none", **sure), told(ensemble="uncertainty", **sure)
     assert [row[:3] for row in certain] == [row[:3] for row in walk]
     assert [row[:2] for row in told(ensemble="uncertainty", **unsure)] == [
@@ -325,7 +327,9 @@ def test_without_the_walk_the_order_is_that_of_nearness(
 ):
     question = "Ada Byron in London"
     near = {e.node_id: getattr(e, part) for e in index.as_retriever().explain(question)}
-    retriever = index.as_retriever(ensemble=ensemble, walk_weight=0, lexical_weight=lexical_weight)
+    retriever = index.as_retriever(
+        published=PublishedWalk(ensemble=ensemble), walk_weight=0, lexical_weight=lexical_weight
+    )
     assert [near[name] for name in ids(retriever.retrieve(question))] == pytest.approx(
         sorted(near.values(), reverse=True)
     )
@@ -411,9 +415,8 @@ def test_the_ablations_of_the_walk_reach_the_linked_phrases_and_their_neighbours
         {"link_threshold": 2},
         {"damping": 1.0},
         {"published": {"max_steps": 1}},
-        {"ensemble": "sum"},
         {"walk_weight": 1.5},
-        {"passage_seeds": "nearest", "passage_nodes": False},
+        {"passage_seeds": "nearest", "published": PublishedWalk(passage_nodes=False)},
         {"question_entities": "magic"},
         {"similarity_top_k": 0},
         {"subject_weight": 0},
@@ -424,7 +427,7 @@ def test_options_out_of_range_are_refused(index: HippoRAGIndex, wrong: dict[str,
         index.as_retriever(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"links_per_entity": 0}, {"max_steps": -1}, {"edges": "all"}])
+@pytest.mark.parametrize("wrong", [{"links_per_entity": 0}, {"max_steps": -1}, {"edges": "all"}, {"ensemble": "sum"}])
 def test_published_options_out_of_range_are_refused(wrong: dict[str, Any]):
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         PublishedWalk(**wrong)

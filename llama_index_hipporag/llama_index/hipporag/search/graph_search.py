@@ -185,8 +185,8 @@ class _GraphSearch(Generic[Graph]):
     def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
         graph, published = graph.without_common(config.max_phrase_share), config.published
-        walk = graph.walk(published.edges, config.synonyms, config.subject_weight if config.passage_nodes else None)
-        projection = graph.projection(published.counted, published.length_normalization, config.passage_nodes)
+        walk = graph.walk(published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None)
+        projection = graph.projection(published.counted, published.length_normalization, published.passage_nodes)
         if isinstance(graph, KnowledgeGraph) and _is_pushed(walk, config):
             projection = _ordered(graph, walk, projection, config)
         return cls(graph, allowed, config, walk, projection)
@@ -198,13 +198,13 @@ class _GraphSearch(Generic[Graph]):
 
     def question(self, seeds: QuerySeeds, nearness: Nearness | None) -> _Question:
         """The prepared question."""
-        config = self.config
-        averaged = config.ensemble == "average" or (
-            config.ensemble == "uncertainty" and seeds.weakest <= config.published.recognition_threshold
+        config, published = self.config, self.config.published
+        averaged = published.ensemble == "average" or (
+            published.ensemble == "uncertainty" and seeds.weakest <= published.recognition_threshold
         )
         near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
         reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
-        combined = near if averaged or config.ensemble == "trust" else None
+        combined = near if averaged or published.ensemble == "trust" else None
         return _Question(reset, combined, averaged, self._shared(seeds), seeds.rarity)
 
     def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
@@ -300,11 +300,10 @@ def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: 
         places = walk.ordered.place[projection.indices]
         return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
 
-    walked = (config.published.edges, config.synonyms, config.subject_weight)
-    return graph.once(
-        ("ordered", *walked, config.published.counted, config.published.length_normalization, config.passage_nodes),
-        make,
-    )
+    published = config.published
+    walked = (published.edges, config.synonyms, config.subject_weight)
+    projected = (published.counted, published.length_normalization, published.passage_nodes)
+    return graph.once(("ordered", *walked, *projected), make)
 
 
 def _final(found: _Passages) -> _Passages:
@@ -341,4 +340,4 @@ def seed_passages(cosines: Floats | None, allowed: Mask | None, config: SearchCo
 
 def needs_dense(seeds: QuerySeeds, config: SearchConfig) -> bool:
     """Whether a question needs the nearness of all passages."""
-    return bool(seeds.reason) or config.passage_seeds != "none" or config.ensemble != "none"
+    return bool(seeds.reason) or config.passage_seeds != "none" or config.published.ensemble != "none"
