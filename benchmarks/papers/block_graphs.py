@@ -30,7 +30,8 @@ EVIDENCE_PROMPT = (
 def unit_rows(embed_model: BaseEmbedding, texts: Sequence[str]) -> NDArray[np.float32]:
     """Embeddings of length 1, shape (texts, dimensions)."""
     rows = np.asarray(embed_model.get_text_embedding_batch(list(texts)), dtype=np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return unit
 
 
 class BlockGraph:
@@ -97,4 +98,4 @@ class BeamSearch(BaseRetriever):
     @staticmethod
     def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
         row = np.asarray(vector, dtype=np.float32)
-        return row / max(float(np.linalg.norm(row)), 1e-12)
+        return np.asarray(row / max(float(np.linalg.norm(row)), 1e-12), np.float32)
