@@ -208,9 +208,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             rankings.append((yield from self._rank(state, text, near, query.wanted)))
         segments: Sequence[FoundSegment] = ()
         if self.options.mode == "segments":
-            limit = self.options.published.top_k_for_document_selection
-            considered = documents_considered(rankings, state.place, limit)
-            state = yield from self._builder.with_documents(state, considered, self.selection)
+            state = yield from self._with_considered(state, rankings)
             segments = yield from offload(
                 find_segments, rankings, state.documents, state.place, self.options, state.shown
             )
@@ -220,6 +218,14 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             if self._reranker is None and self.options.by_rank:
                 segments = yield from offload(_scored_by_nearness, segments, state, nearness)
         return SpRAGFound(state, texts, nearness, rankings, segments, _merged(rankings), fallback)
+
+    def _with_considered(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> Steps[SpRAGState]:
+        """A state with the documents that segments are taken from; how many depends on their lengths."""
+        read: list[str] | None = None
+        while read != (considered := documents_considered(rankings, state.place, self.options, state.documents)):
+            read = considered
+            state = yield from self._builder.with_documents(state, considered, self.selection)
+        return state
 
     def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
         """The queries that stand for a question, and why they are not the model's if they should be."""

@@ -51,7 +51,7 @@ class VoteResult:
     ranking : node ids with scores in [0, 1], best first
     nearness : of all nodes to the whole question; None if votes alone count
     vote_weight : weight of the votes beside nearness, in [0, 1]
-    fusion : how the votes of the aspects are combined
+    fusion, depth : how the votes of the aspects are combined, see :func:`~llama_index.mrag.voting.votes.combine`
     """
 
     state: MRAGState
@@ -64,6 +64,7 @@ class VoteResult:
     nearness: Nearness | None = None
     vote_weight: float = 1.0
     fusion: Fusion = "votes"
+    depth: int | None = None
 
     @classmethod
     def empty(cls, state: MRAGState) -> "VoteResult":
@@ -108,7 +109,8 @@ def run_vote(
     queries : shape (aspects, heads * head_dim)
     vote, fusion : formulas of a vote and of the score
     count : nodes that each head votes for
-    wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows
+    wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows.
+        So many places of each ranking count for "reciprocal_rank"
     rows : the rows that may be voted for; None for all
     lexical : for each aspect, the BM25 scores, above 0, of its best rows, best first; None for none
     lexical_weight : weight of its votes, in [0, 1]
@@ -132,10 +134,11 @@ def run_vote(
             for shares, found in zip(of_lexical.agreement, lexical, strict=True)
         ]
     ranking: list[tuple[str, float]] = []
+    depth = wanted or None
     if ranked:
-        scores, ids = combine(tally.agreement, fusion), state.chunks.ids
+        scores, ids = combine(tally.agreement, fusion, depth), state.chunks.ids
         ranking = [(ids[tally.rows[i]], float(scores[i])) for i in _best_first(scores, tally.rows, state)]
-    return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking, fusion=fusion)
+    return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking, fusion=fusion, depth=depth)
 
 
 def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> list[int]:
@@ -159,7 +162,7 @@ def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float,
     wanted : length of the ranking, if there are as many nodes
     """
     votes = np.zeros(len(nearness.scores))
-    votes[result.tally.rows] = combine(result.tally.agreement, result.fusion)
+    votes[result.tally.rows] = combine(result.tally.agreement, result.fusion, result.depth)
     scores = combine_with_nearness(nearness.scores, votes, vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)
     ids = result.state.chunks.ids
