@@ -26,6 +26,7 @@ __all__ = [
     "index_entries",
     "may_send_json_schema",
     "own_tokenizer",
+    "replace_kvstore",
     "set_llm",
     "with_system_prompt",
 ]
@@ -75,6 +76,16 @@ def docstore_tables(docstore: BaseDocumentStore) -> DocstoreTables:
         ref_docs=docstore._ref_doc_collection,
         batch_size=docstore._batch_size,
     )
+
+
+def replace_kvstore(docstore: BaseDocumentStore, kvstore: BaseKVStore) -> None:
+    """Put another key-value store with the same values below a document store.
+
+    Private, since core lets nobody else decide how a document store is written: a `SimpleDocumentStore` that a
+    storage context makes has core's own key-value store, which writes JSON that can only be read as a whole.
+    """
+    if isinstance(docstore, KVDocumentStore):
+        docstore._kvstore = kvstore
 
 
 def index_entries(index_store: BaseIndexStore) -> dict[str, Any]:
