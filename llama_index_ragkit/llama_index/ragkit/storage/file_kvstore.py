@@ -22,7 +22,7 @@ from llama_index.core.storage.kvstore.simple_kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
 from numpy.typing import NDArray
 
-from llama_index.ragkit.core_internals import docstore_tables, replace_kvstore
+from llama_index.ragkit.core_internals import collections_of, docstore_tables, replace_kvstore
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.text.packed_words import candidates
 from llama_index.ragkit.vectors.array_file import array_path, checksum, encode_arrays, read_arrays
@@ -224,14 +224,16 @@ class FileKVStore(SimpleKVStore):
     """A `SimpleKVStore` whose values may lie in its file; it writes the file at once and as a whole.
 
     Copies and pickles have all values in memory.
+
+    Parameters
+    ----------
+    data : mappings by collection, which are not copied
     """
 
-    @classmethod
-    def over(cls, store: SimpleKVStore) -> "FileKVStore":
-        """The values of another store, which both change from now on."""
-        found = cls()
-        found._collections_mappings = store._collections_mappings
-        return found
+    def __init__(self, data: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        if data is not None:
+            self._collections_mappings = data
 
     @classmethod
     def opened(cls, path: str) -> "FileKVStore | None":
@@ -243,12 +245,12 @@ class FileKVStore(SimpleKVStore):
         size = os.fstat(file.descriptor).st_size
         if found.about["of"] != [size, checksum(file.descriptor, size)]:
             return None
-        store = cls()
-        store._collections_mappings = {
-            name: _FileMapping(file, *(found.arrays[part] for part in _names_of(number)))  # type: ignore[misc]
-            for number, name in enumerate(found.about["collections"])
-        }
-        return store
+        return cls(
+            {
+                name: _FileMapping(file, *(found.arrays[part] for part in _names_of(number)))
+                for number, name in enumerate(found.about["collections"])
+            }
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FileKVStore, (self.to_dict(),)
@@ -287,4 +289,4 @@ def keep_in_file(docstore: BaseDocumentStore) -> None:
     """Let a document store in memory be written so that it opens without being read."""
     kvstore = docstore_tables(docstore).kvstore
     if type(kvstore) is SimpleKVStore:
-        replace_kvstore(docstore, FileKVStore.over(kvstore))
+        replace_kvstore(docstore, FileKVStore(collections_of(kvstore)))

@@ -5,7 +5,7 @@ Both are written to in the same way. Where rows come from a file, those added la
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,15 +155,15 @@ class RowsView(Sequence[T], Generic[T]):
         return len(self._rows)
 
     @overload
-    def __getitem__(self, place: int) -> T: ...
+    def __getitem__(self, place: SupportsIndex) -> T: ...
 
     @overload
     def __getitem__(self, place: slice) -> list[T]: ...
 
-    def __getitem__(self, place: int | slice) -> T | list[T]:
+    def __getitem__(self, place: SupportsIndex | slice) -> T | list[T]:
         if isinstance(place, slice):
             return [self._item(int(row)) for row in self._rows[place]]
-        return self._item(int(self._rows[place]))
+        return self._item(int(self._rows[place.__index__()]))
 
     def __iter__(self) -> Iterator[T]:
         return map(self._item, map(int, self._rows))

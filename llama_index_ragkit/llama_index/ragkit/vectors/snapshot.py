@@ -161,7 +161,7 @@ class Snapshot(ShortRepr):
         return np.ascontiguousarray(part if self._live is None else part[self._live]).astype(np.float32, copy=False)
 
     @cached_property
-    def records(self) -> Sequence[Record]:
+    def records(self) -> list[Record] | RowsView[Record]:
         """The records of the rows. Must not be changed."""
         records = self._line.records
         if isinstance(records, StoredRecords):
@@ -169,7 +169,7 @@ class Snapshot(ShortRepr):
         return records[: self._count] if self._live is None else [records[row] for row in self._live]
 
     @cached_property
-    def ids(self) -> Sequence[str]:
+    def ids(self) -> list[str] | RowsView[str]:
         """The ids of the rows. Must not be changed."""
         records = self._line.records
         if isinstance(records, StoredRecords):
