@@ -88,13 +88,16 @@ def test_a_file_that_is_written_over_in_place_is_an_error(tmp_path: Path) -> Non
         opened.get("a", "of")
 
 
-def test_mapped_rows_are_those_of_the_file_and_can_be_changed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lookups", [0, 3])  # after some, rows are looked up in a dictionary
+def test_mapped_rows_are_those_of_the_file_and_can_be_changed(tmp_path: Path, lookups: int) -> None:
     path = tmp_path / "x__vector_store.json"
     filled(path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     mapped, read = MatrixVectorStore.mapped(str(path)), MatrixVectorStore.from_persist_path(str(path))
     assert mapped is not None
     assert list(mapped.snapshot().records) == list(read.snapshot().records)
+    for _ in range(lookups):
+        assert mapped.snapshot().rows_of([*read.snapshot().ids, "none"]).tolist() == [*range(50), -1]
     for store in (mapped, read):
         store.delete_nodes(["row é0", "row é7"])
         store.put(["row é9", "new"], ROWS[:2], metadatas=[{"page": 1}, {"page": 2}])
