@@ -18,7 +18,17 @@ from llama_index.gemrag.page import FoundForPage
 from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
+from llama_index.ragkit import (
+    ChunkScores,
+    DerivedIndex,
+    DerivedRetriever,
+    Query,
+    Steps,
+    Structure,
+    deepened,
+    immediate,
+    offload,
+)
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -178,6 +188,11 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         priorities = result_scores(np.array([priority for _, priority, _ in steps]), scores.chunks)
         values = np.minimum.accumulate(priorities).tolist()
         return [_Hit(node_id, value, via) for (node_id, _, via), value in zip(steps, values, strict=True)]
+
+    @immediate
+    def chunk_scores(self, query: Query[GEMRAGState], found: _FoundInMemory) -> ChunkScores:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        return ChunkScores(found.scores.state.chunks, None, [Structure(found.scores.chunks, "questions")])
 
     def _results(self, found: _FoundInMemory) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.scored(), derived=found.scores.state.written))

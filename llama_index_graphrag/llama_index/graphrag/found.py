@@ -112,6 +112,7 @@ class GraphRAGFound:
     near : how near chunks are to the question
     cut : the communities that were read
     answers : of a search with follow-up questions
+    added : what the activations add to the nearness of chunks, in standard deviations; None in the other modes
     calls : of a model for this question, reports included
     tokens : of the derived nodes
     keep_all : whether all of the ranking is the result, whatever `similarity_top_k` says
@@ -128,6 +129,7 @@ class GraphRAGFound:
     near: Similarities | None = None
     cut: Cut | None = None
     answers: Sequence[DriftAnswer] = ()
+    added: Floats | None = None
     calls: int = 0
     tokens: int = 0
     keep_all: bool = False

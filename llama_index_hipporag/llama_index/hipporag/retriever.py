@@ -23,14 +23,17 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_de
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import (
+    ChunkScores,
     DerivedIndex,
     DerivedRetriever,
     Query,
     Steps,
+    Structure,
     ViewContents,
     arun_steps,
     as_bundle,
     gather,
+    immediate,
     offload,
     run_steps,
 )
@@ -197,6 +200,13 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
 
     def _results(self, found: GraphSearchResult[Any]) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.ranking(self._wanted)))
+
+    @immediate
+    def chunk_scores(self, query: Query[HippoRAGState], found: GraphSearchResult[Any]) -> ChunkScores | None:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        if found.near is None:
+            return None
+        return ChunkScores(found.state.chunks, found.near.scores, [Structure(found.added(self.options), "names")])
 
     def _explanations(
         self, found: GraphSearchResult[Any], nodes: Sequence[NodeWithScore]

@@ -14,7 +14,7 @@ from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import FoundByVote, search_votes
 from llama_index.mrag.voting.vote_result import VoteResult
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit import ChunkScores, DerivedIndex, DerivedRetriever, Query, Steps, Structure, immediate, offload
 from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:
@@ -96,6 +96,14 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
 
     def _search(self, query: Query[MRAGState]) -> Steps[FoundByVote]:
         return (yield from search_votes(query, self.options, partial(self._complete, "aspects")))
+
+    @immediate
+    def chunk_scores(self, query: Query[MRAGState], found: FoundByVote) -> ChunkScores | None:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        result = found.result
+        if result.nearness is None:
+            return None
+        return ChunkScores(result.state.chunks, result.nearness.scores, [Structure(result.added(), "votes")])
 
     def _explanations(self, found: FoundByVote, nodes: Sequence[NodeWithScore]) -> Steps[list[MRAGExplanation]]:
         return (yield from offload(_explained, found, nodes))

@@ -24,6 +24,7 @@ from llama_index.pgrag.search.context import ContextPath, Format, context_text
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import (
+    ChunkScores,
     DerivedIndex,
     DerivedRetriever,
     NodeFetch,
@@ -32,6 +33,7 @@ from llama_index.ragkit import (
     arun_steps,
     as_bundle,
     embed_texts,
+    immediate,
     offload,
     query_matrix,
     run_steps,
@@ -147,9 +149,9 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         cosines = [near.cosines]
         if len(asked.points) > 1 or asked.points[0] is not asked.vector:
             cosines = [question_cosines(graph.chunks, point) for point in asked.points]
-        weight, near_points = near.lexical_weight, np.stack(cosines)
+        near_points = np.stack(cosines)
         return Answer(
-            graph, options, asked.texts, near_points, weight, facts, names, nodes, paths, query.wanted, fallback
+            graph, options, asked.texts, near_points, near, facts, names, nodes, paths, query.wanted, fallback
         )
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
@@ -171,6 +173,11 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _on_page(self, found: Answer) -> FoundForPage:
         graph = found.graph if not self._index.storage.is_whole else None
         return FoundForPage(found.results[: self.similarity_top_k], graph)
+
+    @immediate
+    def chunk_scores(self, query: Query[PseudoGraph], found: Answer) -> ChunkScores:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        return ChunkScores(found.graph.chunks, found.near.scores, found.added)
 
     def _explanations(self, found: Answer, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:
         return (yield from offload(self._explained, found, nodes))

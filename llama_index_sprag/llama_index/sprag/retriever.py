@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from llama_index.ragkit import (
+    ChunkScores,
     DerivedIndex,
     DerivedRetriever,
     Query,
     Steps,
+    Structure,
     call,
     deepened,
     fence,
     fit_tokens,
+    immediate,
     offload,
 )
 from llama_index.ragkit.errors import (
@@ -278,6 +281,12 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                     )
                     return [FoundSegment(*place, [chunk], [0.0], 0.0, 0.0, number, [rank])], reason
         return [], ""
+
+    @immediate
+    def chunk_scores(self, query: Query[SpRAGState], found: SpRAGFound) -> ChunkScores:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        best = np.max(np.stack(found.nearness), axis=0)
+        return ChunkScores(found.state.chunks, None, [Structure(best, "headers")])
 
     # -- results ----------------------------------------------------------------------------------------
 

@@ -74,6 +74,12 @@ class GraphSearchResult(Generic[Graph]):
             return UNTRUSTED
         return self.seeds.reason
 
+    def added(self, config: SearchConfig) -> Floats:
+        """What the walk adds to the nearness of passages, shape (p,), in standard deviations; 0 if not trusted."""
+        if self.walked is None:
+            return np.zeros(self.scores.size)
+        return combine(np.zeros(self.walked.size), self.walked, _weight(config, self.trust or 0.0))
+
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
         """The k best passages, then the rest, since a node may be deleted or too long for a budget."""
         return chain.from_iterable(self._ranked(k))
@@ -261,12 +267,9 @@ class _GraphSearch(Generic[Graph]):
         if not question.averaged:
             shown = slice(None) if self.allowed is None else self.allowed
             trusted = walk_trust(question.near[shown], walked[shown], question.rarity)
-            return _Passages(walked, combine(question.near, walked, self._weight(trusted)), trusted)
+            return _Passages(walked, combine(question.near, walked, _weight(self.config, trusted)), trusted)
         parts = min_max(passage_scores, self.allowed), min_max(question.near, self.allowed)
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])
-
-    def _weight(self, trusted: float) -> float:
-        return WALK_WEIGHT * self.config.walk_share * trusted
 
     def _gains(
         self,
@@ -283,10 +286,14 @@ class _GraphSearch(Generic[Graph]):
             extended *= 1 - self.config.conjunction
         walked = found.walked[rows]
         if found.trust is not None:
-            extended *= gain(walked, self._weight(found.trust))
+            extended *= gain(walked, _weight(self.config, found.trust))
         else:
             extended *= walked * (1.0 if question.near is None else self.config.walk_share)
         return extended
+
+
+def _weight(config: SearchConfig, trusted: float) -> float:
+    return WALK_WEIGHT * config.walk_share * trusted
 
 
 def _is_pushed(walk: Walk, config: SearchConfig) -> bool:

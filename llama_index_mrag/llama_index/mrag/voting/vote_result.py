@@ -72,6 +72,19 @@ class VoteResult:
         hits = HeadHits.unfilled(0, state.heads, 0)
         return cls(state, (), hits, hits.cosines, (), Tally(np.zeros(0, np.intp), np.zeros((0, 0))), [])
 
+    def added(self) -> NDArray[np.float64]:
+        """What the votes add to the nearness of nodes, shape (n,), in standard deviations."""
+        near = np.zeros(0) if self.nearness is None else self.nearness.scores
+        shown = np.isfinite(near)
+        found = np.zeros(len(near))
+        found[shown] = combine_with_nearness(near, self._votes(len(near)), self.vote_weight)[shown] - near[shown]
+        return found
+
+    def _votes(self, count: int) -> NDArray[np.float64]:
+        votes = np.zeros(count)
+        votes[self.tally.rows] = combine(self.tally.agreement, self.fusion)
+        return votes
+
     def votes_for(self, node_id: str) -> tuple[dict[str, float], list[VoteFor]]:
         """The agreement on a node of each aspect with votes for it, and these votes, largest first."""
         row = self.state.chunks.row_of(node_id)
@@ -161,9 +174,7 @@ def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float,
     vote_weight : v, in [0, 1]
     wanted : length of the ranking, if there are as many nodes
     """
-    votes = np.zeros(len(nearness.scores))
-    votes[result.tally.rows] = combine(result.tally.agreement, result.fusion, result.depth)
-    scores = combine_with_nearness(nearness.scores, votes, vote_weight)
+    scores = combine_with_nearness(nearness.scores, result._votes(len(nearness.scores)), vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)
     ids = result.state.chunks.ids
     values = result_scores(scores[best], scores).tolist()

@@ -12,7 +12,10 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.path_ranking import REPEATED, rank_paths
 from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
+from llama_index.ragkit import Structure
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.walk_trust import combine
 
 __all__ = ["Answer"]
 
@@ -31,7 +34,7 @@ class Answer:
     config : the options
     key_points : the key points
     cosines : shape (key points, nodes)
-    lexical_weight : weight of words for this question, in [0, 1]
+    near : how near nodes are to the question
     facts : the facts, and the walk over the candidate maps
     names : the walk over names; None without one
     nodes : shape (nodes,), their scores; -inf for nodes that are no results
@@ -44,13 +47,28 @@ class Answer:
     config: SearchConfig
     key_points: list[str]
     cosines: Floats
-    lexical_weight: float
+    near: Nearness
     facts: FactScores
     names: NameWalk | None
     nodes: Floats
     paths: Floats
     wanted: int
     fallback: str = ""
+
+    @property
+    def lexical_weight(self) -> float:
+        """Weight of words for this question, in [0, 1]."""
+        return self.near.lexical_weight
+
+    @property
+    def added(self) -> list[Structure]:
+        """What names and facts add to the nearness of nodes."""
+        shown = np.isfinite(self.nodes) & np.isfinite(self.near.scores)
+        both, names = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
+        both[shown] = self.nodes[shown] - self.near.scores[shown]
+        if self.names is not None and self.names.trust:
+            names = combine(names, self.names.shares, self.config.bridge_weight * self.names.trust)
+        return [Structure(names, "names"), Structure(both - names, "facts")]
 
     @property
     def ranking(self) -> Iterator[tuple[str, float]]:
