@@ -48,7 +48,7 @@ class StoredMatrix:
         """Write rows and tag; the old file remains intact until the new one replaces it.
 
         On the local disk, the rows of a store without text are also written in the form that they have in memory, to a
-        second file beside the first, for :meth:`mapped`.
+        second file beside the first, which `mapped` opens.
 
         Raises
         ------
