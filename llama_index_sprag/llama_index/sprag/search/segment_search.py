@@ -87,7 +87,8 @@ def documents_considered(
     Parameters
     ----------
     place_of : see :func:`find_segments`
-    documents : those that are known; the answer is final if all of its documents are
+    documents : those that are known; the answer is final if all of its documents are. Otherwise it names those that are
+        probably needed as well, so that few reads find all
     """
     ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
     by_document = [
@@ -96,15 +97,19 @@ def documents_considered(
     ]
     found = {place for places in ranked for place in places}
     top_k, most = config.published.top_k_for_document_selection, max(map(len, ranked), default=0)
+    needed = top_k
     while True:
         considered = select_documents(by_document, top_k)
-        if not config.fill or top_k >= most or any(key not in documents for key in considered):
+        if not config.fill or top_k >= most:
             return considered
+        if any(key not in documents for key in considered):
+            return select_documents(by_document, max(top_k, needed))
         wanted = set(considered)
         in_tokens = config.length_unit == "tokens"
-        lengths = (int(documents[key].tokens[n]) if in_tokens else 1 for key, n in found if key in wanted)
-        if sum(lengths) >= config.overall_max_length:
+        length = sum(int(documents[key].tokens[n]) if in_tokens else 1 for key, n in found if key in wanted)
+        if length >= config.overall_max_length:
             return considered
+        needed = 2 * top_k * config.overall_max_length // max(1, length)  # twice as many as if the next are as long
         top_k *= 2
 
 
