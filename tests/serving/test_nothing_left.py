@@ -15,8 +15,9 @@ from tests.serving.conftest import SERVED
 from tests.serving.fault_places import FAULT_PLACES, ServedEnded, ServedPlace
 from tests.serving.places import Kind, Place
 
-from llama_index.ragkit import Records, Steps, run_steps
+from llama_index.ragkit import Records, Steps
 from llama_index.ragkit.errors import ConcurrentWriteError
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage import commits
 from llama_index.ragkit.storage.commits import Commits
 from llama_index.ragkit.testing.index_kit.faults import KINDS, OPERATIONS
