@@ -194,7 +194,7 @@ def test_an_index_in_stores_knows_what_rules_have_written(kind: Kind, tmp_path: 
 
     def context() -> Any:
         url = f"sqlite:///{tmp_path / 'index.db'}"
-        return storage_context(url, lambda space, _: spaces.setdefault(space, MatrixVectorStore()))
+        return storage_context(url, vectors=lambda space, _: spaces.setdefault(space, MatrixVectorStore()))
 
     llm = Model(kind)
     failed = build(kind, Model(kind)).failures()
