@@ -19,9 +19,9 @@ from benchmarks.data import Task, load
 from benchmarks.papers.experiment import Answered, Experiment, First, Found, Lab, Part, System
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured, joined
-from llama_index.ragkit import count_tokens
 from llama_index.ragkit.evaluation import LabelledQuery, Reader, as_labels, evaluate_answers
 from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["Runner"]
 

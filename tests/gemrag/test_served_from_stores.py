@@ -21,10 +21,10 @@ from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.memory_rows import GROUPS, OF_GROUP, QUESTIONS, THEME_QUESTIONS, UNWRITTEN, MemoryRows
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
-from llama_index.ragkit import node_from_record
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.derived_nodes import node_from_record
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 

@@ -20,9 +20,9 @@ from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import normalise
-from llama_index.ragkit import run_steps
 from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.graph import edges as records_module
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record

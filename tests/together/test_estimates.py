@@ -9,8 +9,9 @@ from llama_index.core.schema import Document, TextNode
 from tests.cases import CASES, Case
 
 from llama_index.graphrag import CosineResolver, LLMResolver
-from llama_index.ragkit import Estimate, ExtractiveSummarizer, count_tokens
+from llama_index.ragkit import Estimate, ExtractiveSummarizer
 from llama_index.ragkit.index.dry_run import sample_of
+from llama_index.ragkit.text.tokens import count_tokens
 
 SUBJECTS = ("Ada Byron", "Charles Babbage", "the Royal Society", "Tern Rock", "Captain Hale", "the harbour of Oban")
 DEEDS = ("kept the lamp", "drew the engine", "wrote to the keeper", "paid for the tower", "repaired the bell")

@@ -35,22 +35,16 @@ from llama_index.gemrag.themes.grouping import (
     group_sizes,
     own_group,
 )
-from llama_index.ragkit import (
-    Change,
-    ChunkView,
-    Failure,
-    IndexStorage,
-    Record,
-    Resources,
-    Selection,
-    Snapshot,
-    Steps,
-    SummaryBuilder,
-    SummaryWriter,
-    ViewContents,
-    run_steps,
-    sort_key,
-)
+from llama_index.ragkit import Change, Failure, Selection, Snapshot, Steps
+from llama_index.ragkit.index.builder import SummaryBuilder
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["GEMRAGBuilder"]
 

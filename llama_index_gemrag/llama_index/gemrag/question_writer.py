@@ -11,19 +11,13 @@ from llama_index.gemrag.config import QuestionRole
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
 from llama_index.gemrag.memory_rows import QUESTIONS, MemoryRows
-from llama_index.ragkit import (
-    Extraction,
-    IndexStorage,
-    Record,
-    Resources,
-    SpaceRows,
-    Steps,
-    as_matrix,
-    call,
-    content_id,
-    derived_node,
-    gather,
-)
+from llama_index.ragkit import Extraction, SpaceRows, Steps, content_id
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.llm.embeddings import as_matrix
+from llama_index.ragkit.steps import call, gather
+from llama_index.ragkit.storage.derived_nodes import derived_node
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["QuestionWriter", "question_id", "questions_in", "terms_with_questions"]

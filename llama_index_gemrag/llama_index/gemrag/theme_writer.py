@@ -11,22 +11,16 @@ from llama_index.gemrag.memory_rows import THEME_QUESTIONS, THEMES, MemoryRows
 from llama_index.gemrag.question_writer import QuestionWriter, questions_in
 from llama_index.gemrag.state import Theme
 from llama_index.gemrag.themes.grouping import theme_id
-from llama_index.ragkit import (
-    IndexStorage,
-    Record,
-    Resources,
-    SpaceRows,
-    Steps,
-    SummaryWriter,
-    count_tokens,
-    derived_node,
-    immediate,
-    node_from_record,
-    node_to_record,
-    plain_text,
-    sort_key,
-)
+from llama_index.ragkit import SpaceRows, Steps
 from llama_index.ragkit.ids import reading_key
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.storage.derived_nodes import derived_node, node_from_record, node_to_record
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["THEME_KEY", "ThemeWriter"]
 

@@ -13,7 +13,9 @@ from llama_index.graphrag.search.cut import Cut
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
+from llama_index.ragkit import Query, Steps, content_id
+from llama_index.ragkit.index.results import deepened
+from llama_index.ragkit.storage.derived_nodes import derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 

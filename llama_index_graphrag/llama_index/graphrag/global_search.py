@@ -19,19 +19,15 @@ from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import (
-    NodeFetch,
-    Query,
-    Steps,
-    count_tokens,
-    fence,
-    offload,
-    plain_text,
-)
+from llama_index.ragkit import Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.pieces import batches
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores

@@ -16,7 +16,10 @@ from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
+from llama_index.ragkit import Query, Steps, content_id, offload
+from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.walk_trust import combine, trust
 
 __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]

@@ -28,22 +28,11 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import (
-    Builder,
-    ChunkScores,
-    DerivedIndex,
-    DerivedRetriever,
-    LastQuery,
-    Query,
-    Selection,
-    Steps,
-    Structure,
-    fit_tokens,
-    fresh,
-    immediate,
-    offload,
-)
+from llama_index.ragkit import Builder, DerivedIndex, DerivedRetriever, LastQuery, Query, Selection, Steps, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, ReadOnlyError
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.results import fit_tokens, fresh
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:

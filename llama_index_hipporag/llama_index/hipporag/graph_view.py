@@ -21,18 +21,11 @@ from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, QuerySee
 from llama_index.hipporag.search.question_graph import SMALL, QuestionGraph, Reset
 from llama_index.hipporag.state import HippoRAGState, extracts_terms, facts_of
 from llama_index.hipporag.text.normalization import Normalizer
-from llama_index.ragkit import (
-    IndexStorage,
-    Query,
-    Selection,
-    Snapshot,
-    Steps,
-    ViewContents,
-    immediate,
-    match_nodes,
-    offload,
-    run_steps,
-)
+from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.steps import immediate, run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Hits, Mask
 

@@ -22,21 +22,11 @@ from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import (
-    ChunkScores,
-    DerivedIndex,
-    DerivedRetriever,
-    Query,
-    Steps,
-    Structure,
-    ViewContents,
-    arun_steps,
-    as_bundle,
-    gather,
-    immediate,
-    offload,
-    run_steps,
-)
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.query import as_bundle
+from llama_index.ragkit.steps import arun_steps, gather, immediate, run_steps
 from llama_index.ragkit.validation import chosen
 from llama_index.ragkit.vectors.nearness import Nearness
 

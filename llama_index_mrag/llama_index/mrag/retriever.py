@@ -14,7 +14,9 @@ from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import FoundByVote, search_votes
 from llama_index.mrag.voting.vote_result import VoteResult
-from llama_index.ragkit import ChunkScores, DerivedIndex, DerivedRetriever, Query, Steps, Structure, immediate, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:

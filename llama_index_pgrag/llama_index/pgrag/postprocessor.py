@@ -18,15 +18,9 @@ from llama_index.pgrag.search.context import ContextPath, context_text
 from llama_index.pgrag.search.path_ranking import rank_paths
 from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedPostprocessor,
-    Steps,
-    content_id,
-    fresh,
-    match_nodes,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.question_scores import result_scores

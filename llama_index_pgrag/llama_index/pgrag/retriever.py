@@ -23,21 +23,12 @@ from llama_index.pgrag.search.answer import Answer
 from llama_index.pgrag.search.context import ContextPath, Format, context_text
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit import (
-    ChunkScores,
-    DerivedIndex,
-    DerivedRetriever,
-    NodeFetch,
-    Query,
-    Steps,
-    arun_steps,
-    as_bundle,
-    embed_texts,
-    immediate,
-    offload,
-    query_matrix,
-    run_steps,
-)
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores
+from llama_index.ragkit.index.query import as_bundle
+from llama_index.ragkit.llm.embeddings import embed_texts, query_matrix
+from llama_index.ragkit.steps import arun_steps, immediate, run_steps
+from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
 if TYPE_CHECKING:

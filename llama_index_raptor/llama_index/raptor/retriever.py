@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.schema import NodeWithScore
 
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.results import deepened
 from llama_index.ragkit.validation import chosen
 from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version

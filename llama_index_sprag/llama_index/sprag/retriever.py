@@ -13,20 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from numpy.typing import NDArray
 from pydantic import Field
 
-from llama_index.ragkit import (
-    ChunkScores,
-    DerivedIndex,
-    DerivedRetriever,
-    Query,
-    Steps,
-    Structure,
-    call,
-    deepened,
-    fence,
-    fit_tokens,
-    immediate,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.errors import (
     CacheRequiredError,
     ConcurrentWriteError,
@@ -35,7 +22,11 @@ from llama_index.ragkit.errors import (
     ExtractorMismatchError,
     ReadOnlyError,
 )
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.results import deepened, fit_tokens
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import call, immediate
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import result_scores
 from llama_index.sprag.builder import ContextBuilder

@@ -11,18 +11,11 @@ from pydantic import Field, field_validator
 
 from llama_index.gemrag.extraction.keyphrases import key_questions
 from llama_index.gemrag.prompts import QUESTION_PROMPT
-from llama_index.ragkit import (
-    Estimate,
-    Extraction,
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Steps,
-    offload,
-    plain_text,
-)
+from llama_index.ragkit import Estimate, Extraction, ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import Held, TextWords, held
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.validation import count, number

@@ -12,7 +12,7 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.path_ranking import REPEATED, rank_paths
 from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit import Structure
+from llama_index.ragkit.index.chunk_scores import Structure
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.walk_trust import combine
