@@ -809,7 +809,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return (work + cls._embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
+        return (work + cls.embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
 
     @classmethod
     def llm_work(
@@ -844,7 +844,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return Estimate()
 
     @classmethod
-    def _embedding_work(
+    def embedding_work(
         cls,
         nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
@@ -852,7 +852,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         sample: int,
         parameters: Mapping[str, Any],
     ) -> Estimate:
-        """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        """What a build over nodes embeds; methods that estimate their LLM work themselves add it.
+
+        Parameters
+        ----------
+        extractor, summarizer : those of the index; None for its defaults
+        sample : see :meth:`estimate`
+        parameters : further keywords of the index
+        """
         parameters = dict(parameters)
         model = parameters.pop("embed_model", None)
         limit = None if model is None else most_tokens(resolve_embed_model(model))
