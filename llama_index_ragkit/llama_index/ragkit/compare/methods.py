@@ -62,7 +62,8 @@ class Method:
         extractor = parts.get("extractor") or (cls.default_extractor() if cls.default_extractor else None)
         summarizer = parts.get("summarizer") or (cls.default_summarizer() if cls.default_summarizer else None)
         work: Estimate = cls.llm_work(nodes, extractor, summarizer, llm)
-        return work + cls.embedding_work(nodes, extractor, summarizer, 200, {})
+        work += cls.embedding_work(nodes, extractor, summarizer, 200, {})
+        return work
 
     def _class(self) -> Any:
         return getattr(import_module(self.module), self.index)
