@@ -69,7 +69,7 @@ def test_what_is_only_said_asks_for_nothing():
         ("5.2 OBLIGATION AFTER TERMINATION. See 3.3.1 (iv).", ["OBLIGATION, TERMINATION?"]),
         ("817516 0001014909 4sept2005\n\nThe waiver was signed.", ["waiver, signed?"]),
         ("Revised on May 4, 1871 by the keeper of Tern Rock.", ["Revised, keeper, Tern Rock?"]),
-        ("Ross Geller: No . We 're gon na clean the lamp .\nRoss Geller: I do n't .", ["Ross Geller, clean, lamp?"]),
+        ("Ross Geller: No . We 're gon na clean the lamp .\nRoss Geller: I do n't .", ["clean, lamp?"]),
         ("Reset self.lamp_state of the lamp. Calls np.zeros for the oil tank.", ["Reset, lamp?", "Calls, oil tank?"]),
         ("Miscellaneous. The lamp burned oil.", ["lamp burned oil?"]),
     ],
