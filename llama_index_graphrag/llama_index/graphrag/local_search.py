@@ -64,16 +64,17 @@ def _linked_chunks(
     seen = np.isfinite(near.scores)  # others are not there, as in an index of nothing else
     trusted = trust(near.scores[seen], share_of[seen])
     weight = options.structure_weight * trusted
-    scores = combine(near.scores, share_of, weight if trusted >= _LEAST_TRUST else 0.0)
+    added = combine(np.zeros(len(share_of)), share_of, weight if trusted >= _LEAST_TRUST else 0.0)
     return GraphRAGFound(
         view=view,
-        ranking=near.ranking(scores, query.wanted),
+        ranking=near.ranking(near.scores + added, query.wanted),
         fallback=UNLINKED if not links else UNTRUSTED if trusted < _LEAST_TRUST else "",
         links=links,
         active=active,
         shares=shares,
         trust=trusted,
         near=near,
+        added=added,
     )
 
 

@@ -250,7 +250,7 @@ class ReadGraph:
 
     def _others(self, query: Query[HippoRAGState]) -> Steps[list[str]]:
         """Passages that count without being near or walked to: the least near, or all of a small index."""
-        if self.config.ensemble == "trust":
+        if self.config.published.ensemble == "trust":
             return []
         if self.view.passages <= SMALL:
             return list((yield from self.view.space().described(None, self.selection)).ids)
@@ -260,7 +260,7 @@ class ReadGraph:
     def _part(self, chunks: Snapshot, seeds: QuerySeeds) -> Steps[tuple[GraphPart, QuerySeeds]]:
         """The part of the graph that was read, over some passages, and the seeds with their rows there."""
         contents = None
-        if not self.config.passage_nodes or self.config.published.length_normalization:
+        if not self.config.published.passage_nodes or self.config.published.length_normalization:
             contents = yield from self.view.consisting(chunks, self.state.has_terms)
         part = yield from offload(self.question.part, chunks.ids, seeds.links, contents)
         rows = {phrase: row for row, phrase in enumerate(part.phrases)}

@@ -125,7 +125,7 @@ class Linker:
             return read_question(question)
         reply: Held[str] = yield from self.ask(
             "question",
-            partial(read_entities, words=TextWords(question), least=self.config.min_in_text),
+            partial(read_entities, words=TextWords(question), least=self.config.published.min_in_text),
             output_cls=Entities,
             reply_tokens=128 + count_tokens(question),
             question=fence([question], "question"),

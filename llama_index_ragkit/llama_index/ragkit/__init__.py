@@ -17,6 +17,8 @@ from llama_index.ragkit.extraction.summarizers import LLMSummarizer, Summarizer
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.index.builder import Builder, SummaryBuilder
 from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion, Structure
+from llama_index.ragkit.index.combined_retriever import CombinedExplanation, CombinedRetriever
 from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.index.derived_index import DerivedIndex, nodes_of
 from llama_index.ragkit.index.engines import AutoRetriever
@@ -75,7 +77,10 @@ __all__ = [
     "AutoRetriever",
     "Builder",
     "Change",
+    "ChunkScores",
     "ChunkView",
+    "CombinedExplanation",
+    "CombinedRetriever",
     "DerivedIndex",
     "DerivedPostprocessor",
     "DerivedRetriever",
@@ -116,12 +121,14 @@ __all__ = [
     "RetryPolicy",
     "SQLiteKVStore",
     "Selection",
+    "SharedQuestion",
     "Snapshot",
     "Space",
     "SpaceRows",
     "Steps",
     "StoredChunks",
     "Stores",
+    "Structure",
     "StructuredExtractor",
     "Summarizer",
     "SummaryBuilder",

@@ -1,10 +1,11 @@
 """`FirstGenerationContext`: a sentence on each document, with the name of its file, as the first spRAG had it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, ClassVar
 
+from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 
@@ -64,6 +65,12 @@ class FirstGenerationContext(AutoContext):
         """One call."""
         tokens = min(count(plain_text(node)), self.document_tokens)
         return Estimate(1, count(self.prompt("context").get_template()) + tokens, self.completion_tokens)
+
+    def estimate_document(
+        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
+    ) -> Estimate:
+        """One call for each document."""
+        return sum((self.estimate_node(node, count) for node in nodes), Estimate())
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
         node = super()._to_read(document)
