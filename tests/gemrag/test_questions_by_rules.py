@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.node_parser import MarkdownNodeParser
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.ragkit import ExtractiveSummarizer
+from llama_index.ragkit.errors import ExtractorMismatchError
 from llama_index.ragkit.testing import HashEmbedding
 
 THINGS = ("loom", "lamp", "kiln", "tide mill")
@@ -50,11 +52,13 @@ def test_they_are_shown_all_the_same():
     assert (why.question, why.question_similarity, why.hub, why.fallback) == (asked, 0.0, 0.0, "")
     questions = [data for _, data in index.to_networkx().nodes(data=True) if data["kind"] == "question"]
     assert asked in [each["text"] for each in questions]
-    assert asked in index.visualize()
+    assert asked in [node.text for node in index.visualize().page.view.nodes]
 
 
 def test_questions_that_an_earlier_version_embedded_answer_until_the_first_write(tmp_path: Path):
     earlier = build(extractor=KeyphraseQuestionExtractor(embed_questions=True))
+    del earlier.index_struct.components["extractor"]["embed_questions"]  # which had no choice
+    earlier.storage_context.index_store.add_index_struct(earlier.index_struct)
     earlier.storage_context.persist(str(tmp_path))
     index: Any = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), **parts())
     index._transformations = [SPLIT]
@@ -70,6 +74,15 @@ def test_questions_that_an_earlier_version_embedded_answer_until_the_first_write
     for question in questions:
         assert [r.node_id for r in of_new.retrieve(question)] == [r.node_id for r in of_whole.retrieve(question)]
     assert "questions" not in index.index_struct.counters
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_no_index_has_vectors_of_some_questions_only(embedded: bool):
+    index = build(extractor=KeyphraseQuestionExtractor(embed_questions=embedded))
+    other = parts(embed_questions=not embedded)
+    again: Any = load_index_from_storage(index.storage_context, **other)
+    with pytest.raises(ExtractorMismatchError, match="embed_questions"):
+        again.insert(document(3))
 
 
 def test_the_paper_and_the_questions_of_a_model_are_embedded():

@@ -158,8 +158,9 @@ class KeyphraseQuestionExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """What determines the questions; whether they are embedded does not."""
-        return {name: value for name, value in super().fingerprint.items() if name != "embed_questions"}
+        """As for every extractor; without `embed_questions` that of earlier versions, which a write brings forward."""
+        found = super().fingerprint
+        return found if self.embed_questions else {name: found[name] for name in found if name != "embed_questions"}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""

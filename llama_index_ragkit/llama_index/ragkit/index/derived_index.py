@@ -127,8 +127,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         many processes or more than memory holds; otherwise all of the index is in memory, and every answer is exact.
         "stores" does the former with a context that was made with `vector_stores=` [as the context says]
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
-        they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
-        from which summaries are chosen, so that an insert embeds only new ones
+        they arrive, so that a build that was killed does not pay for them again
     prices : what a million tokens cost, as for :meth:`estimate`, so that progress bars and the line that a write logs
         at its end say what the LLM costs
 
