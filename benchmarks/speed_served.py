@@ -154,7 +154,7 @@ def _context(kind: str, place: str) -> SQLStorageContext:
 def _components(method: str, kind: str = "", place: str = "") -> dict[str, Any]:
     summaries = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
     own: dict[str, Callable[[], dict[str, Any]]] = {
-        "gemrag": lambda: {"extractor": KeyphraseQuestionExtractor(), **summaries},
+        "gemrag": lambda: {"extractor": KeyphraseQuestionExtractor(embed_questions=True), **summaries},
         "graphrag": lambda: {"extractor": RecordedStatements(), "summarizer": ExtractiveSummarizer()},
         "hipporag": lambda: {"extractor": RecordedExtractor()},
         "mrag": lambda: {

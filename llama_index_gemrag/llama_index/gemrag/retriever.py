@@ -123,7 +123,9 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         self._graph_blend = index.config.blend
 
     def _search(self, query: Query[GEMRAGState]) -> Steps[_FoundInMemory]:
-        fallback = "" if len(query.state.chunk_layer.questions) else "no chunk has a question"
+        embedded = "questions" in self._index.index_struct.counters
+        lacks = embedded and not len(query.state.chunk_layer.questions)
+        fallback = "no chunk has a question" if lacks else ""
 
         def search(contents: MemoryContents) -> Steps[tuple[Query[GEMRAGState], MemoryScores, list[_Hit]]]:
             asked, scores = yield from self._scores(query if contents is query.contents else query.over(contents))
@@ -140,9 +142,12 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return _FoundInMemory(asked, scores, ranking, fallback)
 
     @property
+    def _builder(self) -> GEMRAGBuilder:
+        return self._index.builder  # type: ignore[return-value]
+
+    @property
     def _memory(self) -> MemoryView:
-        builder: GEMRAGBuilder = self._index.builder  # type: ignore[assignment]
-        return builder.memory
+        return self._builder.memory
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[tuple[Query[GEMRAGState], MemoryScores]]:
         """Scores that are exact for the nodes that may be shown, and the question with all that was read for them.
@@ -204,4 +209,5 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         contents = yield from self._memory.with_themes_of(query.contents, shown)
         contents = yield from self._memory.with_questions_of(contents, shown)
         scores = replace(found.scores, state=contents.state.counting(query.allowed))
-        return (yield from offload(explain, scores, query.allowed, via, nodes, found.fallback))
+        plain = yield from self._builder.questions(shown)
+        return (yield from offload(explain, scores, query.allowed, via, nodes, plain, query.text, found.fallback))

@@ -156,12 +156,14 @@ class ThemeWriter:
             records[name] = {"node": node_to_record(nodes[name]), **each.record(), **keys}
             if asked.by:
                 records[name]["asked_by"] = asked.by
+            if not self._questions.embeds:
+                records[name]["questions"] = questions_in(asked.record)
         uses = {
             name: [key for key in old[name]["cache_keys"] if key not in records[name]["cache_keys"]] for name in old
         }
         yield from self._put_texts(records)
         yield from self._summaries.release(uses)
-        questions = {found.node_id: questions_in(found.record) for found in extracted}
+        questions = {found.node_id: self._questions.embedded(found.record) for found in extracted}
         order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
         rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
@@ -182,7 +184,7 @@ class ThemeWriter:
             }
             for found in extracted
         }
-        questions = {found.node_id: questions_in(found.record) for found in extracted}
+        questions = {found.node_id: self._questions.embedded(found.record) for found in extracted}
         yield from self._questions.store(
             THEME_QUESTIONS, questions, {name: sort_key(nodes[name]) for name in questions}
         )

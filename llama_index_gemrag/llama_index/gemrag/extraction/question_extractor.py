@@ -125,9 +125,14 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     out. Lines that repeat over the chunks of a document that are written together (headers, footers, legal lines) are
     ignored.
 
+    A chunk is found by its own words and vector, which these questions repeat. So they are shown but not embedded,
+    unless the index has `paper=True`.
+
     Parameters
     ----------
     num_questions : largest number of questions per node [5]
+    embed_questions : whether a prompt is compared with the vector of each question too, at five more embedded texts a
+        chunk [False]
     language : ISO 639-1 code of the texts, for sentences and stop words; None to choose them by the script and words
         of each text
 
@@ -142,6 +147,13 @@ class KeyphraseQuestionExtractor(NodeExtractor):
 
     num_questions: Count = 5
     language: str | None = None
+    embed_questions: bool = False
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """As for every extractor; without `embed_questions` that of earlier versions, which a write brings forward."""
+        found = super().fingerprint
+        return found if self.embed_questions else {name: found[name] for name in found if name != "embed_questions"}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""

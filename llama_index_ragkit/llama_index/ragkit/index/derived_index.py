@@ -125,8 +125,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         by `rule_summarizer`, where the method has them. :meth:`failures` names them, and :meth:`retry_failed` tries the
         LLM again; None leaves them without a record
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
-        they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
-        from which summaries are chosen, so that an insert embeds only new ones
+        they arrive, so that a build that was killed does not pay for them again
     prices : what a million tokens cost, as for :meth:`estimate`, so that progress bars and the line that a write logs
         at its end say what the LLM costs
 
@@ -806,7 +805,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return (work + cls._embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
+        return (work + cls.embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
 
     @classmethod
     def llm_work(
@@ -841,7 +840,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return Estimate()
 
     @classmethod
-    def _embedding_work(
+    def embedding_work(
         cls,
         nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
@@ -849,7 +848,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         sample: int,
         parameters: Mapping[str, Any],
     ) -> Estimate:
-        """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        """What a build over nodes embeds; methods that estimate their LLM work themselves add it.
+
+        Parameters
+        ----------
+        extractor, summarizer : those of the index; None for its defaults
+        sample : see :meth:`estimate`
+        parameters : further keywords of the index
+        """
         parameters = dict(parameters)
         model = parameters.pop("embed_model", None)
         limit = None if model is None else most_tokens(resolve_embed_model(model))
