@@ -10,7 +10,7 @@ from tests.cases import CASES, Case
 
 from llama_index.gemrag import KeyphraseQuestionExtractor
 from llama_index.graphrag import CosineResolver, LLMResolver
-from llama_index.ragkit import Estimate, ExtractiveSummarizer, count_tokens
+from llama_index.ragkit import Estimate, ExtractiveSummarizer
 from llama_index.ragkit.index.dry_run import HashedWords, sample_of
 from llama_index.ragkit.text.tokens import count_tokens
 

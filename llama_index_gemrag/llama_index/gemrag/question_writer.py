@@ -11,19 +11,7 @@ from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
 from llama_index.gemrag.memory_rows import QUESTIONS, THEME_QUESTIONS, MemoryRows
-from llama_index.ragkit import (
-    Extraction,
-    IndexStorage,
-    Record,
-    Resources,
-    SpaceRows,
-    Steps,
-    as_matrix,
-    call,
-    content_id,
-    derived_node,
-    gather,
-)
+from llama_index.ragkit import Extraction, SpaceRows, Steps, content_id
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.llm.embeddings import as_matrix
 from llama_index.ragkit.steps import call, gather
