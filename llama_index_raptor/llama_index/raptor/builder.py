@@ -35,8 +35,8 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
 
     Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
-    :meth:`rebuild <llama_index.ragkit.index.summaries.SummaryMethods.rebuild>`) all vectors and the structure of the
-    tree are in memory. What is given in parts is clustered with the last one.
+    `SummaryMethods.rebuild`) all vectors and the structure of the tree are in memory. What is given in parts is
+    clustered with the last one.
 
     Parameters
     ----------
