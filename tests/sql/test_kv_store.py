@@ -336,7 +336,7 @@ def test_two_processes_release_entries_of_a_cache_without_losing_any(url: str) -
         for user in "ab":
             run_steps(cache.put(f"k{i}", i, user))
     code = (
-        "import sys\nfrom llama_index.ragkit import ExtractionCache, run_steps\n"
+        "import sys\nfrom llama_index.ragkit import ExtractionCache\nfrom llama_index.ragkit.steps import run_steps\n"
         "from llama_index.ragkit.sql import SQLKVStore\ncache = ExtractionCache(SQLKVStore(sys.argv[1]))\n"
         "run_steps(cache.release_many({sys.argv[2]: [f'k{i}' for i in range(40)]}))\n"
     )
