@@ -32,7 +32,7 @@ _PIECES = re.compile(
 _ITEM = re.compile(
     r"\A\s*(?:#[A-Z]+#:?|\(?(?:\d{1,3}|[a-z]|[ivx]{2,5})[.)]\s|\d{1,3}(?:\.\d{1,3})+\.?\s|\d{1,3}\s+(?=[A-Z]))"
 )
-_CODE = re.compile(r"\w*_\w*|[^\W\d_]\w*(?:\.[a-z_]\w*)+")
+_CODE = re.compile(r"[^\W_]*_\w*|[^\W\d_]\w*(?:\.[a-z_]\w*)+")
 _IDENTIFIER = re.compile(r"(?=(?:\D*\d){3})(?=.*[^\W\d_])\w{8,}|\d{7,}|[\d-]{9,}")  # of a file, or a telephone number
 _NUMERAL = re.compile(r"[ivx]{1,5}")
 _SPEAKER = re.compile(r"[^:.!?]{1,40}:\s")

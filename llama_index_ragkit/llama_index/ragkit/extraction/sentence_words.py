@@ -7,7 +7,7 @@ counts.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,22 +34,24 @@ def word_vectors(sentences: Sequence[str], language: str | None = None) -> NDArr
     """
     language = language or written_language("\n".join(sentences))
     small = function_words(language) | FUNCTION_WORDS
-    counts = [_stem_counts(sentence, language, small) for sentence in sentences]
+    terms = [lexical_terms(sentence) for sentence in sentences]
+    words = list(dict.fromkeys(word for found in terms for word in found))
+    stem_of = dict(zip(words, stems(words, language), strict=True))
+    counts = [_stem_counts(found, stem_of, small) for found in terms]
     spread = Counter(stem for found in counts for stem in found)
     names = sorted(spread, key=lambda stem: (-spread[stem], stem))[:_MOST_STEMS]
-    column = {stem: i for i, stem in enumerate(names)}
+    column = {stem: (i, math.log(1 + len(sentences) / spread[stem])) for i, stem in enumerate(names)}
     rows = np.zeros((len(sentences), len(names)), np.float32)
     for row, found in zip(rows, counts, strict=True):
         for stem, times in found.items():
             if stem in column:
-                row[column[stem]] = (1 + math.log(times)) * math.log(1 + len(sentences) / spread[stem])
+                i, rarity = column[stem]
+                row[i] = (1 + math.log(times)) * rarity
     return rows
 
 
-def _stem_counts(sentence: str, language: str, small: frozenset[str]) -> Counter[str]:
-    terms = lexical_terms(sentence)
-    words = [word for word in terms if word not in small] or list(terms)
-    found: Counter[str] = Counter()
-    for word, stem in zip(words, stems(words, language), strict=True):
-        found[stem] += terms[word]
+def _stem_counts(terms: Mapping[str, int], stem_of: Mapping[str, str], small: frozenset[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for word in [word for word in terms if word not in small] or terms:
+        found[stem_of[word]] = found.get(stem_of[word], 0) + terms[word]
     return found

@@ -38,7 +38,8 @@ def is_statement(text: str) -> bool:
         return len(_WIDE.findall(text)) >= _LEAST_CHARACTERS
     words = _WORD.findall(text)
     if SENTENCE_END.search(text):
-        return len(words) > 1 and not is_aside(" ".join(_WORD.findall(_SPEAKER.sub("", text, count=1))))
+        said = _SPEAKER.sub("", text, count=1) if ":" in text else text
+        return len(words) > 1 and not all(is_aside(word[0]) for word in _WORD.finditer(said))
     small = (word for word in words if len(word) > 2 and not word[0].isupper())
     return len(words) >= _LEAST_WORDS and any(word not in FUNCTION_WORDS for word in small)
 
