@@ -44,7 +44,7 @@ def offline(given=(), **kwargs) -> GraphRAGIndex:
 
 def with_llm(given=(), **kwargs) -> tuple[GraphRAGIndex, ScriptedLLM]:
     llm = ScriptedLLM(answer)
-    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(), **SMALL, **kwargs}
+    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(min_in_text=0), **SMALL, **kwargs}
     return GraphRAGIndex(nodes=list(given), embed_model=HashEmbedding(), llm=llm, **options), llm
 
 
@@ -144,7 +144,12 @@ def test_reports_that_were_paid_before_a_kill_are_not_paid_again(tmp_path) -> No
             asked.append(prompt)
         return answer(prompt)
 
-    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(), "embed_model": HashEmbedding(), **SMALL}
+    options = {
+        "extractor": EntityExtractor(),
+        "summarizer": ReportWriter(min_in_text=0),
+        "embed_model": HashEmbedding(),
+        **SMALL,
+    }
     options |= {"reports": "deferred", "cache": tmp_path / "cache.db", "num_workers": 1}
     index = GraphRAGIndex(nodes=corpus(), llm=ScriptedLLM(killed_at_the_second), **options)
     with pytest.raises(Killed):
@@ -225,7 +230,7 @@ def test_a_report_that_fails_is_counted_answered_by_statements_and_retried() -> 
 
 def test_any_summarizer_writes_a_report_of_one_finding() -> None:
     llm = ScriptedLLM("The whole story.")
-    index = offline(corpus(), summarizer=LLMSummarizer(), llm=llm, reports="eager", **SMALL)
+    index = offline(corpus(), summarizer=LLMSummarizer(min_in_text=0), llm=llm, reports="eager", **SMALL)
     report = index.report(int(index.communities.roots[0]))
     assert report.form == "written"
     assert [finding.text for finding in report.findings] == ["The whole story."]

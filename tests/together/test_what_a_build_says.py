@@ -113,7 +113,11 @@ def test_a_summary_that_says_one_thing_over_and_over_says_it_once(
     cls: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.INFO)
-    given = {"summarizer": LLMSummarizer(retry=ONCE), "embed_model": HashEmbedding(), "cache": tmp_path / "cache.db"}
+    given = {
+        "summarizer": LLMSummarizer(retry=ONCE, min_in_text=0),
+        "embed_model": HashEmbedding(),
+        "cache": tmp_path / "cache.db",
+    }
     if cls is GEMRAGIndex:
         given["extractor"] = UtilityQuestionExtractor(num_questions=0)
     for _ in range(2):  # from the model, and from the cache

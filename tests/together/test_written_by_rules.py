@@ -61,21 +61,21 @@ def phrases() -> NodeExtractor:
 KINDS = {
     "raptor": Kind(
         RaptorIndex,
-        lambda: {"summarizer": LLMSummarizer(retry=ONCE), **SHORT},
+        lambda: {"summarizer": LLMSummarizer(retry=ONCE, min_in_text=0), **SHORT},
         {"summarizer": ExtractiveSummarizer(), **SHORT},
         SUMMARY,
         "ExtractiveSummarizer",
     ),
     "gemrag": Kind(
         GEMRAGIndex,
-        lambda: {"summarizer": LLMSummarizer(retry=ONCE), "extractor": phrases(), **SHORT},
+        lambda: {"summarizer": LLMSummarizer(retry=ONCE, min_in_text=0), "extractor": phrases(), **SHORT},
         {"summarizer": ExtractiveSummarizer(), "extractor": phrases(), **SHORT},
         SUMMARY,
         "ExtractiveSummarizer",
     ),
     "graphrag": Kind(
         GraphRAGIndex,
-        lambda: {"summarizer": ReportWriter(retry=ONCE), "reports": "eager", **SMALL},
+        lambda: {"summarizer": ReportWriter(retry=ONCE, min_in_text=0), "reports": "eager", **SMALL},
         {"summarizer": None, **SMALL},
         REPORT,
         "extract",
